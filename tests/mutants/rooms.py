@@ -37,8 +37,6 @@ NO_RESULTS: dict[str, str] = {
     "tilework/layouts/picture.py": "prints layouts as text",
     "tilework/layouts/svg.py": "draws layouts",
     "tilework/targets/llvm/debug.py": "writes line tables",
-    "tilework/transforms/tt/print_alignment.py": "prints an analysis",
-    "tilework/transforms/ttg/limit_remarks.py": "tells the user what limits a kernel",
     "tilework/transforms/ttg/performance_remarks.py": "tells the user what is slow",
     "tilework/transforms/ttg/print_analyses.py": "prints analyses",
 }  # files of rooms that decide no result, and what they do instead

@@ -8,7 +8,7 @@ import pytest
 from tests.targets.test_gpu_dot import ACCUMULATORS, launch, many_dots, numbers, ptx_of
 from tilework.analysis import ring_slots
 from tilework.oracles.emulator.check import CheckFailed
-from tilework.transforms.ttg.pipeline import one_barrier
+from tilework.transforms.ttg.pipeline import lower_loads
 
 TURNS = 6
 
@@ -45,7 +45,7 @@ def test_a_block_that_is_alone_has_two() -> None:
 
 
 def test_the_emulator_finds_the_barrier_that_three_buffers_lack(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_barrier, "AHEAD", 1)
+    monkeypatch.setattr(lower_loads, "AHEAD", 1)
     monkeypatch.setattr(ring_slots, "iterations_in_flight", lambda body: 0)
     text = text_of(64, 32, 32)
     with pytest.raises(CheckFailed, match="used before its wait: cp"):

@@ -13,7 +13,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.types import bf16, f16, f32, f64, i32, i64
 from tilework.transforms.folding.arith import EVALUATE, signed
 from tilework.transforms.folding.casts import rounded
-from tilework.transforms.folding.interning import identity
+from tilework.transforms.folding.worklist import identity
 from tilework.transforms.registry import run_pipeline
 
 

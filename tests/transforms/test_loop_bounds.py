@@ -9,7 +9,7 @@ from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.rules import EvaluationError
 from tilework.transforms.registry import run_pipeline
-from tilework.transforms.ttg import fused_rounds
+from tilework.transforms.ttg import fuse_nested_loops
 
 BODY = """%v = arith.xori %k, %step {loop.cluster = 1 : i32, loop.stage = 0 : i32} : i32
       %more = arith.addi %v, %k {loop.cluster = 0 : i32, loop.stage = 2 : i32} : i32
@@ -61,7 +61,7 @@ def test_iterations_are_counted_without_wrapping_around(name: str) -> None:
 
 def test_flattened_loops_are_counted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if 7 were the largest number: three rounds of two at a time."""
-    monkeypatch.setattr(fused_rounds, "MOST", 7)
+    monkeypatch.setattr(fuse_nested_loops, "MOST", 7)
     module = parse_module(PROGRAM.format(body=NESTED, attributes="tt.flatten"))
     for low, high, step in (*BOUNDS, (0, 9, 1), (3, 11, 1), (-4, 20, 5), (4, 4, 1)):
         given = {"q": np.full(2, -7, np.int32), "low": low, "high": high, "step": step}

@@ -80,7 +80,7 @@ def reason_of(value: SSAValue) -> Reason:
 
 
 def is_step(value: SSAValue) -> bool:
-    """Return True if `value` is or was the step of a loop: `building/iterations.py` divides unsigned by positive
+    """Return True if `value` is or was the step of a loop: `building/emitter.py` divides unsigned by positive
     steps."""
     return any(STEPS.get(type(use.operation)) == use.index for use in value.uses)
 

@@ -35,7 +35,7 @@ from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, fi
 from tilework.targets.options import CompileOptions
 from tilework.targets.recording import Recording, recording
 from tilework.transforms.remarks import Remark, listening
-from tilework.transforms.ttg.limit_remarks import limited_codes, peak
+from tilework.transforms.ttg.performance_remarks import limited_codes, peak
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Passes that have nothing to do are not even loaded: `NEEDS` says which ops, or kinds of types, one of which a module must have.
+"""The ops or kinds of types of which a module must have at least one for a pass to have work; other passes are not even
+loaded.
 
 present = Present(module)
 if present.serves(NEEDS["triton-loop-unroll"]):         # there is an `scf.for`
@@ -58,7 +59,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 
 class Present:
-    """What a module has."""
+    """The ops and kinds of types in a module."""
 
     def __init__(self, module: Operation) -> None:
         self.ops = ops_in_order(*module.regions)
@@ -71,5 +72,5 @@ class Present:
         return {kind for kind, holds in KINDS.items() if any(map(holds, types.values()))}
 
     def serves(self, needs: Sequence[str]) -> bool:
-        """Whether there is one of the `needs`."""
+        """Return True if there is one of the `needs`."""
         return not self.names.isdisjoint(needs) or (needs[0] in KINDS and not self.kinds.isdisjoint(needs))

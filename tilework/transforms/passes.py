@@ -1,4 +1,4 @@
-"""What a pass is: a class with a name, whose fields are its options; a pass without options is a function.
+"""Passes: a class with a name, whose fields are its options; or a function, for a pass without options.
 
 class SinkSplatPass(Pass):
     name = "tt-sink-splat"
@@ -57,7 +57,8 @@ def function_pass(name: str) -> Callable[[Change], Change]:
 
 
 def names_pass(name: str) -> Callable[[Callable[[dict[str, FuncOp]], object]], object]:
-    """The function changes the functions that can call each other, by name: those of one module, not of modules inside of it."""
+    """The function changes the functions that can call each other, by name: those of one module, not of modules inside
+    of it."""
     return lambda change: declare(
         name, change, lambda module: list(map(change, map(functions_by_name, modules(module))))
     )

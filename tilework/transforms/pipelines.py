@@ -24,8 +24,8 @@ def ttir_pipeline(
 ) -> list[str]:
     """The passes over TTIR; descriptors stay where the target copies what they describe, and become pointers elsewhere.
 
-    Who looks for races must see which loads the user has made volatile. `checks` are the sanitizer's. Tiles that are laid out over
-    threads are padded last, so that all passes see what the user sees.
+    Who looks for races must see which loads the user has made volatile. `checks` are the sanitizer's. Tiles that are
+    laid out over threads are padded last, so that all passes see what the user sees.
 
     >>> ttir_pipeline(Target.parse("cuda:90"))[:3]
     ['inline', 'tt-spin-loads', 'triton-count-exits']
@@ -53,7 +53,8 @@ def ttir_pipeline(
 
 
 def checking_pipeline(sanitize: bool | str) -> list[str]:
-    """What the sanitizer adds to optimised TTIR for a GPU; descriptors and block pointers have become pointers before."""
+    """The passes that the sanitizer adds to optimised TTIR for a GPU; descriptors and block pointers have become
+    pointers before."""
     strict = str(sanitize == "strict").lower()
     return [f"triton-check-undefined{{strict={strict}}}", "triton-check-bounds", "canonicalize", "cse"]
 

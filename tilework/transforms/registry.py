@@ -3,9 +3,10 @@
     passes = parse_pipeline("builtin.module(inline, canonicalize, triton-loop-unroll{factor=2})")
     run_pipeline(module, passes)
 
-Names are the reference compiler's. A pass is imported when it is first asked for. Options are the fields of the pass,
-with `-` or `_`: ``name{option=value other-option=value}``. Backends do not ask for a pass that has nothing to do (`needs.py`). The target of a pass that has one may be written as its vendor
-does (entry points `tilework.target_options`), which means ``target=BACKEND:ARCH``.
+Names are the reference compiler's. A pass is imported when it is first used. Options are the fields of the pass, with
+`-` or `_`: ``name{option=value other-option=value}``. Backends skip a pass that has nothing to do (`needs.py`). The
+target option of a pass may be spelled as its vendor does (entry points `tilework.target_options`), which means
+``target=BACKEND:ARCH``.
 """
 
 import re
@@ -26,7 +27,7 @@ PASSES: dict[str, str] = {
     "cse": "common.cse:eliminate_common_subexpressions",
     "sccp": "common.sccp:sccp",
     "dce": "common.dce:dce",
-    "symbol-dce": "common.symbol_dce:drop_uncalled",
+    "symbol-dce": "common.dce:drop_uncalled",
     "triton-combine": "tt.combine:combine",
     "triton-reorder-broadcast": "tt.reorder_broadcast:reorder_broadcast",
     "triton-rewrite-tensor-pointer": "tt.rewrite_tensor_pointer:rewrite_tensor_pointer",
@@ -36,9 +37,9 @@ PASSES: dict[str, str] = {
     "tt-scaled-maximum": "tt.scaled_maximum:scaled_maximum",
     "triton-count-exits": "tt.loop_exits:CountExitsPass",
     "triton-lift-skipped-loads": "tt.loop_exits:lift_marked_loads",
-    "tt-spin-loads": "tt.spin_loads:mark_spins",
+    "tt-spin-loads": "tt.memory_order:mark_spins",
     "tt-visible-nans": "tt.visible_nans:visible_nans",
-    "tt-memory-in-order": "tt.memory_in_order:memory_in_order",
+    "tt-memory-in-order": "tt.memory_order:memory_in_order",
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:loop_unroll",
     "triton-loop-aware-cse": "tt.loop_aware_cse:loop_aware_cse",
@@ -49,7 +50,7 @@ PASSES: dict[str, str] = {
     "ttc-check-steps": "ttc.check_steps:check_step",
     "triton-check-undefined": "sanitize.check_undefined:CheckUndefinedPass",
     "triton-check-bounds": "sanitize.check_bounds:check_bounds",
-    "ttc-sanitize": "sanitize.check_accesses:check_accesses",
+    "ttc-sanitize": "sanitize.check_bounds:check_accesses",
     "convert-triton-to-tile-loops": "ttc.tile_loops:TileLoopsPass",
     "convert-triton-to-tritongpu": "ttg.convert_triton_to_tritongpu:ConvertTritonToTritonGPUPass",
     "nvgpu-warp-specialization": "warp_specialize.specialize:WarpSpecializationPass",
@@ -60,27 +61,27 @@ PASSES: dict[str, str] = {
     "tritongpu-test-pipeline-lower-loop": "ttg.pipeline.software_pipeline:TestPipelineLowerLoopPass",
     "tritongpu-remove-layout-conversions": "ttg.remove_layout_conversions:remove_layout_conversions",
     "tritongpu-combine": "ttg.remove_layout_conversions:remove_layout_conversions",
-    "relayout-tritongpu": "ttg.relayout_tritongpu:relayout_tritongpu",
+    "relayout-tritongpu": "ttg.convert_triton_to_tritongpu:relayout_tritongpu",
     "triton-nvidia-gpu-plan-cta": "ttng.plan_cta:plan_cta",
     "tritongpu-coalesce": "ttg.coalesce:coalesce",
-    "tritonamdgpu-schedule-loops": "amd.schedule_loops:AmdScheduleLoopsPass",
+    "tritonamdgpu-schedule-loops": "amd.stream_pipeline:AmdScheduleLoopsPass",
     "tritonamdgpu-pipeline": "amd.stream_pipeline:AmdPipelinePass",
-    "triton-amdgpu-insert-instruction-sched-hints": "amd.insert_sched_hints:InsertInstructionSchedHintsPass",
-    "tritonamdgpu-coalesce-async-copy": "amd.coalesce_async_copy:spread",
-    "tritonamdgpu-update-async-wait-count": "amd.update_async_wait_count:update_async_wait_count",
+    "triton-amdgpu-insert-instruction-sched-hints": "amd.reorder_instructions:InsertInstructionSchedHintsPass",
+    "tritonamdgpu-coalesce-async-copy": "amd.async_copy:spread",
+    "tritonamdgpu-update-async-wait-count": "amd.async_copy:update_async_wait_count",
     "optimize-amd-lds-usage": "amd.optimize_lds_usage:optimize_lds_usage",
     "tritonamdgpu-reorder-instructions": "amd.reorder_instructions:reorder_instructions",
     "tritonamdgpu-block-pingpong": "amd.block_pingpong:AmdBlockPingpongPass",
     "tritonamdgpu-optimize-epilogue": "amd.optimize_epilogue:store_as_computed",
-    "tritonamdgpu-hoist-layout-conversions": "amd.hoist_layout_conversions:hoist",
+    "tritonamdgpu-hoist-layout-conversions": "amd.reorder_instructions:hoist",
     "tritonamdgpu-in-thread-transpose": "amd.in_thread_transpose:in_thread_transpose",
     "tritonamdgpu-canonicalize-pointers": "amd.canonicalize_pointers:canonicalize_pointers",
     "tritonamdgpu-convert-buffer-ops": "amd.convert_buffer_ops:AmdConvertBufferOpsPass",
     "tritonamdgpu-fold-true-cmpi": "amd.fold_true_cmpi:fold_true_cmpi",
     "tritonamdgpu-accelerate-matmul": "amd.accelerate_matmul:AmdAccelerateMatmulPass",
     "tritongpu-accelerate-matmul": "ttg.accelerate_matmul:AccelerateMatmulPass",
-    "allocate-shared-memory": "ttg.allocate_shared_memory:allocate_shared_memory",
-    "allocate-shared-memory-nv": "ttg.allocate_shared_memory:AllocateSharedMemoryNvPass",
+    "allocate-shared-memory": "ttg.allocate_memory:allocate_shared_memory",
+    "allocate-shared-memory-nv": "ttg.allocate_memory:AllocateSharedMemoryNvPass",
     "tritongpu-optimize-dot-operands": "ttg.optimize_dot_operands:optimize_dot_operands",
     "tritongpu-F32DotTC": "ttg.f32_dot_tc:F32DotTCPass",
     "triton-nvidia-optimize-descriptor-encoding": ("ttng.optimize_descriptor_encoding:encode"),
@@ -98,19 +99,19 @@ PASSES: dict[str, str] = {
     "tritongpu-store-layouts": "ttg.store_layouts:store_layouts",
     "tritongpu-repeated-loads": "ttg.repeated_loads:repeated_loads",
     "tritongpu-early-loads": "ttg.early_loads:early_loads",
-    "tritongpu-fetch-ahead": "ttg.fetch_ahead:fetch_ahead",
-    "tritongpu-longest-first": "ttg.longest_first:longest_first",
-    "tritongpu-persistent-programs": "ttg.persistent_programs:PersistentProgramsPass",
+    "tritongpu-fetch-ahead": "ttg.prefetch_rows:fetch_ahead",
+    "tritongpu-longest-first": "ttg.persistent_kernels:longest_first",
+    "tritongpu-persistent-programs": "ttg.persistent_kernels:PersistentProgramsPass",
     "tritongpu-shorten-partitions": "ttg.shorten_partitions:shorten_partitions",
     "triton-nvidia-gpu-fence-insertion": "ttng.fence_insertion:FenceInsertionPass",
-    "triton-nvidia-gpu-proxy-fence-insertion": "ttng.proxy_fence_insertion:ProxyFenceInsertionPass",
-    "tritongpu-limit-remarks": "ttg.limit_remarks:limit_remarks",
+    "triton-nvidia-gpu-proxy-fence-insertion": "ttng.fence_insertion:ProxyFenceInsertionPass",
+    "tritongpu-limit-remarks": "ttg.performance_remarks:limit_remarks",
     "tritongpu-performance-remarks": "ttg.performance_remarks:performance_remarks",
     "triton-nvidia-tma-lowering": "ttng.tma_lowering:tma_lowering",
-    "tritongpu-global-scratch-memory-allocation": "ttg.global_scratch_memory_allocation:allocate_global_scratch",
-    "tritongpu-coalesce-async-copy": "ttg.coalesce_async_copy:coalesce_async_copy",
+    "tritongpu-global-scratch-memory-allocation": "ttg.allocate_memory:allocate_global_scratch",
+    "tritongpu-coalesce-async-copy": "ttg.coalesce:coalesce_async_copy",
     "tritongpu-prefetch": "ttg.prefetch:prefetch",
-    "test-print-alignment": "tt.print_alignment:print_alignment",
+    "test-print-alignment": "ttg.print_analyses:print_alignment",
 }
 
 

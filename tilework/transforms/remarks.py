@@ -1,10 +1,10 @@
-"""Why a pass did less than it could: one hook for all reasons.
+"""Remarks and warnings of passes: why a pass did less than it could.
 
     remark(loop, "the loop is not pipelined: it has a barrier")
     warning(loop, "the loop is not warp specialized: all warps run the whole of it")
 
-A remark says what could be faster, a warning that something the user wrote is done in another way. Nothing is said unless
-somebody listens: whoever wants the reasons (a knob, a test) collects them with `listening`.
+A remark says what could be faster, a warning that the compiler does not do what the user asked for. Nothing is emitted
+without a listener: a knob or a test collects the reasons with `listening`.
 
     with listening() as remarks:
         run_pipeline(module, passes)
@@ -25,7 +25,7 @@ from tilework.ir.printer import ModulePrinter
 
 @dataclass(frozen=True)
 class Remark:
-    """What happened, to which op, and where that came from; `notes` if the listener asked for more."""
+    """A message, the op it is about, and its source location; `notes` for listeners that want more."""
 
     op: str
     text: str
@@ -39,7 +39,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Listener:
-    """Who collects remarks, and whether with the op they are about and the stack of the pass that makes them."""
+    """A collector of remarks; `with_ops` adds the op and the stack of the pass that emits them."""
 
     heard: list[Remark] = field(default_factory=list)
     operations: bool = False
@@ -50,16 +50,16 @@ LISTENER: ContextVar[Listener | None] = ContextVar("remarks", default=None)
 
 
 def remark(op: Operation, text: str, *notes: str) -> None:
-    """Tell whoever listens that `text` is so for `op`."""
-    tell(op, text, "remark", notes)
+    """Report `text` about `op` to all listeners."""
+    report(op, text, "remark", notes)
 
 
 def warning(op: Operation, text: str) -> None:
-    """Tell whoever listens that what the user wrote is done in another way."""
-    tell(op, text, "warning")
+    """Warn all listeners that the compiler does not do what the user asked for."""
+    report(op, text, "warning")
 
 
-def tell(op: Operation, text: str, severity: str, more: tuple[str, ...] = ()) -> None:
+def report(op: Operation, text: str, severity: str, more: tuple[str, ...] = ()) -> None:
     if (listener := LISTENER.get()) is None:
         return
     notes = [f"see current operation: {operation_text(op)}"] if listener.operations else []
@@ -83,7 +83,7 @@ def operation_text(op: Operation) -> str:
 
 
 def is_heard() -> bool:
-    """Whether somebody listens: reasons that take work to find are only looked for then."""
+    """Return True if there is a listener: reasons that are expensive to find are only computed then."""
     return LISTENER.get() is not None
 
 

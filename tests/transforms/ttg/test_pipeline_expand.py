@@ -16,9 +16,9 @@ from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.transforms.registry import run_pipeline
 from tilework.transforms.remarks import listening
-from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule
 from tilework.transforms.ttg.pipeline.expand import problem
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in, set_integer
+from tilework.transforms.ttg.pipeline.schedule import Schedule
 
 HEAD = """module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32} {
   tt.func public @kernel(%p: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %q: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %n: i32, %step: i32) {

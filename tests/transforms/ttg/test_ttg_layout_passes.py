@@ -14,7 +14,7 @@ from tilework.layouts.encodings import Blocked
 from tilework.layouts.to_linear import to_linear
 from tilework.transforms.folding.convert_layout import clean_converts
 from tilework.transforms.registry import make_pass, parse_pipeline, run_pipeline
-from tilework.transforms.ttg.carried_reductions import keeps_rows, thread_view
+from tilework.transforms.ttg.optimize_thread_locality import keeps_rows, thread_view
 
 KERNEL = """
 tt.func public @kernel(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32 {tt.divisibility = 16 : i32}, %c: i1) {

@@ -234,7 +234,7 @@ class Arithmetic(Casts):
             )
             self.device_assert(fits, overflow_text(operator, element), None)
         result = self.binary(operator, a, b)
-        if options.sanitize and element.is_int_signed():  # see `transforms/sanitize/undefined_sources.py`
+        if options.sanitize and element.is_int_signed():  # see `transforms/sanitize/undefined_values.py`
             result.handle.owner.properties["overflowFlags"] = NO_SIGNED_WRAP
         return result
 

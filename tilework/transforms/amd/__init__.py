@@ -1,1 +1,1 @@
-"""Passes for what only AMD GPUs have."""
+"""Passes for features of AMD GPUs."""

@@ -8,43 +8,274 @@
     %d1 = tt.dot %a1, %b1, %c1
     %d  = ttg.convert_layout %d1 : ... -> #blocked
 
-`matrix_choice` says which instruction; scales of `tt.dot_scaled` go where an instruction that knows them has them, or are multiplied before; 8-bit floats that it does not multiply become f16, sums are in f32, i32 or f64.
-A dot without one has operands that can be multiplied and added: floats of one type, or pairs of f16 summed in f32.
+`choose` selects the instruction. Scales of `tt.dot_scaled` are operands of an instruction that supports them, or are
+multiplied first; 8-bit floats without an instruction become f16; accumulators are f32, i32 or f64. The operands of a
+dot without an instruction are cast so that multiply-add works: floats of one type, or pairs of f16 summed in f32.
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from dataclasses import dataclass
+from math import ceil
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
+
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt
-from tilework.ir.encodings import encoding_of
-from tilework.ir.enums import ScaleDotElemType
+from tilework.ir.encodings import distributed_of, encoding_of
+from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.functions import functions
-from tilework.ir.module_facts import is_reproducible
+from tilework.ir.module_facts import is_reproducible, num_warps
 from tilework.ir.module_facts import target as target_of
+from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import insert_before, put, recreate, replace_op
 from tilework.ir.types import (
     bf16,
     bit_width,
     element_type,
     f8E4M3FN,
+    f8E4M3FNUZ,
     f8E5M2,
+    f8E5M2FNUZ,
     f16,
     f32,
     f64,
+    i8,
+    i32,
     is_float,
     shape_of,
     with_element,
 )
-from tilework.layouts.amd import mfma_scales
+from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, mfma_scales
 from tilework.layouts.encodings import DotOperand, Linear
 from tilework.target import Target
-from tilework.transforms.amd.matrix_choice import Choice, choose, choose_scaled
-from tilework.transforms.building.conversions import cast, laid_out_there
+from tilework.transforms.building.emitter import cast, laid_out_there
 from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
+
+# Select the matrix instruction of a `tt.dot`, and the layouts of its result and operands.
+#
+#     128x128 += 128x64 @ 64x128, f16, 4 warps
+#         hip:gfx942     mfma 32x32x8        warps (2, 2), 4 neighbours along K in a lane
+#         hip:gfx1100    wmma 16x16x16       warps (2, 2), 16 neighbours
+#
+# None means that no instruction fits: the dot is lowered to multiply-adds.
+
+OCP, FNUZ = (f8E4M3FN, f8E5M2), (f8E4M3FNUZ, f8E5M2FNUZ)
+Steps = tuple[tuple[int, int], ...]  # (k, elements of a lane), the best first
+Forms = dict[int, Steps]  # by rows (or columns) of the instruction; 4 stands for 4x64 and 64x4
+
+F64: Forms = {16: ((4, 1),)}
+F32: Forms = {32: ((2, 1),), 16: ((4, 1),), 4: ((16, 1),)}
+XF32: Forms = {32: ((4, 2),), 16: ((8, 2),)}
+HALF: Forms = {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)}
+WIDE_HALF: Forms = {32: ((16, 8), (8, 4)), 16: ((32, 8), (16, 4)), 4: ((64, 4),)}
+SCALED_RUN = 32  # elements that share a scale, and a lane's part of the instruction that knows scales
+BYTES: Forms = {32: ((16, 8),), 16: ((32, 8),)}
+MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
+    "f64": {2: F64, 3: F64, 4: F64},
+    "f32": {1: F32, 2: F32, 3: F32, 4: F32},
+    "xf32": {3: XF32},
+    "f16": {1: HALF, 2: HALF, 3: HALF, 4: WIDE_HALF},
+    "bf16": {
+        1: {32: ((4, 2),), 16: ((8, 2),), 4: ((32, 2),)},
+        2: {32: ((8, 4), (4, 2)), 16: ((16, 4), (8, 2)), 4: ((64, 4),)},
+        3: HALF,
+        4: WIDE_HALF,
+    },
+    "fp8": {3: BYTES, 4: {32: ((64, SCALED_RUN), (16, 8)), 16: ((128, SCALED_RUN), (32, 8))}},
+    "i8": {
+        1: {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)},
+        2: {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)},
+        3: {**BYTES, 4: ((64, 4),)},
+        4: {32: ((32, 16), (16, 8)), 16: ((64, 16), (32, 8)), 4: ((64, 4),)},
+    },
+}
+KINDS: dict[Attribute, str] = {f64: "f64", f32: "f32", f16: "f16", bf16: "bf16", i8: "i8"}
+WMMA_SIDE = 16
+SCALED_WIDTH = 16
+DOTS = (tt.DotOp, tt.DotScaledOp)
+SCALED_FORMATS = (ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, ScaleDotElemType.E5M2)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The layout of a result, elements that a lane holds along K, and the types that are multiplied and summed."""
+
+    layout: AmdMfma | AmdWmma
+    k_width: int
+    factor: Attribute | None  # operands become this first; None: they stay
+    total: Attribute
+    is_scaled: bool = False  # a dot without scales runs on an instruction that knows them
+
+
+def version_of(target: Target, unit: str) -> int:
+    """The version of the ``mfma`` or ``wmma`` unit of a target; 0 if it has none."""
+    return next((version for version in (4, 3, 2, 1) if f"{unit}{version}" in target.features), 0)
+
+
+def total_of(kind: str) -> Attribute:
+    return i32 if kind == "i8" else f64 if kind == "f64" else f32
+
+
+def choose(op: Operation, target: Target, side: int = 0, kpack: int = 1) -> Choice | None:
+    """The instruction for `op`; None if its result has one already, or there is none."""
+    a, b, c = (operand.type for operand in op.operands)
+    result = distributed_of(c)
+    if result is None or result.is_accumulator:
+        return None
+    if version := version_of(target, "mfma"):
+        return choose_mfma(op, version, a, b, c, side, kpack)
+    version = version_of(target, "wmma")
+    return (
+        choose_wmma(op, version, a, b, c) if version in (1, 2) else None
+    )  # version 3: as Triton, for scaled dots only
+
+
+def kind_of(op: Operation, a: Attribute, b: Attribute, version: int) -> tuple[str, Attribute | None] | None:
+    """The kind of mfma for these element types, and the type to which operands are cast first (None: they stay)."""
+    left, right = element_type(a), element_type(b)
+    if left in OCP + FNUZ and right in OCP + FNUZ:
+        own = {3: FNUZ, 4: OCP}.get(version, ())
+        return ("fp8", None) if left in own and right in own else ("f16", f16)
+    if left != right:
+        return ("f16", f16) if max(bit_width(left), bit_width(right)) < 16 else ("f32", f32)
+    if left not in KINDS:
+        return None
+    precision = op.properties["inputPrecision"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    is_short = left == f32 and precision == InputPrecision.TF32 and version in MFMA["xf32"]
+    return ("xf32" if is_short else KINDS[left]), None
+
+
+def sides(m: int, n: int, kind: str, wanted: int) -> tuple[int, int] | None:
+    """Rows and columns of the instruction for a result of m by n."""
+    if wanted:
+        return (wanted, wanted)
+    least = min(m, n)
+    if least >= 32:
+        return (16, 16) if kind == "f64" else (32, 32)
+    if least >= 16:
+        return (16, 16)
+    return None if least < 4 else (64, 4) if m >= 64 else (4, 64) if n >= 64 else None
+
+
+def choose_mfma(
+    op: Operation, version: int, a: Attribute, b: Attribute, c: Attribute, side: int, kpack: int
+) -> Choice | None:
+    if (found := kind_of(op, a, b, version)) is None:
+        return None
+    kind, factor = found
+    (m, n), k = shape_of(c)[-2:], shape_of(a)[-1]
+    forms = MFMA[kind].get(version)
+    if forms is None or (tile := sides(m, n, kind, side)) is None or min(tile) not in forms:
+        return None
+    steps = forms[min(tile)]
+    depth, base = next((step for step in steps if k >= step[0]), steps[-1])
+    if k % depth:
+        return None
+    is_tail = is_chain_tail(op)
+    bits = bit_width(factor) if factor is not None else bit_width(a)
+    width = (4 if bits == 16 else base) if is_tail else base * kpack
+    width = SCALED_WIDTH if base == SCALED_RUN else width
+    grid = warp_grid(op, tile, is_tail)
+    beside, is_transposed = (1,) * len(grid), tile != (4, 64)
+    if version == 4 and tile == (16, 16) and bits == 16 and len(grid) == 2:  # two instructions of a chain side by side
+        if is_chain_head(op) and n == 16 and grid[1] == 1 and m >= 32 * grid[0]:
+            beside = (2, 1)
+        elif is_chain_head(op, 1) and m == 16 and grid[0] == 1 and n >= 32 * grid[1]:
+            beside, is_transposed = (1, 2), False
+    layout = AmdMfma(
+        version,
+        grid,
+        (*tile, depth),
+        is_transposed,
+        tiles_per_warp=beside,
+        element_bit_width=64 if kind == "f64" else 32,
+        cga=result_cga(c),
+    )
+    return Choice(layout, width, factor, total_of(kind), base == SCALED_RUN)
+
+
+def choose_scaled(op: tt.DotScaledOp, target: Target, side: int = 0) -> Choice | None:
+    """The instruction that knows scales, if the operands have its formats, packed along K, and enough of K."""
+    formats = [ScaleDotElemType(format.value.data) for format in (op.a_elem_type, op.b_elem_type)]
+    scales = [scale for scale in (op.a_scale, op.b_scale) if scale is not None]
+    (*batch, m, n), depth = shape_of(op.c.type), shape_of(op.a.type)[-1] * (1 + (formats[0] is ScaleDotElemType.E2M1))
+    tile = sides(m, n, "fp8", side)
+    if version_of(target, "mfma") != 4 or batch or tile is None or min(tile) < 16 or not scales:
+        return None
+    step = SCALED_RUN * WAVE // min(tile)
+    is_along_k = is_true(op.lhs_k_pack) and is_true(op.rhs_k_pack)
+    has_bytes = all(element_type(scale.type) == i8 for scale in scales)
+    if depth % step or not is_along_k or not has_bytes or not set(formats) <= set(SCALED_FORMATS):
+        return None
+    layout = AmdMfma(4, warp_grid(op, tile, False), (*tile, step), True, cga=result_cga(op.c.type))
+    return Choice(layout, SCALED_WIDTH, None, f32)
+
+
+def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attribute) -> Choice | None:
+    left, right = element_type(a), element_type(b)
+    factor: Attribute | None = None
+    if left in OCP + FNUZ and right in OCP + FNUZ:
+        factor = None if version == 2 and left in OCP and right in OCP else f16
+    elif left != right or left not in (f16, bf16, i8):
+        return None
+    (m, n), k = shape_of(c)[-2:], shape_of(a)[-1]
+    if min(m, n) < WMMA_SIDE or k % WMMA_SIDE:
+        return None
+    grid = warp_grid(op, (WMMA_SIDE, WMMA_SIDE), is_chain_tail(op))
+    layout = AmdWmma(version, True, grid, cga=result_cga(c))
+    return Choice(layout, 16 if version == 1 else 8, factor, i32 if left == i8 else f32)
+
+
+def result_cga(c: Attribute) -> tuple[tuple[int, ...], ...]:
+    layout = distributed_of(c)
+    return layout.cga_bases if layout is not None else ()
+
+
+def warp_grid(op: Operation, tile: tuple[int, int], is_tail: bool) -> tuple[int, ...]:
+    """Warps below each other where another dot goes on with the result; else nearly as the instructions lie."""
+    shape, warps = shape_of(op.results[0].type), num_warps(op)
+    if len(shape) == 3:
+        return (warps, 1, 1)
+    (m, n), (rows, columns) = shape, tile
+    if is_chain_head(op):
+        return (warps, 1)
+    if is_tail:
+        down = min(warps, ceil(m / rows))
+        return (down, warps // down)
+    down, across = 1, 1
+    while down * across < warps:
+        if m // (2 * rows) // down >= n // columns // across and down < m // rows:
+            down *= 2
+        else:
+            across *= 2
+    return (across, down) if across * columns > n else (down, across)
+
+
+def is_chain_head(op: Operation, side: int = 0) -> bool:
+    """Return True if the left (or right, 1) operand of a later dot of the region comes from this one."""
+    region = op.parent_region()
+
+    def uses(one: Operation) -> list[Use]:
+        found = (use for result in one.results for use in result.uses)
+        return [use for use in found if use.operation.parent_region() is region]
+
+    def users(one: Operation) -> list[Operation]:
+        return [use.operation for use in uses(one) if type(use.operation) not in DOTS]
+
+    behind = reached([op], users)
+    return any(type(use.operation) in DOTS and use.index == side for one in behind for use in uses(one))
+
+
+def is_chain_tail(op: Operation) -> bool:
+    """Return True if the left operand comes from a dot of the region."""
+    region = op.parent_region()
+    needed = reached([op.operands[0]], lambda value: value.owner.operands if isinstance(value, OpResult) else ())  # pyright: ignore
+    return any(type(op := value.owner) in DOTS and op.parent_region() is region for value in needed)  # pyright: ignore
+
 
 FORMATS: dict[Attribute, ScaleDotElemType] = {f8E4M3FN: ScaleDotElemType.E4M3, f8E5M2: ScaleDotElemType.E5M2}
 EMULATED = "missing native support for fp8 variant on current architecture; emulated with fp16 so low performance"
@@ -111,13 +342,14 @@ def scales(op: Operation, found: Choice) -> list[SSAValue]:
 
 
 def is_of_one_type(op: Operation) -> bool:
-    """Whether operands and sums are floats of one type that is computed with."""
+    """Return True if operands and accumulator are floats of one type that the GPU computes with."""
     kinds = {element_type(operand.type) for operand in op.operands[:3]}
     return len(kinds) == 1 and kinds <= {f16, f32, f64}
 
 
 def can_multiply_add(op: Operation, target: Target) -> bool:
-    """Whether the dot needs no instruction: integers, floats of one type that is computed with, or pairs with a wider sum."""
+    """Return True if the dot needs no instruction: integers, floats of one type that is computed with, or pairs with a
+    wider accumulator."""
     a, b, c = (element_type(operand.type) for operand in op.operands[:3])
     is_even = shape_of(op.operands[0].type)[-1] % 2 == 0
     pairs = {f16: "dot2", bf16: "dot2_bf16"}

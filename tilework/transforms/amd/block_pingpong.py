@@ -1,4 +1,4 @@
-"""Let two waves of a SIMD take turns: one loads while the other multiplies.
+"""Ping-pong scheduling of two waves of a SIMD: one loads while the other multiplies.
 
     %a = ttg.local_load        rocdl.s.setprio 1            the matrix unit goes on with the other wave
     %p = tt.load               rocdl.sched.barrier 0        the scheduler keeps what is above there
@@ -6,14 +6,14 @@
     %q = tt.load               rocdl.sched.barrier 1
     rocdl.s.setprio 1          tt.dot %a, %b                rocdl.s.setprio 0
 
-That is the form for four warps. Of eight, the upper half runs one *cluster* behind the lower: a product is cut along K, and what it
-needs and its parts come in turns, each behind a barrier. Two warps of a SIMD are never both loading.
+That is the form for four warps. Of eight warps, the upper half runs one *cluster* behind the lower half: the dot is cut
+along K, and its loads and parts alternate, separated by barriers. Two warps of a SIMD never load at the same time.
 
     gpu.barrier ; amdg.cond_barrier %upper                                                         before the loop
     %p = tt.load ; %a0, %b0 = local_load of slice 0 | dot 0 | %q = tt.load ; slice 1 | dot 1 | slices 2, 3 | dot 2 | local_stores | dot 3 |
     amdg.cond_barrier %lower                                                                       behind it
 
-Fires in pipelined loops with one product on the matrix unit, whose operands are the only loads. It changes no value.
+Fires in pipelined loops with one dot on the matrix unit, whose operands are the only loads. It changes no value.
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
 """
 
@@ -53,14 +53,14 @@ class AmdBlockPingpongPass(Pass):
             if type(op) is scf.ForOp and (found := matmul_of(op)) is not None:
                 size, warps = size_of(found.dot), num_warps(op)
                 if warps == 4 and size in ONE_CLUSTER:
-                    take_turns(found)
+                    interleave_loads(found)
                 elif warps == 8 and self.num_stages == 2 and (parts := parts_of(found, size)):
-                    run_behind(op, found, parts)
+                    stagger_by_cluster(op, found, parts)
 
 
 @dataclass(frozen=True)
 class Matmul:
-    """A loop's only product, its loads from global memory, and from LDS those of its operands."""
+    """The only dot of a loop, its loads from global memory, and the loads of its operands from LDS."""
 
     dot: Operation
     loads: list[Operation]
@@ -68,7 +68,7 @@ class Matmul:
 
 
 def matmul_of(loop: Operation) -> Matmul | None:
-    """What `loop` multiplies, if that is all that it loads, and nothing is written between loads and product."""
+    """The dot of `loop` if its operands are all that it loads, and nothing is written between the loads and the dot."""
     ops = body_ops(loop)
     dots, loads, reads = ([op for op in ops if type(op) in kinds] for kinds in (DOTS, (tt.LoadOp,), (ttg.LocalLoadOp,)))
     if len(dots) != 1 or len(loads) != 2 or len(reads) != 2:
@@ -87,7 +87,7 @@ def matmul_of(loop: Operation) -> Matmul | None:
     return Matmul(dot, loads, reads)
 
 
-def take_turns(found: Matmul) -> None:
+def interleave_loads(found: Matmul) -> None:
     """Four warps."""
     dot, (first, _), reads = found.dot, found.loads, found.reads
     location = dot.location
@@ -101,7 +101,7 @@ def take_turns(found: Matmul) -> None:
 
 
 def parts_of(found: Matmul, size: int) -> int:
-    """In how many parts a product of eight warps is cut; 0: it is not."""
+    """The number of parts into which a dot of eight warps is cut along K; 0 if it is not cut."""
     dot = found.dot
     parts = 2 if size == CUT_IN_TWO else 4 if size >= CUT_IN_FOUR else 0
     operand = dot_operand_of(dot.operands[0].type)
@@ -127,7 +127,7 @@ def is_alone(op: Operation, target: Target) -> bool:
     return type(op) in PASSED or (is_pure(op) and not op.regions and scratch_size(op, target) == 0)
 
 
-def run_behind(loop: Operation, found: Matmul, parts: int) -> None:
+def stagger_by_cluster(loop: Operation, found: Matmul, parts: int) -> None:
     """Eight warps."""
     dot, (first, second), location = found.dot, found.loads, found.dot.location
     end, total = dot.parent_block().last_op, dot.operands[2]  # pyright: ignore
@@ -139,17 +139,19 @@ def run_behind(loop: Operation, found: Matmul, parts: int) -> None:
     sliced = {0: [0], 1: [1], 2: [2, 3]} if parts == 4 else {0: [0, 1]}
     pieces: dict[int, list[SSAValue]] = {}
     for part in range(parts):
-        place = end if part == parts - 1 else dot
+        anchor = end if part == parts - 1 else dot
         new: list[Operation] = list(loads.get(part, ()))
-        for number in sliced.get(part, ()):
-            pieces[number] = []
+        for piece_index in sliced.get(part, ()):
+            pieces[piece_index] = []
             for read, axis in zip(found.reads, (1, 0), strict=True):
-                view, piece = slice_of(read, axis, number * depth, depth)
+                view, piece = slice_of(read, axis, piece_index * depth, depth)
                 new += [view, piece]
-                pieces[number] += piece.results
-        product = recreate(dot, operands=(*pieces[part], total))
-        total = product.results[0]
-        insert_before(place, *new, *turn(location), prio(1, location), product, prio(0, location), *turn(location))
+                pieces[piece_index] += piece.results
+        partial = recreate(dot, operands=(*pieces[part], total))
+        total = partial.results[0]
+        insert_before(
+            anchor, *new, *end_cluster(location), prio(1, location), partial, prio(0, location), *end_cluster(location)
+        )
     replace_op(dot, results=(total,))
     for read in found.reads:
         erase_op(read)
@@ -178,7 +180,7 @@ def stagger(loop: Operation) -> None:
     insert_after(loop, amdg.CondBarrierOp.make(lower, loop.location))
 
 
-def turn(location: LocationAttr) -> list[Operation]:
+def end_cluster(location: LocationAttr) -> list[Operation]:
     """The end of a cluster."""
     return [GpuBarrierOp.make(location), hold(0, location)]
 

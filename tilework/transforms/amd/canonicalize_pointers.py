@@ -1,14 +1,16 @@
-"""Pointers into small arrays become the array's pointer and an offset of 32 bits, so that buffer instructions can be used.
+"""Split pointers into small arrays into the array's base pointer and a 32-bit offset, so that buffer instructions can
+be used.
 
     %a {tt.pointer_range = 32}                                  %row = arith.muli %pid_m, %stride                 one number
     %p = tt.addptr (tt.splat %a), %rows           ==>           %o = arith.addi (tt.splat %row), %rest            i32
     %q = tt.addptr (tt.broadcast %p), %columns                  tt.load (tt.addptr (tt.splat %a), %o)
     tt.load %q
 
-Loops, branches and selections hand on the offset. What is the same for all elements is added up as a scalar. Sums of 64 bits are cut
-to 32, which is right for every element that lies in the array: nothing of it is 2**31 bytes behind its start. A pointer that may be
-of several arrays, or of one that is not known to be small, stays as it is, and so do uses that are no access.
-Stage: TTGIR to TTGIR. Cost: one walk, and what leads to the accesses.
+Loops, branches and selects pass on the offset. Parts that are the same for all elements are added as scalars. Sums of
+64 bits are truncated to 32, which is exact for every element of the array, because it is smaller than 2**31 bytes.
+Pointers that may belong to several arrays, or to one that is not known to be small, are left alone, and so are uses
+that are no access.
+Stage: TTGIR to TTGIR. Cost: one walk, and the address computations of the accesses.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +41,8 @@ EXTENSIONS = frozenset({arith.ExtSIOp, arith.ExtUIOp})
 
 @dataclass(frozen=True)
 class Offset:
-    """How far from the start of its array a pointer is, in elements modulo 2**32: the same for all, and more for each; None is 0."""
+    """The distance of a pointer from the start of its array, in elements modulo 2**32: a scalar part and a per-element
+    part; None is 0."""
 
     uniform: SSAValue | None = None
     varying: SSAValue | None = None
@@ -66,7 +69,7 @@ def canonicalize_pointers(function: Operation) -> None:
 
 
 class Rewrite:
-    """One function; `offsets` of the pointers that were asked for."""
+    """The rewrite of one function; `offsets` holds those of the pointers requested so far."""
 
     def __init__(self, small: set[SSAValue]) -> None:
         self.small = small
@@ -104,7 +107,7 @@ class Rewrite:
         return is_pointer(value.type) and self.base_of(value) is not None
 
     def is_start(self, value: SSAValue) -> bool:
-        """Whether a pointer is a small array, seen as elements of some type."""
+        """Return True if a pointer is a small array, seen as elements of some type."""
         if isinstance(value, OpResult) and type(value.op) is tt.BitcastOp:
             value = value.op.operands[0]
         return value in self.small
@@ -128,16 +131,16 @@ class Rewrite:
 
     def drop_unused(self) -> None:
         """Loops hand on no pointers that only lead to themselves."""
-        for argument, end, place in self.carried:
+        for argument, end, index in self.carried:
             loop = argument.block.parent_op()
             assert loop is not None
-            if not is_used(argument) and not is_used(end.operands[place]):
-                end.operands[place] = argument if type(loop) is scf.ForOp else loop.operands[place]
+            if not is_used(argument) and not is_used(end.operands[index]):
+                end.operands[index] = argument if type(loop) is scf.ForOp else loop.operands[index]
 
     # numbers
 
     def total(self, offset: Offset, type: Attribute, before: Operation) -> SSAValue:
-        """The sum as one value of `type`, i32 or a tensor of it."""
+        """The two parts added, as one value of `type`, i32 or a tensor of it."""
         uniform, varying = offset.uniform, offset.varying
         if uniform is None and varying is None:
             return put(before, constant(0, type, before.location))
@@ -156,7 +159,8 @@ class Rewrite:
         return Offset(self.sum(a.uniform, b.uniform, before), self.sum(a.varying, b.varying, before))
 
     def apart(self, value: SSAValue) -> Offset:
-        """An integer modulo 2**32 as what is the same for all its elements, and the rest; what has hints stays whole."""
+        """Split an integer modulo 2**32 into the part that is the same for all its elements and the rest; values with
+        hints stay whole."""
         if value not in self.parts:
             made, is_narrow = self.take_apart(value), bit_width(value.type) == 32
             if made is None or (made.uniform is None and made.varying is not None and is_narrow):
@@ -169,8 +173,8 @@ class Rewrite:
             return None
         op, before = value.op, behind(value)
         kind = type(op)
-        if (number := constant_value(value)) is not None:
-            return Offset(put(before, constant(number, i32, op.location)) if number else None)
+        if (known := constant_value(value)) is not None:
+            return Offset(put(before, constant(known, i32, op.location)) if known else None)
         if kind is tt.SplatOp:
             return Offset(self.cut(op.operands[0]))
         if op.attributes:
@@ -185,7 +189,7 @@ class Rewrite:
         return None
 
     def product(self, a: Offset, b: Offset, before: Operation) -> Offset | None:
-        """Of two sums, one of which is the same for all."""
+        """The product of two offsets, one of which has only a scalar part."""
         if a.varying is not None:
             a, b = b, a
         if a.varying is not None:
@@ -221,7 +225,7 @@ class Rewrite:
 
 
 def is_used(pointer: SSAValue) -> bool:
-    """Whether a pointer leads to an op that does more than to move it."""
+    """Return True if a pointer leads to an op that does more than to move it."""
 
     def targets(value: SSAValue) -> Iterator[SSAValue]:
         for use in value.uses:
@@ -244,7 +248,7 @@ def offset_type(pointer: SSAValue) -> Attribute:
     return with_element(pointer.type, i32)
 
 
-# What the ops do to offsets
+# Rules for the offsets of ops
 
 
 def of_addptr(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
@@ -273,9 +277,10 @@ def whole(offset: SSAValue) -> Offset:
 
 
 def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
-    """A loop hands on the offsets of all its pointers that have one, too; a branch that of one result.
+    """A loop also carries the offsets of all its pointers that have one; a branch yields that of one result.
 
-    Outer loops come first: their ends ask for the results of inner ones, which must not be asked twice."""
+    Outer loops come first: their terminators request the results of inner loops, which must be computed only once.
+    """
     for outer in reversed([one for one in ops_around(op) if type(one) in LOOPS and one not in rewrite.begun]):
         for pointer in body_of(outer).args:
             if rewrite.has_offset(pointer):
@@ -297,8 +302,8 @@ def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
     )
     if is_loop:
         arguments, first = body_of(op).args[type(op) is scf.ForOp :], ends[-1]
-        pointers = [(place, one) for place, one in enumerate(arguments) if one in rewrite.offsets]
-        rewrite.carried += [(one, first, place) for place, one in pointers]
+        pointers = [(index, one) for index, one in enumerate(arguments) if one in rewrite.offsets]
+        rewrite.carried += [(one, first, index) for index, one in pointers]
     return rewrite.offsets[value]
 
 

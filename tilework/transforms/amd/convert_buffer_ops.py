@@ -1,12 +1,12 @@
-"""Loads, stores and atomics at offsets that are known to fit become buffer instructions.
+"""Turn loads, stores and atomics whose offsets are known to fit into buffer instructions.
 
     %p = tt.addptr (tt.splat %a), %o                                %a {tt.pointer_range = 32}, or %o is in [0, 2**31 bytes)
     %x = tt.load %p, %mask, %zero                   ==>             %x = amdg.buffer_load %a[%o], %mask
 
-Buffer instructions see 31 bits of an offset in bytes, and need no branch where a mask is off. An argument's `tt.pointer_range` says
-that all of its array is there; of other pointers the ranges of the offsets must show it. Loads of f32 for a dot stay as they are, as
-Triton's do: LLVM schedules them worse.
-Stage: TTGIR to TTGIR. Cost: one walk, and what leads to the offsets.
+Buffer instructions use 31 bits of a byte offset, and need no branch where a mask is off. An argument's
+`tt.pointer_range` states that its whole array is in that range; for other pointers range analysis of the offsets must
+show it. Loads of f32 for a dot are left alone, as in Triton: LLVM schedules them worse.
+Stage: TTGIR to TTGIR. Cost: one walk, and range analysis of the offsets.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.queries import order
 from tilework.transforms.amd.canonicalize_pointers import small_arguments
-from tilework.transforms.building.masks import mask_of
+from tilework.transforms.building.memory_access import mask_of
 from tilework.transforms.passes import Pass
 
 BYTES = (1 << 31) - 2
@@ -63,12 +63,12 @@ class AmdConvertBufferOpsPass(Pass):
                     rule = RULES.get(type(op))
                     if rule is None or (type(op) in CHANGING and not self.allow_buffer_atomics):
                         continue
-                    if (place := search.place_of(op.operands[0])) is not None:
-                        rule(search, op, *place)
+                    if (address := search.address_of(op.operands[0])) is not None:
+                        rule(search, op, *address)
 
 
 class Search:
-    """What tells whether an access of a function can be one to a buffer."""
+    """The facts that decide if an access of a function can become a buffer access."""
 
     def __init__(
         self, module: ModuleOp, small: set[SSAValue], ranges: IntegerRanges, proves_small: bool, has_dot: bool
@@ -77,7 +77,7 @@ class Search:
         self.proves_small = proves_small
         self.features = target_of(module).features
 
-    def place_of(self, pointers: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+    def address_of(self, pointers: SSAValue) -> tuple[SSAValue, SSAValue] | None:
         """The base and the offsets of a tile of pointers, if they fit."""
         moved = defining_op(pointers)
         if not isinstance(moved, tt.AddPtrOp) or not is_tensor(pointers.type) or moved.attributes:
@@ -94,7 +94,7 @@ class Search:
         return (cast.operands[0] if isinstance(cast, tt.BitcastOp) else base) in self.small
 
     def is_inside(self, base: SSAValue, offsets: SSAValue) -> bool:
-        """Whether all offsets are proved to be in reach; into a small array, not to be negative."""
+        """Return True if all offsets are proved to be in reach; into a small array, not to be negative."""
         least, most = self.ranges.of(offsets)
         if least < 0:
             return False
@@ -102,7 +102,7 @@ class Search:
         return self.is_small(base) or (most + 1) * max(1, bit_width(base.type.pointee) // 8) <= BYTES
 
     def pairs(self, op: Operation) -> bool:
-        """Whether two neighbours are changed at a time."""
+        """Return True if two neighbours are changed at a time."""
         pointers = op.operands[0]
         encoding = encoding_of(pointers.type)
         assert encoding is not None
@@ -138,9 +138,9 @@ def is_true(mask: SSAValue) -> bool:
 
 
 def other_of(other: SSAValue | None, mask: SSAValue | None) -> SSAValue | None:
-    """What masked elements are, unless that is what buffers give: 0."""
-    number = None if other is None else constant_value(other)
-    is_zero = number is not None and number == 0 and copysign(1, number) > 0
+    """The value of masked elements; None if it is 0, which buffer loads return anyway."""
+    default = None if other is None else constant_value(other)
+    is_zero = default is not None and default == 0 and copysign(1, default) > 0
     return None if is_zero or mask is None else other
 
 

@@ -1,9 +1,9 @@
-"""Comparisons of scalars that are always true, by the ranges of their operands, become constants.
+"""Fold comparisons of scalars that are always true by the ranges of their operands.
 
     llvm.intr.assume (arith.cmpi slt, %pid, %n)         an assumption itself stays, for LLVM
     %m = arith.cmpi sge, %pid, %c0            ==>       %m = arith.constant true
 
-Stage: TTGIR to TTGIR. Cost: one walk, and what leads to the comparisons.
+Stage: TTGIR to TTGIR. Cost: one walk, and range analysis of the comparisons.
 """
 
 from xdsl.dialects import arith

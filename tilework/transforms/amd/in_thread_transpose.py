@@ -1,4 +1,4 @@
-"""Turn operands of dots over in registers on their way to LDS, so that they are read along K.
+"""Transpose dot operands in registers on their way to LDS, so that they are read along K.
 
     %v = tt.load %p : 64x128xf16, sizePerThread = [1, 8], rows are K         one row of K per thread: LDS is read element by element
     ttg.local_store %v, %buffer : ... #ttg.swizzled_shared<{vec = 1, ...}>
@@ -7,8 +7,8 @@
     %t = amdg.in_thread_transpose %v : #blocked2 -> #linear                  the same elements, those along K first
     ttg.local_store %t, %buffer : ... #ttg.amd_rotating_shared<{vec = 4, ..., order = [0, 1]}>
 
-Fires for a buffer that only products read, that `tt.load`s of one blocked layout fill whose fastest dimension is not K, and
-where a thread can have two elements along K at least. A buffer of which some use is not known is left as it is.
+Fires for a buffer that only dots read, that is filled by `tt.load`s of one blocked layout whose fastest dimension is
+not K, and where a thread can hold at least two elements along K. A buffer with an unknown use is left alone.
 Stage: TTGIR to TTGIR. Cost: one walk, the flow of descriptors.
 """
 
@@ -30,7 +30,7 @@ from tilework.layouts.amd import RotatingShared, operand_swizzle
 from tilework.layouts.encodings import Blocked, DotOperand, Linear
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
-from tilework.transforms.building.conversions import laid_out
+from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import function_pass
 
 WORD = 64  # bits that a thread should write to LDS at once
@@ -42,12 +42,13 @@ def in_thread_transpose(function: Operation) -> None:
     known = aliases(function)
     for buffer in dict.fromkeys(buffer for named in known.values() for buffer in named):
         if (found := operand_in(buffer, known)) is not None:
-            turn_over(found)
+            transpose_in_threads(found)
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A buffer that holds an operand: descriptors of it, what fills it, the loads behind that, and how products read it."""
+    """A buffer that holds a dot operand: its descriptors, the ops that fill it, the loads they come from, and how dots
+    read it."""
 
     descriptors: list[SSAValue]
     fills: list[Operation]
@@ -58,7 +59,7 @@ class Operand:
 
 
 def operand_in(buffer: SSAValue, known: Aliases) -> Operand | None:
-    """The operand that lies in `buffer`; None if it should stay as it is."""
+    """The operand stored in `buffer`; None if its layout should not change."""
     descriptors = [value for value, named in known.items() if buffer in named]
     if any(len(known[value]) > 1 for value in descriptors):
         return None
@@ -90,7 +91,7 @@ def operand_in(buffer: SSAValue, known: Aliases) -> Operand | None:
 
 
 def loads_behind(value: SSAValue) -> Iterator[Operation]:
-    """The ops that a value comes from, through loops and branches; what is none stands for itself."""
+    """The loads that a value comes from, through loops and branches; other ops are returned themselves."""
     for one in reached([value], handed_on):
         if not handed_on(one) and (op := owner_of(one)) is not None:
             yield op
@@ -102,7 +103,7 @@ def handed_on(value: SSAValue) -> list[SSAValue]:
     return before + within
 
 
-def turn_over(operand: Operand) -> None:
+def transpose_in_threads(operand: Operand) -> None:
     k, wanted = operand.dot.k_dim, operand.wanted
     for load in operand.loads:
         operands = [laid_out(load, value, wanted) for value in load.operands]
@@ -112,8 +113,8 @@ def turn_over(operand: Operand) -> None:
     for fill in operand.fills:
         value = laid_out(fill, fill.operands[0], wanted)
         shape = shape_of(value.type)
-        turned = Linear(along_first(to_linear(wanted, shape), k, wanted.size_per_thread))
-        type_ = with_encoding(value.type, turned)
+        transposed = Linear(along_first(to_linear(wanted, shape), k, wanted.size_per_thread))
+        type_ = with_encoding(value.type, transposed)
         made = amdg.InThreadTransposeOp.create(operands=(value,), result_types=(type_,), location=fill.location)
         fill.operands[0] = put(fill, made)
     order = (k, 1 - k)

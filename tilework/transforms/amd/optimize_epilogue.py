@@ -1,10 +1,11 @@
-"""Store results of dots as they lie: the pointers and the mask move, not the values.
+"""Store dot results in their own layout: convert the pointers and the mask, not the values.
 
     %v = ttg.convert_layout %acc : #mma -> #blocked          %q = ttg.convert_layout %p : #blocked -> #mma
     tt.store %p, %v : #blocked                               tt.store %q, %acc : #mma
 
-Also through a chain of elementwise ops with one operand, each used once, which is then computed in the layout of the dot.
-On CDNA4 lanes exchange half of their 16-bit results first, in one instruction for two registers: each then stores 16 bytes.
+This also works through a chain of unary elementwise ops, each used once, which is then computed in the layout of the
+dot. On CDNA4 lanes first exchange half of their 16-bit results, with one instruction for two registers, so that each
+lane stores 16 bytes.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -16,7 +17,7 @@ from tilework.ir.encodings import distributed_of, is_accumulator, with_encoding
 from tilework.ir.rewrite import put, recreate, replace_op
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.amd import wide_rows
-from tilework.transforms.building.conversions import laid_out
+from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import op_pass
 
 

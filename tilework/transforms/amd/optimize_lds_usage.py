@@ -1,13 +1,13 @@
-"""Let conversions that need too much LDS go in two steps.
+"""Split layout conversions that need too much LDS into two steps.
 
     %y = ttg.convert_layout %x : #rows -> #columns          128x256xf32: 128 KiB at once, no two threads keep an element
     ==>
     %t = ttg.convert_layout %x : #rows -> #tmp              32 KiB
     %y = ttg.convert_layout %t : #tmp -> #columns           64 KiB
 
-Between the two lies a layout with the neighbours of the source or of the result in a thread, or none: of all spreads of lanes and warps
-the one whose larger half is smallest. Fires only where the kernel does not fit, the largest conversions first, until it does. A kernel
-that does not fit even so is refused.
+The intermediate layout has the per-thread elements of the source, of the result, or one element; among all
+distributions of lanes and warps the pass takes the one whose larger step is smallest. It fires only where the kernel
+does not fit, on the largest conversions first, until it fits. A kernel that does not fit even then is refused.
 Stage: TTGIR to TTGIR. Cost: one walk; where the kernel does not fit, an allocation and a search for each conversion.
 """
 
@@ -53,7 +53,7 @@ def optimize_lds_usage(module: ModuleOp) -> None:
 
 
 def most_bytes(module: ModuleOp, target: Target) -> int:
-    """What the kernel needs at most: all buffers and all scratch memory side by side."""
+    """An upper bound of the LDS that the kernel needs: all buffers and all scratch memory at once."""
     sizes = (explicit_bytes(op) if type(op) is ttg.LocalAllocOp else scratch_size(op, target) for op in module.walk())
     return sum(-(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for size in sizes)
 

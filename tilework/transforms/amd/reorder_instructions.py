@@ -1,4 +1,4 @@
-"""Start loads early, and need registers and LDS for a short time.
+"""Start loads early, and shorten the live ranges of registers and LDS.
 
     1  a conversion sinks below the `ttg.local_dealloc`s in front of its first use: the two share memory
     2  a transposition moves up behind its source
@@ -12,15 +12,18 @@ Stage: TTGIR to TTGIR. Cost: one walk; for each load that moves the ops it passe
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult
 
-from tilework.ir import tt, ttg
+from tilework.ir import amdg, tt, ttg
 from tilework.ir.effects import is_pure, writes
-from tilework.ir.nesting import ops_behind
-from tilework.ir.rewrite import defining_op, move_before, move_behind
+from tilework.ir.encodings import operand_index
+from tilework.ir.enums import SchedHint
+from tilework.ir.nesting import body_of, ops_around, ops_behind, start_of
+from tilework.ir.rewrite import defining_op, insert_before, move_before, move_behind
 from tilework.ir.types import shape_of
+from tilework.transforms.amd.accelerate_matmul import is_chain_head
 from tilework.transforms.amd.stream_pipeline import PART
-from tilework.transforms.passes import module_pass
+from tilework.transforms.passes import Pass, module_pass, op_pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops, used_values
 from tilework.transforms.ttg.reorder_instructions import (
     TRANSPOSITIONS,
@@ -28,6 +31,45 @@ from tilework.transforms.ttg.reorder_instructions import (
     sink_into_loops,
     users,
 )
+
+# Hoist the layout conversion of loop-invariant dot operands: the queries of attention stay in registers.
+#
+#     scf.for ... { %q1 = ttg.convert_layout %q : #blocked -> #dot_op ...          %q known before the loop
+#
+# The conversion moves right behind the value.
+# Stage: TTGIR to TTGIR. Cost: one walk.
+
+
+@op_pass("tritonamdgpu-hoist-layout-conversions", ttg.ConvertLayoutOp)
+def hoist(convert: Operation) -> None:
+    if operand_index(convert.results[0].type) is None:
+        return
+    source = convert.operands[0]
+    loop = next((outer for outer in ops_around(convert) if isinstance(outer, scf.ForOp)), None)
+    if loop is None or not isinstance(source, OpResult) or loop in ops_around(source.op):
+        return
+    move_behind(source.op, convert)
+
+
+# Insert a hint for LLVM's scheduler into attention loops (`schedule_hint="attention"`): one dot is the left operand of
+# another.
+#
+#     scf.for ... { amdg.instruction_sched_hint {variant = #amdg.SchedHintVariant<attention>} ...
+#
+# Stage: TTGIR to TTGIR. Cost: one walk.
+
+
+class InsertInstructionSchedHintsPass(Pass):
+    name = "triton-amdgpu-insert-instruction-sched-hints"
+    variant: str = "none"
+
+    def run(self, module: ModuleOp) -> None:
+        if self.variant != SchedHint.ATTENTION.keyword:
+            return
+        for op in tuple(module.walk()):
+            if type(op) is scf.ForOp and any(type(one) is tt.DotOp and is_chain_head(one) for one in body_of(op).ops):
+                insert_before(start_of(body_of(op)), amdg.InstructionSchedHintOp.make(SchedHint.ATTENTION, op.location))
+
 
 TO_LDS = frozenset({ttg.LocalAllocOp, ttg.LocalStoreOp, ttg.LocalDeallocOp})
 LARGE = (128, 128, 64)  # rows, columns and depth of a product whose operands leave no registers to wait in
@@ -53,19 +95,19 @@ def raise_load(load: Operation) -> None:
     """Step 3."""
     pointers = defining_op(load.operands[0])
     needed, slice_ = {value.owner for value in load.operands}, [load]
-    place = load.prev_op
-    while place is not None and place is not pointers:
-        if place in needed:
-            if not is_pure(place) or place.regions:
+    earlier = load.prev_op
+    while earlier is not None and earlier is not pointers:
+        if earlier in needed:
+            if not is_pure(earlier) or earlier.regions:
                 break
-            slice_.append(place)
-            needed |= {value.owner for value in used_values(place)}
-        elif place.regions or (writes(place) and type(place) not in TO_LDS):
+            slice_.append(earlier)
+            needed |= {value.owner for value in used_values(earlier)}
+        elif earlier.regions or (writes(earlier) and type(earlier) not in TO_LDS):
             break
-        place = place.prev_op
-    if place is None:
+        earlier = earlier.prev_op
+    if earlier is None:
         return
-    move_behind(place, *reversed(slice_))
+    move_behind(earlier, *reversed(slice_))
 
 
 def delay_second_load(loop: Operation) -> None:

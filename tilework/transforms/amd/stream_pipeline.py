@@ -1,4 +1,4 @@
-"""Pipeline loops that have a schedule: loads of later iterations wait in registers, then in LDS.
+"""Pipeline loops that have a schedule: loads of later iterations are kept in registers, then in LDS.
 
     %a = tt.load %p        stage 0             %a = tt.load %p                            stage 0: of the next iteration
     %x = convert %a        stage 1     ==>     %x = ttg.local_load %view -> dot_op        stage 1: of this one
@@ -6,25 +6,31 @@
                                                %view = ttg.memdesc_index %buffers[%next]  stage 0, behind all else
                                                ttg.local_store %a, %view                  stage 0
 
-There are as many buffers as stages lie between, one more if an iteration fills one before it reads another: nothing overwrites what
-is still to be read. One counter goes around them;
-which buffer an iteration reads is carried to it. Loads that are not only operands of products wait in registers until they are used.
-With `use_async_copy` a load that an instruction can copy to LDS goes there without registers, one buffer more, behind a wait at the start
-of the iteration. The last iterations are peeled: nothing inside of the loop is conditional.
+There are as many buffers as stages between store and read, one more if an iteration fills one buffer before it reads
+another, so that no buffer is overwritten before its last read. A circular counter selects the buffer to fill; the index
+of the buffer that an iteration reads is carried to it. Loads that are used by more than dots are kept in registers.
+With `use_async_copy` a load that an instruction can copy to LDS bypasses registers; it needs one more buffer, and a
+wait at the start of the iteration. The last iterations are peeled, so that nothing in the loop is conditional.
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and two copies of the body per stage.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from enum import IntEnum, auto
 from functools import partial
+from math import ceil
+from typing import Generic, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg
+from tilework.ir.effects import writes
 from tilework.ir.encodings import distributed_of, dot_operand_of
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
+from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import erase_op, insert_after, replace_uses
 from tilework.ir.scf_ext import also_carry, also_yield
@@ -34,19 +40,165 @@ from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Target
-from tilework.transforms.amd.coalesce_async_copy import copied_together, lanes_in_order
-from tilework.transforms.amd.schedule_loops import FIRST, SECOND, Chained, Way
+from tilework.transforms.amd.async_copy import copied_together, lanes_in_order
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
-from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, erase_schedule
-from tilework.transforms.ttg.pipeline.expand import expand
-from tilework.transforms.ttg.pipeline.load_buffers import copy_width
-from tilework.transforms.ttg.pipeline.load_plans import needs_other
-from tilework.transforms.ttg.pipeline.loops import body_ops
-from tilework.transforms.ttg.pipeline.lower_copies import async_copy
-from tilework.transforms.ttg.pipeline.lowering import Lowering, next_in_turn
+from tilework.transforms.remarks import remark
+from tilework.transforms.ttg.pipeline.expand import expand, problem
+from tilework.transforms.ttg.pipeline.latencies import Facts, early_loads
+from tilework.transforms.ttg.pipeline.load_plans import MIN_COPY_BITS, copy_width, needs_other
+from tilework.transforms.ttg.pipeline.loops import (
+    DOTS,
+    MAX_STAGE,
+    body_ops,
+    dots_in,
+    loops_in,
+    producers,
+    set_integer,
+    users_in,
+)
+from tilework.transforms.ttg.pipeline.lower_loads import Lowering, async_copy, circular_increment
+from tilework.transforms.ttg.pipeline.schedule import Cluster, Schedule, complete, erase_schedule
 from tilework.transforms.ttg.pipeline.software_pipeline import fold_arithmetic, is_feasible, lower_loops
 from tilework.transforms.ttg.pipeline.waits import update_waits
+
+# Assign the loads and dots of a loop to stages.
+#
+#     scf.for ... {                                    %a = tt.load %pa {loop.cluster = 0, loop.stage = 0}
+#       %a = tt.load %pa                               %b = tt.load %pb {loop.cluster = 0, loop.stage = 0}
+#       %b = tt.load %pb                   ==>         %d = tt.dot ...  {loop.cluster = 0, loop.stage = 1}        num-stages = 2
+#       %d = tt.dot %a', %b', %acc                     } {tt.scheduled_max_stage = 1}
+#
+# The stages in between are divided among loads that depend on each other. Computations on loaded values are in the last
+# stage.
+#
+# Where a second dot depends on the first (attention) and there are four stages, they work on neighbouring iterations: a
+# dot, arithmetic that does not wait for it, memory accesses, and the same for the other dot. The stages are:
+#
+#     2 first product       3 rest of the arithmetic between         LDS: 1 store of the first's, 3 read of the second's operands
+#     3 second product      2 what it and others need of that        LDS: 2 store of the second's, 1 read of the first's operands
+# Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per dot; pointer provenance where a
+# loop stores.
+
+SLOW_NARROW_LOADS = frozenset({"mfma1", "mfma2", "mfma3"})
+CHAINED_STAGES = 4
+Slot = TypeVar("Place")  # a cluster, or its number
+
+
+class Chained(IntEnum):
+    """The clusters of a loop with two dots, in order."""
+
+    FIRST_DOT = 0
+    REST = auto()
+    WAIT_SECOND = auto()
+    STORE_FIRST = auto()
+    READ_SECOND = auto()
+    LOAD_FIRST = auto()
+    SECOND_DOT = auto()
+    HALF = auto()
+    WAIT_FIRST = auto()
+    STORE_SECOND = auto()
+    READ_FIRST = auto()
+    LOAD_SECOND = auto()
+
+
+class Way(NamedTuple, Generic[Slot]):
+    """Stage and cluster of each step of a load: into registers (or at once into LDS), into LDS, back from there."""
+
+    load: tuple[int, Slot]
+    store: tuple[int, Slot]
+    wait: tuple[int, Slot]
+    read: tuple[int, Slot]
+
+
+FIRST = Way((0, Chained.LOAD_FIRST), (1, Chained.STORE_FIRST), (1, Chained.WAIT_FIRST), (1, Chained.READ_FIRST))
+SECOND = Way((1, Chained.LOAD_SECOND), (2, Chained.STORE_SECOND), (3, Chained.WAIT_SECOND), (3, Chained.READ_SECOND))
+
+
+class AmdScheduleLoopsPass(Pass):
+    name = "tritonamdgpu-schedule-loops"
+    num_stages: int = 2
+
+    def run(self, module: ModuleOp) -> None:
+        facts = Facts(module)
+        for loop in loops_in(module):
+            judge = is_narrow if target_of(module).features & SLOW_NARROW_LOADS else lambda load, facts: None
+            stages, levels = early_loads(loop, self.num_stages, judge, facts)
+            if levels and not assign_chained(loop, stages, levels):
+                assign_stages(loop, stages, levels)
+
+
+def assign_stages(loop: Operation, stages: int, levels: dict[Operation, int]) -> None:
+    """Assign loads to stages as early as dependent loads allow, dots to the last stage."""
+    deepest = max(levels.values())
+    if deepest >= stages:
+        remark(loop, f"the loop is not pipelined: {deepest + 1} loads depend on each other, in {stages} stages")
+        return
+    schedule = Schedule()
+    cluster = schedule.back_cluster()
+    for load, level in levels.items():
+        schedule.assign(load, (deepest - level) * ceil((stages - 2) / (deepest + 1)), cluster)
+    for op in dots_in(loop):
+        schedule.assign(op, stages - 1, cluster)
+    schedule.write(loop)
+    set_integer(loop, MAX_STAGE, stages - 1)
+
+
+def assign_chained(loop: Operation, stages: int, levels: dict[Operation, int]) -> bool:
+    """Schedule two dots that work on neighbouring iterations. Return False if the loop has no such dots, or has
+    effects, whose order would change."""
+    ops = body_ops(loop)
+    dots = [op for op in ops if type(op) in DOTS]
+    if stages != CHAINED_STAGES or len(dots) != 2 or any(levels.values()) or any(writes(op) for op in ops):
+        return False
+    body, (first, second) = body_of(loop), dots
+    by_first, by_second = users_of(first, loop), users_of(second, loop)
+    for_first = set(reached([first], lambda op: producers(op, body)))
+    ways = {load: FIRST if load in for_first else SECOND for load in levels}
+    if second not in by_first or by_first & ways.keys() or len(set(ways.values())) < 2:
+        return False
+    schedule = Schedule()
+    clusters = [schedule.back_cluster() for _ in Chained]
+    for op in ops:
+        if op in by_first and op not in by_second:
+            schedule.assign(op, 3, clusters[Chained.REST])
+    pending = [second]
+    while pending:
+        for op in producers(pending.pop(), body):
+            if op not in by_first:
+                continue
+            if len(set(users_in(op, body))) > 1:
+                schedule.assign(op, 2, clusters[Chained.HALF])
+            else:
+                pending.append(op)
+    schedule.assign(first, 2, clusters[Chained.FIRST_DOT])
+    schedule.assign(second, 3, clusters[Chained.SECOND_DOT])
+    for load, way in ways.items():
+        schedule.assign(load, way.load[0], clusters[way.load[1]])
+        for user in users_in(load, body):
+            if type(user) is ttg.ConvertLayoutOp:
+                schedule.assign(user, way.read[0], clusters[way.read[1]])
+    schedule.write(loop)
+    trial = Schedule.read(loop)
+    assert trial is not None
+    complete(loop, trial, trial.clusters[0])
+    if problem(loop, trial.in_order(loop), peels=True) is None:
+        return True
+    erase_schedule(loop)  # the first product needs the second of the iteration before
+    return False
+
+
+def users_of(root: Operation, loop: Operation) -> set[Operation]:
+    """The ops that depend on `root` in the same iteration."""
+    body = body_of(loop)
+    return set(reached(users_in(root, body), lambda op: users_in(op, body)))
+
+
+def is_narrow(load: Operation, facts: AxisFacts) -> str | None:
+    if copy_width(load, facts) * bit_width(load.results[0].type) < MIN_COPY_BITS:
+        return "its elements lie too far apart: less than 4 bytes are read at once"
+    return None
+
 
 PART = "amd.pipeliner_part"
 
@@ -78,7 +230,7 @@ def mark_prologue(before: Operation | None, loop: Operation) -> None:
 
 
 def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_for: Target | None = None) -> None:
-    """Let loads that only products use wait in LDS; `copying_for` a target that copies some there by itself."""
+    """Keep loads that only dots use in LDS; `copying_for` is a target whose async copies write LDS directly."""
     low, way_of = Lowering(loop, schedule), ways(schedule)
     counters: dict[tuple[int, Cluster], SSAValue] = {}
     for load in body_ops(loop):
@@ -88,21 +240,21 @@ def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_
             continue
         type_ = load.results[0].type
         width = 0 if copying_for is None else copied_width(load, encoding, facts, copying_for)
-        place = way.load if width else way.store
-        reads_after = schedule.position(place[1]) <= schedule.position(way.read[1])
-        buffers = way.read[0] - place[0] + reads_after
-        if place not in counters:
-            counters[place] = carry_counter(low, buffers, place)
+        slot = way.load if width else way.store
+        reads_after = schedule.position(slot[1]) <= schedule.position(way.read[1])
+        buffers = way.read[0] - slot[0] + reads_after
+        if slot not in counters:
+            counters[slot] = carry_counter(low, buffers, slot)
         shape = (buffers, *shape_of(type_))
         memory = low.alloc(memdesc_type(shape, element_type(type_), encoding, True), load)
-        view = ttg.MemDescIndexOp.make(memory, counters[place], load.location)
+        view = ttg.MemDescIndexOp.make(memory, counters[slot], load.location)
         if width:
             copy = async_copy(load, load.operands[0], view.results[0], getattr(load, "mask", None), None, width)
             group = ttg.AsyncCommitGroupOp.make(copy.results, load.location)
             wait = ttg.AsyncWaitOp.make(group.results, 0, load.location)
             read = ttg.LocalLoadOp.make(view.results[0], type_, load.location, wait.results[0])
             insert_after(load, view, copy, group, wait, read)
-            schedule.place(wait, *way.wait)
+            schedule.assign(wait, *way.wait)
             filling = (view, copy, group)
         else:
             store = ttg.LocalStoreOp.make(load.results[0], view.results[0], load.location)
@@ -110,25 +262,26 @@ def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_
             insert_after(load, view, store, read)
             filling = (view, store)
         for op in filling:
-            schedule.place(op, *place)
-        schedule.place(read, *way.read)
+            schedule.assign(op, *slot)
+        schedule.assign(read, *way.read)
         replace_uses(load.results[0], read.results[0], lambda user: user not in filling)  # noqa: B023
         if width:
-            schedule.places.pop(load)
+            schedule.slots.pop(load)
             erase_op(load)
 
 
 def ways(schedule: Schedule) -> Callable[[Operation], Way[Cluster] | None]:
-    """When a load is done, stored and read; None if it runs with what uses it."""
+    """A function that gives the slots in which a load is issued, stored and read; None for a load that runs in the
+    stage of its users."""
     if len(numbered := schedule.numbered) == len(Chained):
         first, second = (Way(*((stage, numbered[number]) for stage, number in way)) for way in (FIRST, SECOND))
         chained = {first.load: first, second.load: second}
-        return lambda load: chained.get(schedule.places[load])
+        return lambda load: chained.get(schedule.slots[load])
     last, compute, stores = schedule.last_stage, schedule.clusters[-1], schedule.back_cluster()
     waits = schedule.front_cluster()
 
     def single(load: Operation) -> Way[Cluster] | None:
-        if (stage := schedule.places[load][0]) >= last:
+        if (stage := schedule.slots[load][0]) >= last:
             return None
         return Way((stage, compute), (stage, stores), (last, waits), (last, compute))
 
@@ -136,7 +289,8 @@ def ways(schedule: Schedule) -> Callable[[Operation], Way[Cluster] | None]:
 
 
 def copied_width(load: Operation, encoding: SwizzledShared, facts: AxisFacts, target: Target) -> int:
-    """How many neighbours an instruction moves to LDS, where it writes zeros if the mask is off; 0 if none can do the load."""
+    """The number of neighbouring elements that one async copy writes to LDS, with zeros where the mask is off; 0 if no
+    instruction fits."""
     type_ = load.results[0].type
     bytes = max(bit_width(type_) // 8, 1)
     beside = copy_width(load, facts)
@@ -149,7 +303,7 @@ def copied_width(load: Operation, encoding: SwizzledShared, facts: AxisFacts, ta
 
 
 def operand_encoding(value: SSAValue) -> SwizzledShared | None:
-    """The layout in LDS that all users of `value` want; None if one is not a product, or they do not agree."""
+    """The LDS layout that all users of `value` want; None if a user is not a dot, or they disagree."""
     found: SwizzledShared | None = None
     given = distributed_of(value.type)
     if given is None or not is_tensor(value.type):
@@ -167,15 +321,15 @@ def operand_encoding(value: SSAValue) -> SwizzledShared | None:
     return found
 
 
-def carry_counter(low: Lowering, buffers: int, place: tuple[int, Cluster]) -> SSAValue:
-    """Which buffer is filled next, stepped in each iteration where `place` says."""
+def carry_counter(low: Lowering, buffers: int, slot: tuple[int, Cluster]) -> SSAValue:
+    """The index of the buffer to fill next, incremented in each iteration in `slot`."""
     code = Emitter(low.loop.location)
     minus_one, zero, one, limit = (code.constant(value, i32) for value in (-1, 0, 1, buffers))
     code.insert_before(low.loop)
     (counter,), body = also_carry(low.loop, [minus_one]), body_of(low.loop)
-    following, _ = next_in_turn(code, counter, limit, zero, one)
+    following, _ = circular_increment(code, counter, limit, zero, one)
     for op in code.ops:
-        low.schedule.place(op, *place)
+        low.schedule.assign(op, *slot)
     code.insert_before(start_of(body))
     also_yield(body, [following])
     return following

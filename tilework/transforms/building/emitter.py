@@ -11,12 +11,14 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
-from tilework.ir.rewrite import constant, insert_before
-from tilework.ir.types import Shape, element_type, i64, shape_of, tensor_type, with_element
+from tilework.ir.encodings import with_encoding
+from tilework.ir.rewrite import constant, constant_value, insert_before, put
+from tilework.ir.types import Shape, bit_width, element_type, i64, is_float, shape_of, tensor_type, with_element
+from tilework.layouts.encodings import Encoding
 
 
 class Emitter:
@@ -72,3 +74,50 @@ class Emitter:
         for axis in axes:
             value = self.append(tt.ExpandDimsOp.make(value, axis, self.loc))
         return value
+
+
+# How often a loop runs.
+#
+#     scf.for %k = %lower to %upper step %step       ceil((upper - lower) / step) where lower < upper, else 0
+#
+# The distance of two signed integers fits without a sign, and the number of iterations is one without a sign, too; so
+# bounds may be anything, also where sums of them wrap around.
+
+
+def iterations(code: Emitter, lower: SSAValue, upper: SSAValue, step: SSAValue) -> SSAValue:
+    """The iterations of a loop of signed integers, in their type."""
+    first, last, each = (constant_value(value) for value in (lower, upper, step))
+    if isinstance(first, int) and isinstance(last, int) and isinstance(each, int) and each > 0:
+        return code.constant(max(0, -((first - last) // each)), lower.type)
+    zero = code.constant(0, lower.type)
+    if first == 0:
+        span = code.binary(arith.MaxSIOp, upper, zero)
+    else:
+        span = code.binary(arith.SubiOp, upper, lower)
+        span = code.select(code.compare("slt", lower, upper), span, zero)
+    return span if each == 1 else code.binary(arith.CeilDivUIOp, span, step)
+
+
+# Values with other elements or in another layout, made in front of an op.
+
+
+def laid_out(op: Operation, value: SSAValue, layout: Encoding | None, location: LocationAttr | None = None) -> SSAValue:
+    """`value` in another layout, at the location of `op` if no other is given."""
+    return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location or op.location))
+
+
+def laid_out_there(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValue:
+    """The same at the location of `value`; at that of `op` if that is not known."""
+    return laid_out(op, value, layout, value.op.location if isinstance(value, OpResult) else None)
+
+
+def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
+    """`value` with other elements; floats of 8 bits become wider ones."""
+    source, wanted = element_type(value.type), with_element(value.type, element)
+    if source == element:
+        return value
+    if is_float(element) and bit_width(source) == 8:
+        return put(op, tt.FpToFpOp.make(value, wanted, op.location))
+    grows = bit_width(element) > bit_width(source)
+    kinds = (arith.ExtFOp, arith.TruncFOp) if is_float(element) else (arith.ExtSIOp, arith.TruncIOp)
+    return put(op, convert(kinds[not grows], value, wanted, op.location))

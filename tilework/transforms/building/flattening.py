@@ -1,15 +1,15 @@
-"""Values that hold several others, such as descriptors and block pointers, become those others.
+"""Replace aggregate values, such as descriptors and block pointers, by their components.
 
     scf.for ... iter_args(%b = %first) -> (T)             scf.for ... iter_args(%x = ..., %y = ...) -> (A, B)
       scf.yield %next : T                           ==>     scf.yield %u, %v : A, B
 
-They take its place in signatures, calls, loops, branches and selects; what never changes in a loop, `canonicalize` takes out of it
-again. What makes such a value and what uses it is a rule of the pass.
+The components replace the value in signatures, calls, loops, branches and selects; `canonicalize` later removes
+components that a loop never changes. Each pass has rules for the ops that make and use such a value.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xdsl.dialects import ub
+from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
@@ -19,7 +19,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.forms import SEGMENTS
 from tilework.ir.rewrite import erase_op, insert_before, recreate
-from tilework.ir.types import array_values, i32_array
+from tilework.ir.types import Shape, array_values, i32_array, i64
 from tilework.transforms.building.emitter import Emitter
 
 FLOW = CONTROL_FLOW | {tt.CallOp, tt.ReturnOp}
@@ -28,10 +28,10 @@ Rule = Callable[["Flattening", Operation], None]
 
 
 class Flattening:
-    """One walk in program order; `known` has what stands for each value seen so far that is replaced.
+    """One walk in program order; `known` maps each replaced value seen so far to the values that replace it.
 
-    Values of types for which `replaces` holds are replaced by values of the types that `components` gives; messages call them `what`.
-    The first of those that stand for an argument of a function has the argument's attributes, and `mark`.
+    Values of types for which `replaces` holds are replaced by values of the types that `components` gives; messages
+    call them `what`. The first replacement of a function argument gets the argument's attributes, and `mark`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Flattening:
             erase_op(dead)
 
     def components(self, type: Attribute) -> tuple[Attribute, ...]:
-        """The types that stand for `type`."""
+        """The types that replace `type`."""
         return self.held(type) if self.replaces(type) else (type,)
 
     def regions(self, op: Operation) -> None:
@@ -89,7 +89,7 @@ class Flattening:
                 yield argument
 
     def values(self, value: SSAValue, user: Operation) -> Values:
-        """What stands for `value`."""
+        """The values that replace `value`."""
         if not self.replaces(value.type):
             return (value,)
         if (values := self.known.get(value)) is None:
@@ -97,7 +97,7 @@ class Flattening:
         return values
 
     def replace(self, op: Operation, code: Emitter, values: Values) -> None:
-        """`values`, which `code` has computed in front of `op`, stand for its result."""
+        """Let `values`, which `code` computes in front of `op`, replace its result."""
         code.insert_before(op)
         self.known[op.results[0]] = values
         self.dead.append(op)
@@ -170,3 +170,59 @@ def flatten_select(rewrite: Flattening, op: Operation) -> None:
         pairs = zip(rewrite.values(a, op), rewrite.values(b, op), strict=True)
         chosen = (x if x is y else code.append(SelectOp.make(condition, x, y, op.location)) for x, y in pairs)
         rewrite.replace(op, code, tuple(chosen))
+
+
+# The addresses and bounds of a block of an array, as tensors.
+#
+# A block of 8x4 elements at (o0, o1) of an array with strides (s0, s1) has the addresses
+#
+#     base + broadcast((o0 + 0..7)[:, None] * s0) + broadcast((o1 + 0..3)[None, :] * s1)
+#
+# and lies inside where ``0 <= (o0 + 0..7) < shape0`` and the same on axis 1. Each stride is splat to the *expanded*
+# shape (8x1), so that its divisibility survives: a broadcast keeps it, a product at the full shape would not.
+
+
+class BlockAccess:
+    """One access to a block; the offsets along each axis are built once, for addresses and mask."""
+
+    def __init__(self, code: Emitter, block: Shape, offsets: Sequence[SSAValue]) -> None:
+        """`offsets` are i64 scalars, the first element of the block along each axis."""
+        self.code = code
+        self.block = block
+        self.start = offsets
+        self.expanded: dict[int, SSAValue] = {}
+
+    def offset(self, axis: int) -> SSAValue:
+        """The coordinates along `axis`, as a tensor that is 1 wide on the other axes."""
+        if axis not in self.expanded:
+            code, size = self.code, self.block[axis]
+            start = code.splat(self.start[axis], (size,))
+            steps = code.sign_extended(code.append(tt.MakeRangeOp.make(0, size, code.loc)))
+            others = [other for other in range(len(self.block)) if other != axis]
+            self.expanded[axis] = code.expanded(code.binary(arith.AddiOp, start, steps), others)
+        return self.expanded[axis]
+
+    def pointers(self, base: SSAValue, strides: Sequence[SSAValue]) -> SSAValue:
+        """The address of every element."""
+        code = self.code
+        pointers = code.splat(base, self.block)
+        for axis, stride in enumerate(strides):
+            offset = self.offset(axis)
+            scaled = code.binary(arith.MuliOp, offset, code.splat(stride, self.unit_shape(axis)))
+            pointers = code.append(tt.AddPtrOp.make(pointers, code.broadcast(scaled, self.block), code.loc))
+        return pointers
+
+    def mask(self, shape: Sequence[SSAValue], axes: Sequence[int]) -> SSAValue | None:
+        """The mask of elements inside the array on all of `axes`; None if no axis has to be checked."""
+        code, mask = self.code, None
+        for axis in axes:
+            offset, unit = self.offset(axis), self.unit_shape(axis)
+            above = code.compare("sge", offset, code.splat(code.constant(0, i64), unit))
+            below = code.compare("slt", offset, code.splat(shape[axis], unit))
+            inside = code.broadcast(code.binary(arith.AndIOp, above, below), self.block)
+            mask = inside if mask is None else code.binary(arith.AndIOp, mask, inside)
+        return mask
+
+    def unit_shape(self, axis: int) -> Shape:
+        """The shape of the block on `axis`, 1 elsewhere."""
+        return tuple(size if other == axis else 1 for other, size in enumerate(self.block))

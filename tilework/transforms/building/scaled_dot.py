@@ -1,4 +1,4 @@
-"""`tt.dot_scaled` where no instruction knows scales: multiply by them first, then do a plain dot.
+"""Lower `tt.dot_scaled` where no instruction supports scales: multiply by them first, then do a plain dot.
 
     %d = tt.dot_scaled %a scale %s, %b, %c lhs = e4m3 rhs = bf16
 
@@ -8,10 +8,10 @@
     %y = %x * %u, NaN where the byte is 255              the NaN is left out with fastMath
     %d = tt.dot %y, %b, %c
 
-A power of two need not be an f16, so for f16 the product is one of f32, rounded once. Scales of type f8E4M3FN (one for 16
-elements) are numbers, not exponents. The same for tensors with and without layouts; with them, `ttg.fp4_to_fp` unpacks
-4-bit operands, and of a scale on the right only the transposed product is computed, so that the left operand, which can stay
-in registers, is the one that is multiplied.
+A power of two need not be representable in f16, so for f16 the multiplication is done in f32 and rounded once. Scales
+of type f8E4M3FN (one for 16 elements) are values, not exponents. The expansion works for tensors with and without
+layouts; with layouts, `ttg.fp4_to_fp` unpacks 4-bit operands, and a dot with only a scale on the right is transposed,
+so that the scaled operand is the left one, which can stay in registers.
 """
 
 from typing import cast
@@ -70,7 +70,7 @@ def laid_out_dots(module: ModuleOp) -> list[Operation]:
 
 
 def expand_dot_scaled(op: Operation) -> Operation:
-    """Replace `op`; the `tt.dot` that took its place."""
+    """Replace `op`; return the new `tt.dot`."""
     assert isinstance(op, tt.DotScaledOp)
     formats = [ScaleDotElemType(op.a_elem_type.value.data), ScaleDotElemType(op.b_elem_type.value.data)]
     for format in formats:
@@ -135,7 +135,7 @@ class Expansion:
         return self.code.append(convert(arith.ExtFOp if element == f32 else arith.TruncFOp, value, type, self.code.loc))
 
     def unpacked(self, value: SSAValue, axis: int) -> SSAValue:
-        """Two numbers of the type `compute` for each byte, along an axis that doubles."""
+        """Two values of the type `compute` for each byte, along an axis that doubles."""
         shape = shape_of(value.type)
         full = tuple(size * 2 if dim == axis else size for dim, size in enumerate(shape))
         if (encoding := encoding_of(value.type)) is not None:
@@ -148,8 +148,11 @@ class Expansion:
         return self.reshaped(pairs if axis == len(shape) - 1 else self.transposed(pairs), full)
 
     def small_float(self, bits: SSAValue) -> SSAValue:
-        """The lowest four bits, a sign, two bits of exponent and one of fraction, moved to the places they have in a wider float.
-        A product with a power of two corrects the bias, and makes subnormals right."""
+        """Move the lowest four bits (a sign, two bits of exponent, one of fraction) to their positions in a wider
+        float.
+
+        Multiplication by a power of two corrects the bias and normalizes subnormals.
+        """
         format = PATTERNS[self.compute][1]
         magnitude = self.of_bits(arith.ShLIOp, self.of_bits(arith.AndIOp, bits, 7), format.fraction - 1)
         pattern = self.code.binary(
@@ -158,8 +161,8 @@ class Expansion:
         value = self.bitcast(pattern, self.compute)
         return self.code.binary(arith.MulfOp, value, self.code.constant(2.0 ** (format.bias - 1), value.type))
 
-    def of_bits(self, kind: type[Operation], bits: SSAValue, number: int) -> SSAValue:
-        return self.code.binary(kind, bits, self.code.constant(number, bits.type))
+    def of_bits(self, kind: type[Operation], bits: SSAValue, value: int) -> SSAValue:
+        return self.code.binary(kind, bits, self.code.constant(value, bits.type))
 
     def bitcast(self, value: SSAValue, element: Attribute) -> SSAValue:
         return self.code.append(tt.BitcastOp.make(value, with_element(value.type, element), self.code.loc))
@@ -178,7 +181,7 @@ class Expansion:
         return code.append(SelectOp.make(is_nan, nan, product, code.loc))
 
     def factor(self, scale: SSAValue, element: Attribute) -> SSAValue:
-        """The scales as numbers: the byte is the exponent of a float; 0 is half of the smallest normal number."""
+        """The scales as floats: the byte is the exponent; 0 is half of the smallest normal float."""
         if element_type(scale.type) != i8:
             return self.number(scale, element)
         code, (bits, format) = self.code, PATTERNS[element]

@@ -5,9 +5,8 @@
     %m = tt.splat %true : i1 -> tensor<4xi1>                   ==>
     tt.store %p, %v, %m
 
-The rules live in tables by family: `folding_arith` (integers), `folding_casts` (casts, floats), `folding_tt`,
-`folding_scf` (loops and branches), `folding_cf` (blocks), `ttg/convert_canonicalize` (layouts),
-`ttg/warp_specialize_canonicalize`. Constants end up unique, at the start of the function.
+The rules are tables in `folding/`: `arith` (integers), `casts` (casts, floats), `tiles`, `structured` (loops, branches,
+partitions), `blocks` and `convert_layout`. Constants end up unique, at the start of the function.
 Stage: TTIR and TTGIR. Cost: one visit per op, and per op that a change can affect.
 """
 
@@ -19,7 +18,6 @@ from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import convert_layout as convert_canonicalize
 from tilework.transforms.folding import structured as folding_scf
 from tilework.transforms.folding import tiles as folding_tt
-from tilework.transforms.folding import warp_specialize as warp_specialize_canonicalize
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 from tilework.transforms.passes import function_pass
@@ -36,7 +34,7 @@ REWRITES: dict[type[Operation], Rewrite] = {
     **folding_casts.REWRITES,
     **folding_tt.REWRITES,
     **folding_scf.REWRITES,
-    **warp_specialize_canonicalize.REWRITES,
+    **folding_scf.PARTITION_REWRITES,
     ttg.MemDescTransOp: folding_tt.rewrite_trans,
 }
 for kind, rewrite in convert_canonicalize.REWRITES.items():

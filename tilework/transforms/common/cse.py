@@ -24,8 +24,7 @@ from tilework.analysis.dominance import dominator_children
 from tilework.ir.effects import PURE, is_pure, reads, writes
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_values
-from tilework.transforms.folding.interning import identity
-from tilework.transforms.folding.worklist import ISOLATED, is_removable, is_unused
+from tilework.transforms.folding.worklist import ISOLATED, identity, is_removable, is_unused
 from tilework.transforms.passes import function_pass
 
 COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
@@ -113,7 +112,7 @@ class Eliminator:
 
 
 def key_of(op: Operation, inner: dict[SSAValue, int]) -> Hashable:
-    """What `op` computes; values made inside the op being keyed are named by their position, in `inner`."""
+    """A hashable key of what `op` computes; values defined inside the op are named by their position, in `inner`."""
     facts: list[Hashable]
     if inner:
         facts = [op.name, *(inner.get(value, id(value)) for value in op._operands)]

@@ -9,8 +9,8 @@
 
 Functions are taken bottom up: a callee is canonicalized, and its own calls inlined, before it is copied (or, at its
 last call, moved). A callee of several blocks is spliced into the caller with `cf.br`; that is possible only where
-blocks may branch, so inside `scf` or `tt.reduce` such a call stays. Calls to `noinline` functions and to functions
-that are still being processed (recursion) stay as well. Private functions without calls are dropped.
+blocks may branch, so inside `scf` or `tt.reduce` such a call is kept. Calls to `noinline` functions and to functions
+that are still being processed (recursion) are kept as well. Private functions without calls are dropped.
 Stage: TTIR to TTIR. Cost: a canonicalization per function, and a copy per call.
 """
 
@@ -97,7 +97,7 @@ class Inliner:
         return True
 
     def drop(self, name: str) -> None:
-        """Erase a private function that nobody calls."""
+        """Erase a private function without callers."""
         function = self.functions.pop(name)
         self.calls.subtract(callees(function))
         erase_op(function)
@@ -121,7 +121,8 @@ class CallSites:
         self.made: dict[tuple[int, int], CallSiteLoc] = {}  # a value keeps both locations of its key alive
 
     def at(self, callee: LocationAttr, caller: LocationAttr) -> LocationAttr:
-        """``callsite(callee at caller)``; what was inlined into the callee is ``callsite(inner at callsite(callee at caller))``."""
+        """``callsite(callee at caller)``; what was inlined into the callee is ``callsite(inner at callsite(callee at
+        caller))``."""
         if isinstance(callee, CallSiteLoc):
             inner, outer = callee.callee, callee.caller
             assert isinstance(inner, LocationAttr) and isinstance(outer, LocationAttr)
@@ -147,7 +148,7 @@ class CallSites:
 
 
 def splice(call: Operation, body: Region) -> None:
-    """Put the blocks of `body` in the place of `call`."""
+    """Replace `call` by the blocks of `body`."""
     block, entry = call.parent, body.first_block
     assert block is not None and entry is not None, "a call is in a block, and its callee has a body"
     replace_values(entry.args, call.operands)
@@ -193,7 +194,7 @@ def branch_for_return(end: Operation, rest: Block) -> Operation:
 
 
 def blocks_between(first: Block, rest: Block) -> None:
-    """Turn the returns of the inlined blocks, which stand between `first` and `rest`, into branches to `rest`."""
+    """Replace the returns of the inlined blocks, which are between `first` and `rest`, by branches to `rest`."""
     block = first.next_block
     while block is not None and block is not rest:
         end = block.last_op

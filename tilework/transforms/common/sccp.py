@@ -1,4 +1,4 @@
-"""Constants that hold along every path that can be taken (sparse conditional constant propagation).
+"""Sparse conditional constant propagation: find constants that hold along every executable path.
 
     %r = scf.for ... iter_args(%a = %c1) {            the loop carries 1 in and yields 1 * 1, so %a is 1
       %b = arith.muli %a, %a                    ==>   in every iteration: %b and %r become the constant 1
@@ -6,7 +6,7 @@
     }
 
 Where folding looks at one op, this starts from the assumption that nothing is executed and every value is a constant,
-and follows only the branches that a known condition allows. A value is `UNSEEN`, a number, or `VARIES`; it can only
+and follows only the branches that a known condition allows. A value is `UNSEEN`, a constant, or `VARIES`; it can only
 move in that direction, so the loop ends. Stage: any. Cost: a visit per op and per change of an operand.
 """
 
@@ -33,7 +33,7 @@ from tilework.transforms.passes import function_pass
 
 
 class State(Enum):
-    """What is not a number: a value that no executed op has given yet, and one that is not always the same."""
+    """Lattice values that are no constant: a value that no executed op has defined yet, and one that varies."""
 
     UNSEEN = auto()
     VARIES = auto()
@@ -50,7 +50,7 @@ def sccp(function: Operation) -> None:
 
 
 def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:
-    """Use constants, made at the start of the function (or partition), for the values in `facts` that are numbers."""
+    """Replace the values that `facts` knows by constants at the start of the function (or partition)."""
     made: dict[tuple[str, Attribute, Block], SSAValue] = {}
 
     def replace(value: SSAValue, location: LocationAttr) -> bool:
@@ -137,7 +137,7 @@ class Propagation:
             self.learn(target, self.fact(source))
 
     def hand_on(self, op: Operation) -> None:
-        """What a loop or terminator passes on."""
+        """The values that a loop or terminator passes on."""
         for source, target in control_flows(op) or ():
             self.learn(target, self.fact(source))
 
@@ -210,16 +210,16 @@ def same(a: Fact, b: Fact) -> bool:
 def evaluate(op: Operation, known: Sequence[Fact]) -> Fact:
     """The value of `op` for these operands."""
     if type(op) is arith.ConstantOp:
-        number = attr_value(op.properties["value"])
-        return VARIES if number is None else number
+        value = attr_value(op.properties["value"])
+        return VARIES if value is None else value
     if type(op) is SelectOp:
         return choose(*known)
     if not known or VARIES in known:
         return decided(op, known)
     if UNSEEN in known:
         return UNSEEN
-    numbers = [fact for fact in known if not isinstance(fact, State)]
-    value = compute(op, numbers)
+    values = [fact for fact in known if not isinstance(fact, State)]
+    value = compute(op, values)
     return VARIES if value is None else value
 
 
@@ -248,38 +248,38 @@ def choose(condition: Fact, if_true: Fact, if_false: Fact) -> Fact:
     return if_true if condition else if_false
 
 
-def compute(op: Operation, numbers: Sequence[int | float]) -> int | float | None:
-    """The number that `op` gives for constants, or None where it is not defined or not known."""
+def compute(op: Operation, values: Sequence[int | float]) -> int | float | None:
+    """The constant result of `op` for constant operands, or None where it is undefined or unknown."""
     kind = type(op)
     if kind in COPIES:
-        return numbers[0]
+        return values[0]
     source, result = op._operands[0].type, op.results[0].type
     width = bit_width(source)
     if (integer := integer_ops.EVALUATE.get(kind)) is not None:
-        value = integer(int(numbers[0]), int(numbers[1]), width)
+        value = integer(int(values[0]), int(values[1]), width)
         return None if value is None else wrapped(value, bit_width(result))
     if kind is arith.CmpiOp:
-        return int(integer_ops.compare(integer_ops.predicate_of(op), int(numbers[0]), int(numbers[1]), width))
+        return int(integer_ops.compare(integer_ops.predicate_of(op), int(values[0]), int(values[1]), width))
     if kind in (arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp):
-        number = int(numbers[0])
+        value = int(values[0])
         if kind is arith.ExtUIOp:
-            number = integer_ops.unsigned(number, width)
+            value = integer_ops.unsigned(value, width)
         elif kind is arith.ExtSIOp and width == 1:
-            number = -number
-        return wrapped(number, bit_width(result))
+            value = -value
+        return wrapped(value, bit_width(result))
     element = element_type(result)
     if kind in (arith.SIToFPOp, arith.UIToFPOp):
-        return folding_casts.converted(op, int(numbers[0]))
+        return folding_casts.converted(op, int(values[0]))
     if kind is arith.BitcastOp:
-        return folding_casts.reinterpreted(numbers[0], element_type(source), element)
+        return folding_casts.reinterpreted(values[0], element_type(source), element)
     if (floating := folding_casts.EVALUATE.get(kind)) is not None and element in folding_casts.FORMATS:
-        value = floating(float(numbers[0]), float(numbers[1]))
+        value = floating(float(values[0]), float(values[1]))
         return None if value is None or value != value else folding_casts.rounded(value, element)
     return None
 
 
 def wrapped(value: int, width: int) -> int:
-    """`value` as a signed number of `width` bits; i1 is 0 or 1."""
+    """`value` as a signed integer of `width` bits; i1 is 0 or 1."""
     return value & 1 if width == bit_width(i1) else integer_ops.signed(value, width)
 
 

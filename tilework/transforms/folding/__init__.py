@@ -1,1 +1,1 @@
-"""What `canonicalize` knows, by subject, and the worklist that applies it."""
+"""The rules of `canonicalize`, by subject, and the worklist that applies them."""

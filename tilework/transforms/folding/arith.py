@@ -1,4 +1,4 @@
-"""What `arith` says about integers, comparisons and selects: folds and rewrites of `canonicalize`.
+"""Folds and rewrites of `canonicalize` for integers, comparisons and selects.
 
     arith.addi %x, 0          -> %x                 arith.addi (addi %x, 3), 4   -> addi %x, 7
     arith.muli 3, 4           -> 12                 arith.xori (cmpi slt a, b), true -> cmpi sge a, b
@@ -28,18 +28,18 @@ from tilework.ir.integer_ops import (
 )
 from tilework.ir.rewrite import attr_value, recreate
 from tilework.ir.types import bit_width, element_type, i1, int_attr, is_integer, is_tensor
-from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
+from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, Scalar
 
-Identity = Callable[[Operation, SSAValue, SSAValue, int | None, int], "SSAValue | Number | None"]
+Identity = Callable[[Operation, SSAValue, SSAValue, int | None, int], "SSAValue | Scalar | None"]
 
 
 def constant_int(value: SSAValue) -> int | None:
-    """The integer that `value` is known to be, as a signed number (true is 1), or None."""
+    """The integer that `value` is known to be, signed (true is 1), or None."""
     owner = value.owner
     if type(owner) is not arith.ConstantOp:
         return None
-    number = attr_value(owner.properties["value"])
-    return number if isinstance(number, int) else None
+    known = attr_value(owner.properties["value"])
+    return known if isinstance(known, int) else None
 
 
 def producer(value: SSAValue, *kinds: type[Operation]) -> Operation | None:
@@ -54,7 +54,7 @@ DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp
 SHIFTS = (arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)
 
 
-def identity_addi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+def identity_addi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Scalar | None:
     if b == 0:
         return lhs
     if (sub := producer(lhs, arith.SubiOp)) is not None and sub.operands[1] is rhs:
@@ -64,7 +64,7 @@ def identity_addi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, wi
     return None
 
 
-def identity_subi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+def identity_subi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Scalar | None:
     if b == 0:
         return lhs
     if lhs is rhs:
@@ -91,7 +91,7 @@ def is_all_ones(value: int, width: int) -> bool:
     return unsigned(value, width) == (1 << width) - 1
 
 
-def identity_and_or(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+def identity_and_or(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Scalar | None:
     is_and = type(op) is arith.AndIOp
     if b is not None:
         if b == 0:
@@ -108,7 +108,7 @@ def identity_and_or(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, 
     return None
 
 
-def identity_xori(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Number | None:
+def identity_xori(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Scalar | None:
     if b == 0:
         return lhs
     if lhs is rhs:
@@ -125,8 +125,8 @@ def identity_xori(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, wi
 
 def identity_extreme(
     op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int
-) -> SSAValue | Number | None:
-    """`max` and `min`: of a value and itself, of the largest and of the smallest number."""
+) -> SSAValue | Scalar | None:
+    """`max` and `min` of a value and itself, or with the largest or smallest integer."""
     if lhs is rhs:
         return lhs
     if b is None:
@@ -155,7 +155,7 @@ IDENTITY: dict[type[Operation], Identity] = {
 def fold_binary(evaluate: Evaluate, identity: Identity) -> Fold:
     """The fold of an integer op of two operands: evaluate it, or find the operand it is equal to."""
 
-    def fold(op: Operation) -> SSAValue | Number | None:
+    def fold(op: Operation) -> SSAValue | Scalar | None:
         lhs, rhs = op._operands
         b = constant_int(rhs)
         if b is None:
@@ -176,7 +176,7 @@ def with_predicate(op: Operation, predicate: int) -> dict[str, object]:
     return {**op.properties, "predicate": int_attr(predicate, op.properties["predicate"].type)}  # pyright: ignore
 
 
-def fold_cmpi(op: Operation) -> SSAValue | Number | None:
+def fold_cmpi(op: Operation) -> SSAValue | Scalar | None:
     lhs, rhs = op._operands
     if lhs is rhs:
         return int(compare(predicate_of(op), 0, 0, 1))
@@ -196,7 +196,7 @@ def fold_cmpi(op: Operation) -> SSAValue | Number | None:
 
 
 def rewrite_cmpi(op: Operation, driver: Driver) -> bool:
-    """A constant stands on the right."""
+    """Move a constant to the right."""
     lhs, rhs = op._operands
     if type(lhs.owner) is not arith.ConstantOp or type(rhs.owner) is arith.ConstantOp:
         return False
@@ -207,7 +207,7 @@ def rewrite_cmpi(op: Operation, driver: Driver) -> bool:
 # Select
 
 
-def fold_select(op: Operation) -> SSAValue | Number | None:
+def fold_select(op: Operation) -> SSAValue | Scalar | None:
     condition, if_true, if_false = op._operands
     if if_true is if_false:
         return if_true
@@ -254,7 +254,7 @@ def rewrite_addi(op: Operation, driver: Driver) -> bool:
 
 
 def with_offset(op: Operation | None) -> tuple[int, SSAValue, int] | None:
-    """(1 or -1, a value, a number): `op` adds the number to the value, or to its negative; None if it does something else."""
+    """(1 or -1, a value, an integer): `op` adds the integer to the value, or to its negative; None for other ops."""
     if type(op) not in (arith.AddiOp, arith.SubiOp) or op is None:
         return None
     (first, second), adds = op._operands, type(op) is arith.AddiOp

@@ -1,4 +1,4 @@
-"""Clean-up of blocks and branches between the rounds of `canonicalize`.
+"""Clean up blocks and branches between the rounds of `canonicalize`.
 
       cf.cond_br %c, ^bb1, ^bb2
     ^bb1:
@@ -146,7 +146,7 @@ def simplify_cond_br(end: Operation, driver: Driver) -> bool:
 
 
 def condition_from_predecessor(end: Operation, condition: SSAValue) -> int | None:
-    """What the only branch to this block says about the same condition."""
+    """The value of the same condition that the only branch to this block implies."""
     block = end.parent
     if block is None or not has_one_predecessor(block) or block.first_use is None:
         return None
@@ -186,7 +186,7 @@ def propagate_condition(end: Operation, condition: SSAValue, targets: Sequence[B
 
 
 def drop_unused_arguments(region: Region, driver: Driver) -> bool:
-    """Erase block arguments that nobody reads, and what branches pass for them."""
+    """Erase block arguments without uses, and the branch operands for them."""
     changed = False
     for block in tuple(region.blocks)[1:]:
         keep = [i for i, argument in enumerate(block.args) if argument.first_use is not None]

@@ -1,12 +1,12 @@
-"""Casts and floating point: folds and rewrites of `canonicalize`.
+"""Folds and rewrites of `canonicalize` for casts and floating point.
 
     arith.extsi (extui %b : i1 to i8)   -> extui %b : i1 to i32
     arith.trunci (extsi %x : i32 to i64) : i64 to i32 -> %x
     arith.mulf %x, 1.0                  -> %x            arith.addf %x, -0.0 -> %x
     arith.truncf 0.5 : f32 to f16       -> 0.5           arith.truncf 1.1    stays: it would lose digits
 
-A float identity fires only if it holds for every value, so ``x + 0.0`` (which turns -0.0 into 0.0), ``x * 0`` and
-``x - x`` stay.
+A float identity fires only if it holds for every value, so ``x + 0.0`` (which turns -0.0 into 0.0), ``x * 0`` and ``x -
+x`` are kept.
 """
 
 import math as python_math
@@ -23,7 +23,7 @@ from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, i1, 
 from tilework.numerics import formats
 from tilework.numerics.formats import Format
 from tilework.transforms.folding.arith import constant_int, producer
-from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
+from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, Scalar
 
 FORMATS: dict[Attribute, Format] = {type: formats.of_ir(str(type)) for type in (f16, bf16, f32, f64)}
 
@@ -41,14 +41,14 @@ def constant_float(value: SSAValue) -> float | None:
     """The float that `value` is known to be, or None; formats below 16 bits are left alone."""
     if type(value.owner) is not arith.ConstantOp or element_type(value.type) not in FORMATS:
         return None
-    number = constant_value(value)
-    return float(number) if number is not None else None
+    known = constant_value(value)
+    return float(known) if known is not None else None
 
 
 # Casts
 
 
-def fold_extension(op: Operation) -> SSAValue | Number | None:
+def fold_extension(op: Operation) -> SSAValue | Scalar | None:
     (source,) = op._operands
     if (known := constant_int(source)) is None:
         return None
@@ -70,7 +70,7 @@ def rewrite_extension(op: Operation, driver: Driver) -> bool:
     return False
 
 
-def fold_trunci(op: Operation) -> SSAValue | Number | None:
+def fold_trunci(op: Operation) -> SSAValue | Scalar | None:
     (source,) = op._operands
     inner = producer(source, arith.ExtSIOp, arith.ExtUIOp)
     if inner is not None and inner._operands[0].type == op.results[0].type:
@@ -91,7 +91,7 @@ def rewrite_trunci(op: Operation, driver: Driver) -> bool:
     return False
 
 
-def fold_bitcast(op: Operation) -> SSAValue | Number | None:
+def fold_bitcast(op: Operation) -> SSAValue | Scalar | None:
     (source,), result = op._operands, op.results[0].type
     if type(source.owner) is arith.ConstantOp and (known := constant_value(source)) is not None:
         return reinterpreted(known, element_type(source.type), element_type(result))
@@ -106,8 +106,8 @@ FLOAT_CODES = {f16: "<e", f32: "<f", f64: "<d"}
 INT_CODES = {16: "<h", 32: "<i", 64: "<q"}
 
 
-def reinterpreted(value: Number, source: Attribute, target: Attribute) -> Number | None:
-    """The number whose bits in `target` are those of `value` in `source`; None if Python would change the bits."""
+def reinterpreted(value: Scalar, source: Attribute, target: Attribute) -> Scalar | None:
+    """The value whose bits in `target` are those of `value` in `source`; None if Python would change the bits."""
     if is_float(source) == is_float(target):
         return value if source == target else None
     if is_float(source) and source in FLOAT_CODES and value == value:
@@ -124,7 +124,7 @@ def rewrite_bitcast(op: Operation, driver: Driver) -> bool:
     return inner is not None and driver.set_operands(op, (inner._operands[0],))
 
 
-def fold_index_cast(op: Operation) -> SSAValue | Number | None:
+def fold_index_cast(op: Operation) -> SSAValue | Scalar | None:
     (source,) = op._operands
     inner = producer(source, arith.IndexCastOp)
     if inner is not None and inner.operands[0].type == op.results[0].type and bit_width(op.results[0].type) <= 64:
@@ -132,7 +132,7 @@ def fold_index_cast(op: Operation) -> SSAValue | Number | None:
     return constant_int(source)
 
 
-def fold_int_to_float(op: Operation) -> SSAValue | Number | None:
+def fold_int_to_float(op: Operation) -> SSAValue | Scalar | None:
     known = constant_int(op._operands[0])
     return None if known is None else converted(op, known)
 
@@ -150,7 +150,7 @@ def converted(op: Operation, known: int) -> float | None:
     return rounded(float(known), element) if abs(known) < 1 << 53 or element == f64 else None
 
 
-def fold_float_to_int(op: Operation) -> SSAValue | Number | None:
+def fold_float_to_int(op: Operation) -> SSAValue | Scalar | None:
     known = constant_float(op._operands[0])
     if known is None or python_math.isnan(known) or python_math.isinf(known):
         return None
@@ -159,7 +159,7 @@ def fold_float_to_int(op: Operation) -> SSAValue | Number | None:
     return value if low <= value < high else None
 
 
-def fold_truncf(op: Operation) -> SSAValue | Number | None:
+def fold_truncf(op: Operation) -> SSAValue | Scalar | None:
     (source,), result = op._operands, op.results[0].type
     if (wider := producer(source, arith.ExtFOp)) is not None and wider.operands[0].type == result:
         return wider.operands[0]
@@ -218,7 +218,7 @@ EXTREMES = frozenset({arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith
 SKIP_NAN = frozenset({arith.MaxnumfOp, arith.MinnumfOp})
 
 
-def fold_float_binary(op: Operation) -> SSAValue | Number | None:
+def fold_float_binary(op: Operation) -> SSAValue | Scalar | None:
     lhs, rhs = op._operands
     kind = type(op)
     if lhs is rhs and kind in EXTREMES:
@@ -241,7 +241,7 @@ def fold_float_binary(op: Operation) -> SSAValue | Number | None:
     return NAN if value != value else rounded(value, element_type(lhs.type))
 
 
-def fold_negf(op: Operation) -> SSAValue | Number | None:
+def fold_negf(op: Operation) -> SSAValue | Scalar | None:
     (source,) = op._operands
     if (inner := producer(source, arith.NegfOp)) is not None:
         return inner.operands[0]
@@ -268,7 +268,7 @@ COMPARE_ORDERED: dict[int, Callable[[float, float], bool]] = {  # predicate modu
 }
 
 
-def fold_cmpf(op: Operation) -> SSAValue | Number | None:
+def fold_cmpf(op: Operation) -> SSAValue | Scalar | None:
     predicate = predicate_of(op)
     if predicate in (0, 15):
         return int(predicate == 15)
@@ -298,7 +298,7 @@ UNARY_MATH: dict[type[Operation], tuple[Callable[[float], float], Callable[[floa
 }
 
 
-def fold_unary_math(op: Operation) -> SSAValue | Number | None:
+def fold_unary_math(op: Operation) -> SSAValue | Scalar | None:
     known = constant_float(op._operands[0])
     function, domain = UNARY_MATH[type(op)]
     if known is None or known != known or not domain(known):

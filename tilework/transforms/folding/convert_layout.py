@@ -1,4 +1,4 @@
-"""What `canonicalize` knows about `ttg.convert_layout`: a conversion that its neighbour can do without.
+"""Rules of `canonicalize` for `ttg.convert_layout`: merge a conversion into a neighbouring op.
 
     convert x to its own type                    -> x
     convert (convert x)                          -> convert x
@@ -9,7 +9,7 @@
     histogram, gather, split (convert x)         -> of x
     local_alloc, local_store (convert x)         -> of x
 
-A conversion from a tensor-core accumulator to a dot operand stays what it is: it is cheap, and passes look for it.
+A conversion from a tensor-core accumulator to a dot operand is kept: it is cheap, and other passes match it.
 `clean_converts` applies these rules, and all folds, to one function; `canonicalize` applies them with everything else.
 """
 
@@ -36,9 +36,8 @@ from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import tiles as folding_tt
 from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.blocks import simplify_blocks
-from tilework.transforms.folding.interning import is_same
-from tilework.transforms.folding.tiles import known_number
-from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, rule_table
+from tilework.transforms.folding.tiles import known_scalar
+from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, is_same, rule_table
 
 
 def clean_converts(function: Operation) -> bool:
@@ -77,7 +76,7 @@ def registers(type: Attribute) -> int:
 
 
 def converted_source(op: Operation, index: int = 0) -> SSAValue | None:
-    """What operand `index` of `op` was before its `ttg.convert_layout`; None if it has none."""
+    """The source of the `ttg.convert_layout` that produces operand `index` of `op`; None if there is none."""
     convert = producer(op._operands[index], ttg.ConvertLayoutOp)
     return None if convert is None else convert._operands[0]
 
@@ -103,9 +102,9 @@ def rewrite_convert(op: Operation, driver: Driver) -> bool:
 def of_constant(op: Operation, inner: Operation, driver: Driver) -> bool:
     """A constant that is the same in every element."""
     (source,) = op._operands
-    if (number := known_number(source)) is None:
+    if (known := known_scalar(source)) is None:
         return False
-    return driver.replace(op, (driver.constant(op, number, op.results[0]),))
+    return driver.replace(op, (driver.constant(op, known, op.results[0]),))
 
 
 def of_rebuilt(op: Operation, inner: Operation, driver: Driver) -> bool:
@@ -191,7 +190,7 @@ def rewrite_histogram(op: Operation, driver: Driver) -> bool:
 
 
 def rewrite_gather(op: Operation, driver: Driver) -> bool:
-    """The source may be laid out in any way; a layout that was chosen for the gather stays."""
+    """The source may have any layout; a layout that was chosen for the gather is kept."""
     return "efficient_layout" not in op.properties and drop_convert(op, driver)
 
 

@@ -1,4 +1,4 @@
-"""What `canonicalize` knows about structured control flow.
+"""Rules of `canonicalize` for structured control flow and warp-specialized partitions.
 
     scf.for with a carried value that never changes     the value itself
     scf.for that runs never, or once                    its initial values, or its body
@@ -13,14 +13,14 @@ An op that loses results is rebuilt around its old regions; nothing inside is co
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.ir import ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import divide_up
 from tilework.ir.nesting import body_of, enclosing_op, end_of, start_of
 from tilework.ir.property_text import is_true
-from tilework.ir.rewrite import erase_op, move_before, recreate
+from tilework.ir.rewrite import erase_op, move_before, recreate, replace_all_uses
 from tilework.ir.types import i1
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Rewrite
@@ -72,7 +72,7 @@ def rewrite_for(op: Operation, driver: Driver) -> bool:
 
 
 def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
-    """A carried value that is yielded as it came, or that nobody reads, is its initial value; one of two alike goes."""
+    """Replace a carried value that is yielded unchanged, or never read, by its initial value; merge equal ones."""
     block = body_of(op)
     initial, carried, end = op._operands[3:], block.args[1:], end_of(block)
     first: dict[tuple[SSAValue, SSAValue], int] = {}  # those that are kept, by where they start and what is yielded
@@ -174,7 +174,7 @@ def values_to_selects(op: Operation, driver: Driver) -> bool:
 
 
 def is_running(value: SSAValue) -> bool:
-    """A product that may not be done yet: a branch may pass it on, but a select would read it."""
+    """Return True for an asynchronous dot that may still run: a branch may pass it on, but a select would read it."""
     owner = value.owner
     if type(owner) is ttng.WarpGroupDotOp:
         return is_true(owner.properties["isAsync"])
@@ -309,7 +309,7 @@ def keep_inputs(op: Operation, keep: Sequence[int], before: Block, end: Operatio
 
 
 def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
-    """Values passed on that come from outside, are passed twice, or are read by nobody."""
+    """Drop yielded values that come from outside, are yielded twice, or have no uses."""
     condition = end_of(before)
     passed = condition._operands[1:]
     keep: list[int] = []
@@ -341,7 +341,7 @@ def know_condition(before: Block, after: Block, driver: Driver) -> bool:
 
 
 def visit_parent(op: Operation, driver: Driver) -> bool:
-    """What a region yields has been simplified by now: ask its op again."""
+    """Revisit the op around a region, whose yielded values have been simplified."""
     parent = op.parent_op()
     if type(parent) in REWRITES and parent is not None:
         driver.push(parent)
@@ -355,3 +355,58 @@ REWRITES: dict[type[Operation], Rewrite] = {
     scf.IfOp: rewrite_if,
     scf.WhileOp: rewrite_while,
 }
+
+
+# What `canonicalize` knows about `ttg.warp_specialize`: captures and results that nobody needs.
+#
+#     ttg.warp_specialize(%p, %n, %p)                                  ttg.warp_specialize(%p)
+#     default { ttg.warp_yield %x : i32 }                       ==>    default { ttg.warp_yield }
+#     partition0(%a: .., %b: i32, %c: ..) { store %a, store %c }       partition0(%a: ..) { store %a, store %a }
+#
+# A capture that no partition uses goes, one that is captured twice is captured once, and so do results without uses.
+
+
+def rewrite_warp_specialize(op: Operation, driver: Driver) -> bool:
+    """Drop what is not needed. True if anything was."""
+    assert isinstance(op, ttg.WarpSpecializeOp), op.name
+    partitions = op.partitions
+    merged = merge_captures(op, partitions)
+    kept = [index for index in range(len(op.operands)) if is_captured(index, partitions)]
+    wanted = [index for index, result in enumerate(op.results) if result.first_use is not None]
+    if len(kept) == len(op.operands) and len(wanted) == len(op.results):
+        return merged
+    for region in partitions:
+        keep_arguments(region.blocks[0], kept)
+    for block in op.regions[0].blocks:
+        if (last := block.last_op) is not None and type(last) is ttg.WarpYieldOp and len(wanted) < len(op.results):
+            driver.set_operands(last, [last.operands[index] for index in wanted])
+    operands = [op.operands[index] for index in kept]
+    types = [op.results[index].type for index in wanted]
+    new = recreate(op, operands=operands, result_types=types, regions=tuple(op.regions))
+    driver.insert(op, new)
+    for index, result in zip(wanted, new.results, strict=True):
+        driver.replace_value(op.results[index], result)
+    return driver.erase(op)
+
+
+def merge_captures(op: Operation, partitions: Sequence[Region]) -> bool:
+    """Use the first of several captures of one value. True if a use changed."""
+    first: dict[object, int] = {}
+    changed = False
+    for index, value in enumerate(op.operands):
+        earlier = first.setdefault(value, index)
+        if earlier == index:
+            continue
+        for region in partitions:
+            args = region.blocks[0].args
+            changed |= args[index].first_use is not None
+            replace_all_uses(args[index], args[earlier])
+    return changed
+
+
+def is_captured(index: int, partitions: Sequence[Region]) -> bool:
+    """Some partition uses capture `index`."""
+    return any(region.blocks[0].args[index].first_use is not None for region in partitions)
+
+
+PARTITION_REWRITES: dict[type[Operation], Rewrite] = {ttg.WarpSpecializeOp: rewrite_warp_specialize}

@@ -1,4 +1,4 @@
-"""What `canonicalize` knows about `tt` ops.
+"""Rules of `canonicalize` for `tt` ops.
 
 tt.broadcast (tt.splat %x)          -> tt.splat %x, in the larger shape
 tt.expand_dims (tt.broadcast %x)    -> tt.broadcast (tt.expand_dims %x)
@@ -18,14 +18,13 @@ from tilework.ir import tt
 from tilework.ir.rewrite import constant_value, recreate
 from tilework.ir.types import Tensor, axis_of, i32_array, shape_of, with_shape
 from tilework.transforms.folding.arith import constant_int, producer
-from tilework.transforms.folding.interning import is_same
-from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
+from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, Scalar, is_same
 
 SEGMENTS = "operandSegmentSizes"
 
 
-def known_number(value: SSAValue) -> Number | None:
-    """The number of a constant or of every element of a splat constant, or None."""
+def known_scalar(value: SSAValue) -> Scalar | None:
+    """The value of a constant, or of every element of a splat constant, or None."""
     return constant_value(value) if type(value.owner) is arith.ConstantOp else None
 
 
@@ -39,21 +38,21 @@ def known_elements(value: SSAValue, type_: Attribute) -> Attribute | None:
     return DenseIntOrFPElementsAttr(cast("TensorType[Any]", type_), elements.data)
 
 
-def fold_broadcast(op: Operation) -> SSAValue | Number | None:
+def fold_broadcast(op: Operation) -> SSAValue | Scalar | None:
     """Nothing to do, or a splat constant."""
     (source,) = op._operands
-    return source if is_same(source.type, op.results[0].type) else known_number(source)
+    return source if is_same(source.type, op.results[0].type) else known_scalar(source)
 
 
-def fold_shape(op: Operation) -> SSAValue | Number | Attribute | None:
+def fold_shape(op: Operation) -> SSAValue | Scalar | Attribute | None:
     """`expand_dims` keeps the elements of a constant in order."""
     (source,) = op._operands
-    if (number := known_number(source)) is not None:
-        return number
+    if (known := known_scalar(source)) is not None:
+        return known
     return known_elements(source, op.results[0].type)
 
 
-def fold_reshape(op: Operation) -> SSAValue | Number | Attribute | None:
+def fold_reshape(op: Operation) -> SSAValue | Scalar | Attribute | None:
     """Nothing to do, or a constant."""
     (source,) = op._operands
     if "allow_reorder" not in op.properties and is_same(source.type, op.results[0].type):
@@ -61,13 +60,13 @@ def fold_reshape(op: Operation) -> SSAValue | Number | Attribute | None:
     return fold_shape(op)
 
 
-def fold_trans(op: Operation) -> SSAValue | Number | None:
+def fold_trans(op: Operation) -> SSAValue | Scalar | None:
     """Of tiles, and of memory."""
     (source,) = op._operands
     order = order_of(op)
     if order == tuple(range(len(order))) and is_same(source.type, op.results[0].type):
         return source
-    return known_number(source)
+    return known_scalar(source)
 
 
 def order_of(op: Operation) -> tuple[int, ...]:
@@ -84,13 +83,13 @@ def fold_advance(op: Operation) -> SSAValue | None:
     return pointer if all(constant_int(offset) == 0 for offset in offsets) else None
 
 
-def fold_fp_to_fp(op: Operation) -> SSAValue | Number | None:
+def fold_fp_to_fp(op: Operation) -> SSAValue | Scalar | None:
     """Only zeros are folded: other constants would need the rounding of the target."""
     (source,) = op._operands
     if is_same(source.type, op.results[0].type):
         return source
-    number = known_number(source)
-    return number if number == 0 else None
+    known = known_scalar(source)
+    return known if known == 0 else None
 
 
 def fold_load(op: Operation) -> SSAValue | None:
@@ -181,12 +180,12 @@ def rewrite_store(op: Operation, driver: Driver) -> bool:
 
 def is_zero(value: SSAValue) -> bool:
     """True for a constant or splat constant 0, 0.0 or -0.0."""
-    number = known_number(value)
-    return number is not None and number == 0
+    known = known_scalar(value)
+    return known is not None and known == 0
 
 
 FOLDS: dict[type[Operation], Fold] = {
-    tt.SplatOp: lambda op: known_number(op._operands[0]),
+    tt.SplatOp: lambda op: known_scalar(op._operands[0]),
     tt.BroadcastOp: fold_broadcast,
     tt.ExpandDimsOp: fold_shape,
     tt.ReshapeOp: fold_reshape,

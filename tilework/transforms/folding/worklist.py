@@ -1,12 +1,12 @@
 """The worklist behind `canonicalize`, `triton-combine` and `triton-reorder-broadcast`.
 
-A table maps an op class to a rule. A *fold* is a pure question: what else is this op's value?
+A table maps an op class to a rule. A *fold* is a pure function that returns another value for the op's result, or None.
 
     %y = arith.addi %x, %c0    the fold answers %x       every use of %y becomes %x
     %y = arith.addi %c1, %c2   the fold answers 3        a constant takes the place of %y
 
-A *rewrite* does anything else through the `Driver` it is handed, and says whether it did. After a change only the ops
-that can notice are visited again: users of a replaced value, and producers that lost a use.
+A *rewrite* does anything else through the `Driver` passed to it, and returns True if it did. After a change only the
+ops that can notice are visited again: users of a replaced value, and producers that lost a use.
 
 One run over a function is: unique the constants and move them to the start of the entry block, visit every op once in
 program order, drain the worklist, simplify the control flow, and repeat while constants or blocks changed. The order in
@@ -26,10 +26,34 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import constant, erase_op, replace_all_uses
-from tilework.transforms.folding.interning import identity
 
-Number: TypeAlias = int | float
-Fold: TypeAlias = Callable[[Operation], SSAValue | Number | Attribute | None]
+# One object for equal attributes, found without hashing twice.
+#
+# xDSL compares and hashes attributes field by field (5 us and more for a dense constant). Passes that look attributes
+# up use `identity` instead: a number that equal attributes share, remembered in the attribute itself.
+#
+#     >>> identity(IntegerAttr(1, i32)) == identity(IntegerAttr(1, i32))
+#     True
+
+FIRST: dict[Attribute, Attribute] = {}  # each attribute seen, to the first one equal to it, which stays alive
+
+
+def identity(attribute: Attribute) -> int:
+    """An id that equal attributes share, and no others."""
+    memo = vars(attribute)
+    found = memo.get("_identity")
+    if found is None:
+        found = memo["_identity"] = id(FIRST.setdefault(attribute, attribute))
+    return found
+
+
+def is_same(a: Attribute, b: Attribute) -> bool:
+    """`a` and `b` are equal; cheaper than ``==`` for types that differ, which xDSL compares field by field."""
+    return a is b or identity(a) == identity(b)
+
+
+Scalar: TypeAlias = int | float
+Fold: TypeAlias = Callable[[Operation], SSAValue | Scalar | Attribute | None]
 Rewrite: TypeAlias = Callable[[Operation, "Driver"], bool]
 
 ISOLATED = frozenset({"ttg.warp_specialize.partitions"})  # their bodies use no values from outside
@@ -37,7 +61,7 @@ MAX_ROUNDS = 10  # rounds only repeat for constants and control flow; real kerne
 
 
 class Rule(NamedTuple):
-    """What is done for one kind of op: its constant operand moved to the right, its fold, its rewrite."""
+    """The rules of one kind of op: move its constant operand to the right, its fold, its rewrite."""
 
     commutative: bool
     fold: Fold | None
@@ -171,7 +195,7 @@ class Driver:
             op.operands = (rhs, lhs)
             self.changed = True
 
-    def replace_by_fold(self, op: Operation, value: SSAValue | Number | Attribute) -> None:
+    def replace_by_fold(self, op: Operation, value: SSAValue | Scalar | Attribute) -> None:
         if isinstance(value, Attribute):
             types = (op.results[0].type,)
             known = arith.ConstantOp.create(properties={"value": value}, result_types=types, location=op.location)
@@ -212,16 +236,16 @@ class Driver:
         self.changed = True
         return new
 
-    def constant(self, before: Operation, value: Number, like: SSAValue) -> SSAValue:
+    def constant(self, before: Operation, value: Scalar, like: SSAValue) -> SSAValue:
         """A constant of the type of `like`, in front of `before`; hoisted and uniqued at the end of the round."""
         return self.constant_of(before, value, like.type)
 
-    def constant_of(self, before: Operation, value: Number, type_: Attribute) -> SSAValue:
+    def constant_of(self, before: Operation, value: Scalar, type_: Attribute) -> SSAValue:
         """A constant of `type_`, in front of `before`."""
         return self.insert(before, constant(value, type_, before.location)).results[0]
 
-    def use_constant(self, uses: Sequence[Use], before: Operation, value: Number, like: SSAValue) -> None:
-        """Let these uses of `like` have a constant instead, which stands in front of `before`."""
+    def use_constant(self, uses: Sequence[Use], before: Operation, value: Scalar, like: SSAValue) -> None:
+        """Replace these uses of `like` by a constant in front of `before`."""
         made = self.constant(before, value, like)
         for use in uses:
             use.operation.operands[use.index] = made
@@ -306,8 +330,8 @@ def visible_ops(body: Region, isolated: list[Operation]) -> list[Operation]:
 class Constants:
     """The constants of a function: one of each value, at the start of its `entry` block.
 
-    A constant that stands behind known constants at the start stays; any other moves to the very front. It loses its
-    location when it stands for several, or comes out of another block.
+    A constant that directly follows known constants at the start stays; any other moves to the front. It loses its
+    location when it replaces several constants, or comes from another block.
     """
 
     def __init__(self) -> None:
@@ -315,7 +339,7 @@ class Constants:
         self.known: dict[int, Operation] = {}
 
     def unique(self, op: Operation) -> bool:
-        """Hoist `op` and return True; False if an equal constant took its place."""
+        """Hoist `op` and return True; return False if an equal constant replaces it."""
         value = identity(op.properties["value"])
         first = self.known.get(value)
         if first is not None and first.parent is not None:
@@ -335,7 +359,7 @@ class Constants:
 
 
 def forget_origin(op: Operation) -> None:
-    """A shared constant is at no place of the source, and has no name."""
+    """Drop location and name of a constant that several uses share."""
     op.location = unknown
     op.results[0].name_hint = None
 
@@ -349,5 +373,6 @@ def is_unused(op: Operation) -> bool:
 
 
 def is_removable(op: Operation) -> bool:
-    """True if `op` can go when its results are unused. Reads do not count; terminators and symbols stay."""
+    """Return True if `op` can be erased when its results are unused. Reads do not count; terminators and symbols are
+    kept."""
     return bool(op.results or op.regions) and not writes(op)

@@ -1,1 +1,1 @@
-"""Tiles of any size on GPUs: padded to powers of two, with lanes that nobody sees."""
+"""Tiles of any size on GPUs: padded to powers of two with invisible lanes."""

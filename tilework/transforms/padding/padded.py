@@ -1,4 +1,4 @@
-"""What a padded function knows: how large each tile was, and which lanes of it are seen.
+"""The original size of each tile of a padded function, and the masks of its visible lanes.
 
 padding = Padding(function)
 padding.change_types()               # tensor<96x3xf32> is now tensor<128x4xf32>
@@ -69,7 +69,7 @@ class Padding:
             erase_op(op)
 
     def touches(self, op: Operation) -> bool:
-        """Whether `op` takes or gives a padded tile."""
+        """Return True if `op` takes or gives a padded tile."""
         return any(value in self.sizes for value in (*op.operands, *op.results))
 
     def size(self, value: SSAValue) -> Shape:
@@ -85,7 +85,7 @@ class Padding:
         ]
 
     def seen(self, value: SSAValue, axes: Sequence[int] | None = None) -> SSAValue:
-        """Which lanes of `value` the user sees; only those of `axes` are looked at, if given."""
+        """The mask of visible lanes of `value`, along `axes` if given."""
         padded = shape_of(value.type)
         size = self.size(value)
         return self.mask(
@@ -93,7 +93,7 @@ class Padding:
         )
 
     def mask(self, size: Shape, shape: Shape) -> SSAValue:
-        """The lanes of a tile of `shape` whose places are below `size`."""
+        """The mask of lanes of a tile of `shape` whose indices are below `size`."""
         if (known := self.masks.get((size, shape))) is None:
             known = self.masks[size, shape] = self.make_mask(size, shape)
         return known
@@ -103,8 +103,8 @@ class Padding:
         for axis, (limit, extent) in enumerate(zip(size, shape, strict=True)):
             if limit == extent:
                 continue
-            places = code.append(tt.MakeRangeOp.make(0, extent, code.loc))
-            inside = code.compare("slt", places, code.constant(limit, tensor_type((extent,), i32)))
+            positions = code.append(tt.MakeRangeOp.make(0, extent, code.loc))
+            inside = code.compare("slt", positions, code.constant(limit, tensor_type((extent,), i32)))
             inside = code.expanded(inside, [other for other in range(len(shape)) if other != axis])
             inside = code.broadcast(inside, shape)
             mask = inside if mask is None else code.binary(arith.AndIOp, mask, inside)
@@ -127,8 +127,8 @@ class Padding:
     def replace(self, op: Operation, code: Emitter, *results: SSAValue) -> None:
         """Put `code` in front of `op`, whose results are `results` from now on.
 
-        A value has one visible size: a result that is an older value of another one (``tt.resize`` from 3 to 4 lanes, which
-        are padded to 4) becomes a view of it.
+        A value has one visible size: a result that is an older value of another one (``tt.resize`` from 3 to 4 lanes,
+        which are padded to 4) becomes a view of it.
         """
         for old, new in zip(op.results, results, strict=True):
             if new.owner not in code.ops and self.size(new) != self.size(old):

@@ -1,7 +1,7 @@
-"""Reshapes, sizes and concatenations: elements that are seen keep their order, and padding comes between them.
+"""Reshapes, resizes and concatenations of padded tiles: visible elements keep their order, with padding between them.
 
 tensor<6x4xf32> -> tensor<3x2x4xf32>      tensor<8x4xf32> -> tensor<4x2x4xf32>: every element is where it was, a reshape
-tensor<3x5xf32> -> tensor<15xf32>         tensor<4x8xf32> -> tensor<16xf32>: element 5 moves from place 8 to place 5, a gather
+tensor<3x5xf32> -> tensor<15xf32>         tensor<4x8xf32> -> tensor<16xf32>: element 5 moves from position 8 to 5, a gather
 """
 
 from math import prod
@@ -23,80 +23,80 @@ def pad_reshape(padding: Padding, op: Operation) -> None:
 
 def reshaped(code: Emitter, value: SSAValue, before: Shape, after: Shape) -> SSAValue:
     """`value`, of which `before` is seen, as a padded tile of which `after` is."""
-    if not keeps_places(before, after):
+    if not keeps_positions(before, after):
         value = flat_gather(code, value, before, after)
     return viewed(code, value, padded_shape(after))
 
 
-def keeps_places(before: Shape, after: Shape) -> bool:
-    """Whether every element is in the same place of both padded tiles."""
+def keeps_positions(before: Shape, after: Shape) -> bool:
+    """Return True if every element has the same position in both padded tiles."""
     return prod(padded_shape(before)) == prod(padded_shape(after)) and jumps(before) == jumps(after)
 
 
 def jumps(shape: Shape) -> dict[int, int]:
-    """How many places are skipped whenever so many elements have passed: {5: 3} for rows of 5 that are padded to 8.
+    """The padding after each run of elements: {5: 3} for rows of 5 that are padded to 8.
 
-    Element e of the tile is in place e + sum of (e // elements) * skipped.
+    Element e of the tile has the position e + sum of (e // elements) * skipped.
     """
     found: dict[int, int] = {}
-    elements, places = 1, 1
+    elements, positions = 1, 1
     for size, padded in reversed(tuple(zip(shape, padded_shape(shape), strict=True))):
         elements *= size
         if size != padded and elements < prod(shape):
-            found[elements] = (padded - size) * places
-        places *= padded
+            found[elements] = (padded - size) * positions
+        positions *= padded
     return found
 
 
 def flat_gather(code: Emitter, value: SSAValue, before: Shape, after: Shape) -> SSAValue:
-    """The places of a padded tile of `after`, in one dimension, filled from a padded tile of `before`."""
+    """The positions of a padded tile of `after`, in one dimension, filled from a padded tile of `before`."""
     source, count = prod(shape_of(value.type)), prod(padded_shape(after))
     kind = tensor_type((count,), i32)
-    numbers = Numbers(code, kind)
-    place = code.append(tt.MakeRangeOp.make(0, count, code.loc))
-    element = place
+    math = IndexMath(code, kind)
+    position = code.append(tt.MakeRangeOp.make(0, count, code.loc))
+    element = position
     if jumps(after):
-        element, places, elements = numbers.constant(0), 1, 1
+        element, positions, elements = math.constant(0), 1, 1
         for size, padded in reversed(tuple(zip(after, padded_shape(after), strict=True))):
-            along = numbers.remainder(numbers.quotient(place, places), padded)
-            element = numbers.plus(element, numbers.times(along, elements))
-            places, elements = places * padded, elements * size
+            along = math.remainder(math.quotient(position, positions), padded)
+            element = math.plus(element, math.times(along, elements))
+            positions, elements = positions * padded, elements * size
     found = element
     for elements, skipped in jumps(before).items():
-        found = numbers.plus(found, numbers.times(numbers.quotient(element, elements), skipped))
-    found = code.binary(arith.MinSIOp, found, numbers.constant(source - 1))
+        found = math.plus(found, math.times(math.quotient(element, elements), skipped))
+    found = code.binary(arith.MinSIOp, found, math.constant(source - 1))
     flat = code.append(tt.ReshapeOp.make(value, tensor_type((source,), element_type(value.type)), code.loc))
     return gathered(code, flat, found)
 
 
-class Numbers:
+class IndexMath:
     """Arithmetic of a tile of i32 with constants."""
 
     def __init__(self, code: Emitter, type: Tensor) -> None:
         self.code, self.type = code, type
 
-    def constant(self, number: int) -> SSAValue:
-        return self.code.constant(number, self.type)
+    def constant(self, value: int) -> SSAValue:
+        return self.code.constant(value, self.type)
 
     def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.code.binary(arith.AddiOp, a, b)
 
-    def times(self, a: SSAValue, number: int) -> SSAValue:
-        return self.code.binary(arith.MuliOp, a, self.constant(number))
+    def times(self, a: SSAValue, value: int) -> SSAValue:
+        return self.code.binary(arith.MuliOp, a, self.constant(value))
 
-    def quotient(self, a: SSAValue, number: int) -> SSAValue:
-        return self.code.binary(arith.DivUIOp, a, self.constant(number))
+    def quotient(self, a: SSAValue, value: int) -> SSAValue:
+        return self.code.binary(arith.DivUIOp, a, self.constant(value))
 
-    def remainder(self, a: SSAValue, number: int) -> SSAValue:
-        return self.code.binary(arith.RemUIOp, a, self.constant(number))
+    def remainder(self, a: SSAValue, value: int) -> SSAValue:
+        return self.code.binary(arith.RemUIOp, a, self.constant(value))
 
 
-def gathered(code: Emitter, source: SSAValue, places: SSAValue) -> SSAValue:
-    """The rows of `source` with the numbers `places`; pointers travel as integers."""
+def gathered(code: Emitter, source: SSAValue, positions: SSAValue) -> SSAValue:
+    """The rows of `source` at `positions`; pointers are gathered as integers."""
     pointer = element_type(source.type)
     if is_pointer(pointer):
         source = code.append(tt.PtrToIntOp.make(source, tensor_type(shape_of(source.type), i64), code.loc))
-    made = code.append(tt.GatherOp.make(source, places, 0, code.loc))
+    made = code.append(tt.GatherOp.make(source, positions, 0, code.loc))
     if is_pointer(pointer):
         made = code.append(tt.IntToPtrOp.make(made, tensor_type(shape_of(made.type), pointer), code.loc))
     return made
@@ -149,15 +149,15 @@ def pad_cat(padding: Padding, op: Operation) -> None:
     lhs, rhs = op.operands
     shape, size = shape_of(op.results[0].type), padding.size(lhs)[0]
     code = Emitter(op.location)
-    numbers = Numbers(code, tensor_type(shape[:1], i32))
-    place = code.append(tt.MakeRangeOp.make(0, shape[0], code.loc))
+    math = IndexMath(code, tensor_type(shape[:1], i32))
+    position = code.append(tt.MakeRangeOp.make(0, shape[0], code.loc))
     others = range(1, len(shape))
 
     def along(line: SSAValue) -> SSAValue:
         return code.broadcast(code.expanded(line, others), shape)
 
-    behind = code.binary(arith.MaxSIOp, numbers.plus(place, numbers.constant(-size)), numbers.constant(0))
-    last = numbers.constant(shape_of(rhs.type)[0] - 1)
+    behind = code.binary(arith.MaxSIOp, math.plus(position, math.constant(-size)), math.constant(0))
+    last = math.constant(shape_of(rhs.type)[0] - 1)
     second = gathered(code, rhs, along(code.binary(arith.MinSIOp, behind, last)))
-    is_first = along(code.compare("slt", place, numbers.constant(size)))
+    is_first = along(code.compare("slt", position, math.constant(size)))
     padding.replace(op, code, code.select(is_first, resized(code, lhs, shape), second))

@@ -5,8 +5,8 @@
                                          tell the table about lanes of %m where %in is false
                                          tt.store %p, %v, (%m and %in)
 
-The kernel, and every function that it calls, gets one parameter more: the address of the *table*, i64 words in memory of the
-device.
+The kernel, and every function that it calls, gets one parameter more: the address of the *table*, i64 words in memory
+of the device.
 
     0              how many checks have failed
     1              a word that nobody reads: atomics without a mask go there instead of memory that they must not touch
@@ -15,36 +15,39 @@ device.
     then           the number of entries, and per entry the first byte and the byte behind the last: those of the parameters, then
                    those of arrays that were registered
 
-A program that fails counts word 0 up, and writes its record if it is the first: records of several programs do not mix. The
-asserts that `check_undefined.py` made become such records too; asserts of the user's stay. The program goes on, without
-the accesses that must not be: a GPU survives that, and so does the process, which a trap would leave without its context.
+A program that fails counts word 0 up, and writes its record if it is the first: records of several programs do not mix.
+The asserts that `check_undefined.py` made become such records too; asserts of the user's stay. The program goes on,
+without the accesses that must not be: a GPU survives that, and so does the process, which a trap would leave without
+its context.
 
-What the codes mean is an attribute of the module, in JSON: `parameters`, `faults` and `checks` as in `targets/cpu/run/interface.py`,
-and where the parts of the table begin.
-Where a pointer may come from is a fact of the whole module (`analysis/provenance.py`). On the CPU, `transforms/sanitize/check_accesses.py` checks
-vectors of a nest by their first and last address instead, and can stop a program.
+What the codes mean is an attribute of the module, in JSON: `parameters`, `faults` and `checks` as in
+`targets/cpu/run/interface.py`, and where the parts of the table begin. Where a pointer may come from is a fact of the
+whole module (`analysis/provenance.py`). On the CPU, `transforms/sanitize/check_bounds.py` checks vectors of a nest by
+their first and last address instead, and can stop a program.
 Stage: TTIR to TTIR. Cost: one walk, and about 25 ops per access, one of them a reduction.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from tilework.analysis.provenance import UNKNOWN, pointer_provenance
+from tilework.analysis.provenance import UNKNOWN, Provenance, pointer_provenance
+from tilework.analysis.value_flows import sources_of
 from tilework.errors import SANITIZER, SANITIZER_WARNING
-from tilework.ir import tt
-from tilework.ir.arith_ext import convert
+from tilework.ir import tt, ttc
+from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import function_around, functions, has_body, is_private
 from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
-from tilework.ir.nesting import start_of
-from tilework.ir.rewrite import erase_op
+from tilework.ir.nesting import owner_of, start_of
+from tilework.ir.rewrite import erase_op, put
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import (
     PointerType,
@@ -53,6 +56,7 @@ from tilework.ir.types import (
     i1,
     i8,
     i64,
+    is_integer,
     is_tensor,
     pointer_type,
     shape_of,
@@ -60,10 +64,209 @@ from tilework.ir.types import (
     with_element,
 )
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.masks import mask_of, set_mask
+from tilework.transforms.building.memory_access import mask_of, set_mask
 from tilework.transforms.passes import module_pass
-from tilework.transforms.sanitize.check_accesses import VERBS
 from tilework.transforms.sanitize.undefined_shadows import folded_bits, folded_tile
+
+# Check every access to memory before it happens, and the integers its address is made of.
+#
+#     %r = arith.addi %start, %i : i32                 %r = arith.addi %start, %i : i32
+#     %p = tt.addptr %x, %r                            ttc.assert <no overflow or masked off>, "int32 overflow ..." : i1
+#     tt.store %p, %v, %m : !tt.ptr<f32>       ==>     %q = ttc.check %p, %m {arguments = array<i32: 0>, verb = "writes"}
+#                                                      tt.store %q, %v, %m : !tt.ptr<f32>
+#
+# Where a pointer may come from is a fact of the whole module (`analysis/provenance.py`). Overflow is looked for in the
+# sums, differences and products between an address and what it is computed from: loaded values, values of buffers, and
+# results of other operations (a remainder brings a number back into its range on purpose). An `arith.select` is
+# followed on the side that it takes. Lanes that are masked off are not checked, except for sums that loops and branches
+# pass on: those are checked where they are made.
+# Stage: TTCIR to TTCIR. Cost: one walk, and the addresses of each access.
+
+VERBS: dict[type[Operation], str] = {  # what reports say of the accesses that are checked
+    tt.LoadOp: "reads",
+    tt.StoreOp: "writes",
+    **dict.fromkeys((tt.AtomicRMWOp, tt.AtomicCASOp), "updates"),
+}
+OVERFLOW = "sanitizer: int{width} overflow detected for operation {name}, in the address of {what}"
+NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
+EXTENSIONS = (arith.ExtSIOp, arith.ExtUIOp)
+MOST_SIDES = 4  # selects inside selects: what is deeper is not followed
+REACH = 1 << 59  # elements; no array is as long, and the bytes up to there can be counted in 64 bits
+
+
+@module_pass("ttc-sanitize")
+def check_accesses(module: ModuleOp) -> None:
+    origins, done = pointer_provenance(module), set[object]()
+    for access in [inner for inner in module.walk() if type(inner) in VERBS]:
+        guard_native(access, origins, done)
+    module.attributes[ttc.SANITIZED] = UnitAttr()
+
+
+def guard_native(access: Operation, origins: Provenance, done: set[object]) -> None:
+    """Put the checks of one access in front of it, except those of sums that an earlier access has `done`."""
+    pointer, mask = access.operands[0], mask_of(access)
+    found = origins.get(pointer, frozenset({UNKNOWN}))
+    arguments = () if UNKNOWN in found else sorted(found)
+    what = f"argument #{arguments[0]}" if len(arguments) == 1 else "memory"
+    cone = Cone()
+    cone.visit(pointer, True, ())
+    for item in cone.found:
+        if (key := (access.parent, mask, item)) not in done:
+            done.add(key)
+            refuse_overflow(access, mask, what, *item)
+    for op, signed in cone.carried:
+        if (op, signed) not in done and op.next_op is not None:
+            done.add((op, signed))
+            refuse_overflow(op.next_op, None, what, op, signed, ())
+    check = ttc.CheckOp.make(pointer, mask, arguments, VERBS[type(access)], access.location)
+    access.operands[0] = put(access, check)
+
+
+Side = tuple[SSAValue, bool]  # a condition, and whether it must hold or not
+
+
+class Cone:
+    """The arithmetic below an address, innermost first.
+
+    `found` are (op, is signed, the sides of selects on which it counts), `carried` those in a loop or branch that
+    passes their result on: where the access happens they cannot be seen.
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[object] = set()
+        self.found: list[tuple[Operation, bool, tuple[Side, ...]]] = []
+        self.carried: list[tuple[Operation, bool]] = []
+
+    def visit(self, value: SSAValue, signed: bool, sides: tuple[Side, ...], inside: Operation | None = None) -> None:
+        """Follow the definition of `value`; `inside` is the loop or branch that yields it, for values computed there."""
+        if inside is not None and not inside.is_ancestor(value.owner):
+            inside = None  # computed before, once
+        key = (value, signed, sides, inside)
+        if key in self.seen or is_bounded(value):
+            return
+        self.seen.add(key)
+        entering, inner = sources_of(value)
+        for source in entering:
+            self.visit(source, signed, sides, inside)
+        for source in () if sides else inner:
+            self.visit(source, signed, sides, owner_of(value))
+        if not inner and isinstance(value, OpResult):
+            self.visit_op(value.op, signed, sides, inside)
+
+    def visit_op(self, op: Operation, signed: bool, sides: tuple[Side, ...], inside: Operation | None) -> None:
+        kind = type(op)
+        if kind is SelectOp:
+            condition, yes, no = op.operands
+            if len(sides) < MOST_SIDES and inside is None:
+                self.visit(yes, signed, (*sides, (condition, True)))
+                self.visit(no, signed, (*sides, (condition, False)))
+        elif kind is tt.AddPtrOp:
+            self.visit(op.operands[0], True, sides, inside)
+            self.visit(op.operands[1], True, sides, inside)
+            if is_wide(op.operands[1]):
+                self.add(op, True, sides, inside)
+        elif kind is tt.BitcastOp or kind is arith.ExtSIOp or kind is ttc.CheckOp:
+            self.visit(op.operands[0], True, sides, inside)
+        elif kind is arith.ExtUIOp:
+            self.visit(op.operands[0], False, sides, inside)
+        elif kind in NAMES and is_integer(op.results[0].type) and bit_width(op.results[0].type) >= 8:
+            for operand in op.operands:
+                self.visit(operand, signed, sides, inside)
+            self.add(op, signed, sides, inside)
+
+    def add(self, op: Operation, signed: bool, sides: tuple[Side, ...], inside: Operation | None) -> None:
+        if inside is not None:
+            self.carried.append((op, signed))
+        else:
+            self.found.append((op, signed, sides))
+
+
+def is_bounded(value: SSAValue) -> bool:
+    """Return True for an integer computed from constants and the indices of a nest, which is less than the size of the
+    tile."""
+    if not isinstance(value, OpResult):
+        parent = value.block.parent_op()  # pyright: ignore[reportAttributeAccessIssue]
+        return type(parent) is ttc.NestOp
+    kind = type(value.op)
+    return kind is arith.ConstantOp or (kind in NAMES and all(is_bounded(operand) for operand in value.op.operands))
+
+
+def is_wide(offset: SSAValue) -> bool:
+    """An offset of 64 bits that uses them."""
+    extended = isinstance(offset, OpResult) and type(offset.op) in EXTENSIONS
+    return bit_width(offset.type) == 64 and not extended and not is_bounded(offset)
+
+
+def refuse_overflow(
+    before: Operation, mask: SSAValue | None, what: str, op: Operation, signed: bool, sides: tuple[Side, ...]
+) -> None:
+    """Stop in front of an access where the result of `op` is not the exact one, in lanes that count."""
+    code = Emitter(op.location)
+    left, right = op.operands
+    holds = FITS[type(op), signed](code, left, right, op.results[0])
+    for condition, wanted in [*sides, *([(mask, True)] if mask is not None else [])]:
+        holds = code.binary(arith.OrIOp, holds, code.negated(condition) if wanted else condition)
+    text = OVERFLOW.format(width=bit_width(op.operands[1].type), name=NAMES.get(type(op), "addptr"), what=what)
+    code.ops.append(ttc.AssertOp.make(holds, text, op.location))
+    code.insert_before(before)
+
+
+def signed_sum(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    """The sign of a sum is that of one of its terms if ``(a ^ r) & (b ^ r)`` is not negative."""
+    both = code.binary(arith.AndIOp, code.binary(arith.XOrIOp, a, result), code.binary(arith.XOrIOp, b, result))
+    return code.compare("sge", both, code.constant(0, both.type))
+
+
+def signed_difference(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    both = code.binary(arith.AndIOp, code.binary(arith.XOrIOp, a, b), code.binary(arith.XOrIOp, a, result))
+    return code.compare("sge", both, code.constant(0, both.type))
+
+
+def signed_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    """Of 64 bits: the upper half repeats the sign of the lower."""
+    if bit_width(result.type) <= 32:
+        return in_64_bits(code, arith.ExtSIOp, a, b, result)
+    shift = code.constant(63, a.type)
+    upper = code.append(create_op(tt.MulhiUIOp, (a, b), (result.type,), code.loc))
+    for one, other in ((a, b), (b, a)):
+        negative = code.binary(arith.ShRSIOp, one, shift)
+        upper = code.binary(arith.SubiOp, upper, code.binary(arith.AndIOp, negative, other))
+    return code.compare("eq", upper, code.binary(arith.ShRSIOp, result, shift))
+
+
+def in_64_bits(code: Emitter, extend: type[Operation], a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    """Return True if a product of up to 32 bits is the same in 64 bits."""
+    wide = [code.append(convert(extend, value, i64, code.loc)) for value in (a, b, result)]
+    return code.compare("eq", code.binary(arith.MuliOp, wide[0], wide[1]), wide[2])
+
+
+def unsigned_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    if bit_width(result.type) <= 32:
+        return in_64_bits(code, arith.ExtUIOp, a, b, result)
+    upper = code.append(create_op(tt.MulhiUIOp, (a, b), (result.type,), code.loc))
+    return code.compare("eq", upper, code.constant(0, upper.type))
+
+
+def reaching(code: Emitter, pointer: SSAValue, offset: SSAValue, result: SSAValue) -> SSAValue:
+    """An offset whose bytes do not wrap around."""
+    return code.compare(
+        "ult",
+        code.binary(arith.AddiOp, offset, code.constant(REACH, offset.type)),
+        code.constant(2 * REACH, offset.type),
+    )
+
+
+Fits = Callable[[Emitter, SSAValue, SSAValue, SSAValue], SSAValue]
+FITS: dict[tuple[type[Operation], bool], Fits] = {
+    (arith.AddiOp, True): signed_sum,
+    (arith.AddiOp, False): lambda code, a, b, result: code.compare("uge", result, a),
+    (arith.SubiOp, True): signed_difference,
+    (arith.SubiOp, False): lambda code, a, b, result: code.compare("uge", a, b),
+    (arith.MuliOp, True): signed_product,
+    (arith.MuliOp, False): unsigned_product,
+    (tt.AddPtrOp, True): reaching,
+}
+
 
 FIRST = 2
 CODES = FIRST + 3
@@ -86,7 +289,7 @@ def check_bounds(module: ModuleOp) -> None:
         if type(inner) in VERBS:
             guard(inner, table, code, facts.checks[code])
         else:
-            tell(inner, table, code)
+            report(inner, table, code)
     for table in tables.values():
         table.finish()
     module.attributes[SANITIZER_FACTS] = string_attr(facts.text())
@@ -113,7 +316,7 @@ def parameters_of(module: ModuleOp) -> list[str]:
 
 @dataclass
 class Facts:
-    """What the codes mean, for the launcher."""
+    """The meaning of the codes, for the launcher."""
 
     parameters: list[str]
     faults: list[tuple[str, str]] = field(default_factory=list)
@@ -166,7 +369,7 @@ class Table:
             self.known[key] = make()
         return self.known[key]
 
-    def place(self, word: int) -> SSAValue:
+    def word_address(self, word: int) -> SSAValue:
         """The address of a word."""
         code = self.code
         offset = self.once(word, lambda: code.constant(word, i64))
@@ -174,11 +377,14 @@ class Table:
 
     def word(self, word: int) -> SSAValue:
         """The content of a word, as it was when the function began."""
-        place = self.place(word)
-        return self.once(("word", word), lambda: self.code.append(tt.LoadOp.make(place, None, None, self.code.loc)))
+        word_address = self.word_address(word)
+        return self.once(
+            ("word", word), lambda: self.code.append(tt.LoadOp.make(word_address, None, None, self.code.loc))
+        )
 
     def room(self, slot: int, size: int) -> tuple[SSAValue, SSAValue]:
-        """The first byte of a parameter's array, and in how many places from there elements of `size` bytes may start."""
+        """The first byte of a parameter's array, and the number of offsets from there at which elements of `size` bytes
+        may start."""
         code = self.code
         start, end = (self.word(self.entries + 1 + 2 * slot + part) for part in (0, 1))
         return start, self.once(("room", slot, size), lambda: room_between(code, start, end, size))
@@ -202,7 +408,7 @@ class Table:
 
 
 def room_between(code: Emitter, start: SSAValue, end: SSAValue, size: int) -> SSAValue:
-    """How many bytes from `start` on an element may begin at."""
+    """The number of bytes from `start` on at which an element may begin."""
     left = code.binary(arith.SubiOp, code.binary(arith.SubiOp, end, start), code.constant(size - 1, i64))
     return code.binary(arith.MaxSIOp, left, code.constant(0, i64))
 
@@ -249,7 +455,7 @@ def guard(access: Operation, table: Table, code: int, check: tuple[str, int, lis
     key = folded_tile(emit, emit.select(bad, marked, lanes.number(0, address)))
     record(emit, table, emit.compare("ne", key, emit.constant(0, i64)), key, code)
     if type(access) is tt.AtomicCASOp:
-        nowhere = emit.append(convert(tt.BitcastOp, table.place(1), element_type(pointer.type), loc))
+        nowhere = emit.append(convert(tt.BitcastOp, table.word_address(1), element_type(pointer.type), loc))
         access.operands[0] = emit.select(good, pointer, lanes.spread(nowhere))
     else:
         set_mask(access, lanes.both(good, mask))
@@ -271,8 +477,8 @@ def is_anywhere(lanes: Lanes, address: SSAValue, table: Table, size: int) -> SSA
     at = inner.binary(arith.MuliOp, number, inner.constant(2, i64))
     ends = []
     for part in (1, 2):
-        place = inner.append(tt.AddPtrOp.make(table.place(table.entries + part), at, loc))
-        ends.append(inner.append(tt.LoadOp.make(place, None, None, loc)))
+        word_address = inner.append(tt.AddPtrOp.make(table.word_address(table.entries + part), at, loc))
+        ends.append(inner.append(tt.LoadOp.make(word_address, None, None, loc)))
     here = is_inside(Lanes(inner, address.type), address, ends[0], room_between(inner, ends[0], ends[1], size))
     inner.ops.append(make_yield((inner.binary(arith.OrIOp, found, here),), loc))
     body.add_ops(inner.ops)
@@ -286,18 +492,18 @@ def record(emit: Emitter, table: Table, bad: SSAValue, address: SSAValue | None,
     inner = Emitter(loc)
     one = inner.constant(1, i64)
     ticket = inner.append(
-        tt.AtomicRMWOp.make(RMWOp.ADD, table.place(0), one, None, MemSemantic.RELAXED, MemSyncScope.GPU, loc)
+        tt.AtomicRMWOp.make(RMWOp.ADD, table.word_address(0), one, None, MemSemantic.RELAXED, MemSyncScope.GPU, loc)
     )
     first = inner.compare("eq", ticket, inner.constant(0, i64))
     values = (address if address is not None else inner.constant(0, i64), inner.constant(code, i64), table.program())
     for word, value in enumerate(values, FIRST):
-        inner.ops.append(tt.StoreOp.make(table.place(word), value, first, loc))
+        inner.ops.append(tt.StoreOp.make(table.word_address(word), value, first, loc))
     inner.ops.append(make_yield((), loc))
     emit.ops.append(make_if(bad, (), Region(Block(inner.ops)), None, loc))
 
 
-def tell(check: Operation, table: Table, code: int) -> None:
-    """A record, or a warning, in place of an assert."""
+def report(check: Operation, table: Table, code: int) -> None:
+    """Emit a record, or a warning, instead of an assert."""
     lanes = Lanes(Emitter(check.location), check.operands[0].type)
     emit = lanes.code
     bad = emit.negated(check.operands[0])
@@ -305,7 +511,7 @@ def tell(check: Operation, table: Table, code: int) -> None:
         bad = emit.compare("ne", folded_bits(emit, bad), emit.constant(0, i8))
     if message_of(check).startswith(SANITIZER_WARNING):
         seen = table.once("seen", lambda: table.code.binary(arith.AddiOp, table.program(), table.code.constant(1, i64)))
-        emit.ops.append(tt.StoreOp.make(table.place(CODES + code - 1), seen, bad, check.location))
+        emit.ops.append(tt.StoreOp.make(table.word_address(CODES + code - 1), seen, bad, check.location))
     else:
         record(emit, table, bad, None, code)
     emit.insert_before(check)

@@ -6,48 +6,240 @@
                                                    tt.assert (%v != 1), "sanitizer: ..."    at the place of the load
                                                    %s = ... ; tt.store %q, %s
 
-A load with a mask and without `other` leaves the lanes that are masked off undefined; other sources are divisions by zero and
-the like (`undefined_sources.py`). Every value that may hold such elements has a *shadow*, a tile of small integers: the number
-of the source, or 0 where the element is defined. Undefined elements may be computed with. It is a mistake when one is stored in
-a lane that is on, is part of an address or mask of such a lane, is counted, or decides a branch or the bounds of a loop. An
-element is defined, although an operand is not, when the operand cannot matter: the side of a select that is not taken,
-``false & x``, ``true | x``, ``0 * x`` of integers. Loading under a mask and storing under it, or under one that implies it,
-costs nothing: that is seen while compiling.
+A load with a mask and without `other` leaves the lanes that are masked off undefined; other sources are divisions by
+zero and the like (`undefined_values.py`). Every value that may hold such elements has a *shadow*, a tile of small
+integers: the number of the source, or 0 where the element is defined. Undefined elements may be computed with. It is a
+mistake when one is stored in a lane that is on, is part of an address or mask of such a lane, is counted, or decides a
+branch or the bounds of a loop. An element is defined, although an operand is not, when the operand cannot matter: the
+side of a select that is not taken, ``false & x``, ``true | x``, ``0 * x`` of integers. Loading under a mask and storing
+under it, or under one that implies it, costs nothing: that is seen while compiling.
 
-A report is about the line of the source; the second line of its text is where the element is used. What a load leaves undefined
-is a warning unless the option `strict` is set. Numbers outside of the bins of a histogram are an error where they are counted.
+A report is about the line of the source; the second line of its text is where the element is used. What a load leaves
+undefined is a warning unless the option `strict` is set. Values outside of the bins of a histogram are an error where
+they are counted.
 
-Not followed (`undefined_values.py`): what goes through memory, calls and sorting. Stage: TTIR to TTIR. Cost: one walk; ops for
-the shadows.
+Not followed (`undefined_values.py`): what goes through memory, calls and sorting.
+Stage: TTIR to TTIR. Cost: one walk; ops for the shadows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.analysis.provenance import Provenance, pointer_provenance
 from tilework.errors import SANITIZER
 from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.create import create_op
 from tilework.ir.effects import is_elementwise
 from tilework.ir.functions import functions, has_body
-from tilework.ir.types import bit_width, element_type, i8, shape_of
+from tilework.ir.rewrite import attr_value, constant_value
+from tilework.ir.scf_ext import carry_beside
+from tilework.ir.types import bit_width, element_type, i1, i8, is_tensor, shape_of, with_element
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.masks import mask_of
+from tilework.transforms.building.memory_access import mask_of
 from tilework.transforms.passes import Pass
-from tilework.transforms.sanitize.undefined_control import carry_shadows
-from tilework.transforms.sanitize.undefined_rules import RULES, follow_elements, follow_view
-from tilework.transforms.sanitize.undefined_shadows import Shadows, folded_bits
-from tilework.transforms.sanitize.undefined_sources import CLEANING, find_sources, is_partial_load
+from tilework.transforms.sanitize.undefined_shadows import (
+    Shadow,
+    Shadows,
+    Sources,
+    folded,
+    folded_bits,
+    highest,
+    highest_region,
+    implies_all,
+    joined_sources,
+    sources_below,
+)
 from tilework.transforms.sanitize.undefined_values import (
+    ABSORBING,
+    CLEANING,
     CONTROL,
     VIEWS,
+    find_sources,
     flow_of,
+    is_partial_load,
     partial_values,
-    stored_numbers,
+    scalar_of,
+    stored_values,
     varied_values,
 )
+
+# Loops and branches carry the shadows of what they carry.
+
+
+def carried_sources(shadows: Shadows, op: Operation) -> Sources:
+    """The sources that a loop or branch may carry elements of: those in it, and those of what is used in it."""
+    found = [(*sources_below(shadows, inner), *shadows.sources.get(inner, ())) for inner in op.walk()]
+    return tuple(dict.fromkeys(source for sources in found for source in sources))
+
+
+def carry_shadows(shadows: Shadows, op: Operation) -> None:
+    sources = carried_sources(shadows, op)
+
+    def shadow_of(value: SSAValue, like: SSAValue, before: Operation) -> list[SSAValue]:
+        code = Emitter(before.location)
+        made = shadows.carried(code, value, like)
+        code.insert_before(before)
+        return [made]
+
+    def learn(value: SSAValue, made: Sequence[SSAValue]) -> None:
+        shadows.known[value] = Shadow(sources, value=made[0])
+
+    carry_beside(
+        op, shadows.partial.__contains__, lambda value: [shadows.type_of(value)], shadow_of, learn, shadows.visit_block
+    )
+
+
+# How shadows go through ops: which elements of the results are undefined where elements of the operands are.
+
+Follow = Callable[[Shadows, Emitter, Operation], Shadow | None]
+
+
+def follow_elements(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    return shadows.joined(code, op.operands, op.results[0].type)
+
+
+def whole_shadow(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    """That of an op all of whose results are undefined or defined as a whole."""
+    if any(is_tensor(shadows.type_of(result)) for result in op.results if is_tensor(result.type)):
+        return None
+    found = [shadow for operand in op.operands if (shadow := shadows.of(operand)) is not None]
+    values = [shadow.value for shadow in found if shadow.value is not None and not is_tensor(shadow.value.type)]
+    return Shadow(joined_sources(found), value=highest(code, values)) if values and len(values) == len(found) else None
+
+
+def follow_view(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    """The same op on shadows. Of a split each half is one result."""
+    found = [shadow for operand in op.operands if (shadow := shadows.of(operand)) is not None]
+    if not found or (whole := whole_shadow(shadows, code, op)) is not None:
+        return whole if found else None
+    sources = joined_sources(found)
+    parts = [shadows.tile(code, operand) for operand in op.operands]
+    types = [with_element(result.type, shadows.element) for result in op.results]
+    new = create_op(type(op), parts, types, op.location, op.properties)
+    code.append(new)
+    for old, result in zip(op.results[1:], new.results[1:], strict=True):
+        shadows.known[old] = Shadow(sources, value=result)
+    made = Shadow(sources, value=new.results[0])
+    if len(op.results) > 1:
+        shadows.known[op.results[0]] = made
+        return None
+    return made
+
+
+def follow_load(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    if is_partial_load(op):
+        (source,) = shadows.sources[op]
+        return Shadow((source,), ((op.operands[1], source),))
+    _, mask, other = op.operands
+    shadow = shadows.of(other)
+    if shadow is None:
+        return None
+    value = code.select(mask, shadows.number(code, 0, other.type), shadows.tile(code, other))
+    return Shadow(shadow.sources, value=value)
+
+
+def follow_select(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    """The side that is taken, and the condition."""
+    condition, yes, no = op.operands
+    taken = shadows.of(yes)
+    if taken is not None and taken.value is None and implies_all(condition, taken.masks):
+        taken = None
+    if taken is None and shadows.of(no) is None:
+        return shadows.joined(code, (condition,), op.results[0].type)
+    sources = joined_sources(one for one in (taken, shadows.of(no), shadows.of(condition)) if one is not None)
+    second = shadows.carried(code, no, op.results[0])
+    first = shadows.carried(code, yes, op.results[0]) if taken is not None else shadows.number(code, 0, second.type)
+    sides = code.select(condition, first, second)
+    whole = shadows.joined(code, (condition,), op.results[0].type)
+    if whole is not None:
+        shadows.known[op.results[0]] = whole
+        sides = highest(code, [sides, shadows.carried(code, op.results[0], op.results[0])])
+    return Shadow(sources, value=sides)
+
+
+def follow_absorbing(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    """``and``, ``or`` and integer multiplication: one operand can decide alone."""
+    a, b = op.operands
+    if shadows.of(a) is not None and shadows.of(b) is not None:
+        return follow_elements(shadows, code, op)
+    undefined, other = (a, b) if shadows.of(a) is not None else (b, a)
+    shadow, result = shadows.of(undefined), op.results[0]
+    is_bool = element_type(a.type) == i1
+    if shadow is None or (type(op) is arith.OrIOp and not is_bool):
+        return shadow
+    if type(op) is arith.AndIOp and is_bool and shadow.value is None and implies_all(other, shadow.masks):
+        return None
+    scalar = scalar_of(other) if shadow.value is not None and not is_tensor(shadow.value.type) else None
+    if scalar is None and is_tensor(result.type) and not is_tensor(shadows.type_of(result)):
+        return shadow
+    decides = other if scalar is None else scalar
+    if (known := constant_value(decides)) is not None:
+        absorbs = known != 0 if type(op) is arith.OrIOp else known == 0
+        return None if absorbs else shadow
+    if type(op) is arith.OrIOp:
+        matters = code.negated(decides)
+    else:
+        matters = decides if is_bool else code.compare("ne", decides, code.constant(0, decides.type))
+    value = shadow.value if scalar is not None and shadow.value is not None else shadows.tile(code, undefined)
+    return Shadow(shadow.sources, value=code.select(matters, value, shadows.number(code, 0, value.type)))
+
+
+def follow_fold(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    """Reductions and scans."""
+    sources = sources_below(shadows, op)
+    if not sources or (whole := whole_shadow(shadows, code, op)) is not None:
+        return whole if sources else None
+    part = highest(code, [shadows.tile(code, operand) for operand in op.operands if shadows.of(operand) is not None])
+    axis = int(attr_value(op.properties["axis"]) or 0)
+    if type(op) is tt.ReduceOp:
+        return Shadow(sources, value=folded(code, part, axis))
+    region = highest_region(tt.ScanReturnOp, shadows.element, op.location)
+    reverse = bool(attr_value(op.properties["reverse"]))
+    return Shadow(sources, value=code.append(tt.ScanOp.make([part], axis, reverse, region, op.location)))
+
+
+def follow_dot(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    """Row i of `a` and column j of `b` make element (i, j)."""
+    sources = sources_below(shadows, op)
+    if not sources or (whole := whole_shadow(shadows, code, op)) is not None:
+        return whole if sources else None
+    shape = shape_of(op.results[0].type)
+    rank = len(shape)
+    parts = [shadows.tile(code, op.operands[2])] if shadows.of(op.operands[2]) is not None else []
+    for operand, axis in ((op.operands[0], rank - 1), (op.operands[1], rank - 2)):
+        if shadows.of(operand) is not None:
+            line = folded(code, shadows.tile(code, operand), axis)
+            parts.append(code.broadcast(code.expanded(line, (axis,)), shape))
+    return Shadow(sources, value=highest(code, parts))
+
+
+def follow_gather(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
+    source, indices = op.operands
+    sources = sources_below(shadows, op)
+    if not sources:
+        return None
+    parts = [shadows.tile(code, indices)] if shadows.of(indices) is not None else []
+    if shadows.of(source) is not None:
+        type = with_element(op.results[0].type, shadows.element)
+        picked = create_op(tt.GatherOp, (shadows.tile(code, source), indices), (type,), op.location, op.properties)
+        parts.append(code.append(picked))
+    return Shadow(sources, value=highest(code, parts))
+
+
+RULES: dict[type[Operation], Follow] = {
+    SelectOp: follow_select,
+    **dict.fromkeys(ABSORBING, follow_absorbing),
+    tt.DotOp: follow_dot,
+    tt.GatherOp: follow_gather,
+    tt.LoadOp: follow_load,
+    tt.ReduceOp: follow_fold,
+    tt.ScanOp: follow_fold,
+}
+
 
 DECIDES = "decides a branch"
 BINS = "tl.histogram counts a number that is outside of its {count} bins"
@@ -66,7 +258,7 @@ class CheckUndefinedPass(Pass):
 
 def check_function(function: tt.FuncOp, origins: Provenance, strict: bool) -> None:
     flow = flow_of(function)
-    sources = find_sources(flow.ops, stored_numbers(flow), strict)
+    sources = find_sources(flow.ops, stored_values(flow), strict)
     if not sources and not any(type(op) is tt.HistogramOp for op in flow.ops):
         return
     partial = partial_values(flow, sources)
@@ -126,19 +318,19 @@ def use_as(*uses: str) -> Callable[[Shadows, Operation], None]:
 
 
 def use_histogram(shadows: Shadows, op: Operation) -> None:
-    """What is counted is defined, and lies in the bins."""
-    numbers, mask = op.operands[0], op.operands[1] if len(op.operands) > 1 else None
-    shadows.refuse(op, numbers, mask, "is counted")
-    bits, count = bit_width(element_type(numbers.type)), shape_of(op.results[0].type)[0]
+    """Check that counted values are defined and inside the bins."""
+    counted, mask = op.operands[0], op.operands[1] if len(op.operands) > 1 else None
+    shadows.refuse(op, counted, mask, "is counted")
+    bits, count = bit_width(element_type(counted.type)), shape_of(op.results[0].type)[0]
     if count >> bits:
         return
     code = Emitter(op.location)
-    limit = code.constant(count - (1 << bits) if count >> (bits - 1) else count, numbers.type)
-    good = code.compare("ult", numbers, limit)
+    limit = code.constant(count - (1 << bits) if count >> (bits - 1) else count, counted.type)
+    good = code.compare("ult", counted, limit)
     if mask is not None:
         good = code.binary(arith.OrIOp, good, code.negated(mask))
-    if shadows.of(numbers) is not None:
-        undefined = shadows.tile(code, numbers)
+    if shadows.of(counted) is not None:
+        undefined = shadows.tile(code, counted)
         good = code.binary(arith.OrIOp, good, code.compare("ne", undefined, shadows.number(code, 0, undefined.type)))
     good = code.compare("eq", folded_bits(code, code.negated(good)), code.constant(0, i8))
     code.ops.append(tt.AssertOp.make(good, SANITIZER + BINS.format(count=count), op.location))

@@ -1,7 +1,7 @@
-"""Shadows: for each element of a value, the number of the source that made it undefined, or 0.
+"""Shadows: for each element of a value, the id of the source that made it undefined, or 0.
 
-A tile whose elements are all undefined or all defined has a scalar for its shadow. One that is undefined where a mask is false
-has none at all until somebody asks: most loads are stored under their own mask. See `check_undefined.py`.
+A tile whose elements are all undefined or all defined has a scalar for its shadow. One that is undefined where a mask
+is false has none until it is needed: most loads are stored under their own mask. See `check_undefined.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ from tilework.ir.locations import location_text
 from tilework.ir.scf_ext import make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.sanitize.undefined_sources import CONDITIONS, SAFE, Source
+from tilework.transforms.sanitize.undefined_values import CONDITIONS, SAFE, Source
 
 MOST_IN_BYTE = 255
 Sources = tuple[Source, ...]
@@ -30,7 +30,7 @@ Sources = tuple[Source, ...]
 
 @dataclass(frozen=True, eq=False)
 class Shadow:
-    """Where a value is undefined: where `value` is not 0 or, without one, where any of `masks` is false."""
+    """The undefined elements of a value: those where `value` is not 0 or, without one, where any of `masks` is false."""
 
     sources: Sources  # that it may come from
     masks: tuple[tuple[SSAValue, Source], ...] = ()
@@ -66,7 +66,7 @@ class Shadows(ABC):
         return self.element if whole else with_element(value.type, self.element)
 
     def number(self, code: Emitter, number: int, like: Attribute) -> SSAValue:
-        """The number of a source, in the shape of `like`."""
+        """The id of a source, in the shape of `like`."""
         bits = bit_width(self.element)
         return code.constant(number - (1 << bits) if number >> (bits - 1) else number, with_element(like, self.element))
 
@@ -122,9 +122,10 @@ class Shadows(ABC):
         return Shadow(sources, value=code.select(over, shadow.value, self.number(code, 0, type)))
 
     def with_own(self, code: Emitter, op: Operation, operands: Shadow | None) -> Shadow:
-        """What an op adds to what its operands leave undefined: only defined operands are its own mistake.
+        """Add the undefined elements that `op` itself makes to those of its operands; only defined operands are its own
+        mistake.
 
-        It is given an operand that no target has trouble with: LLVM takes a divisor for a number that is not 0.
+        `op` gets an operand that is safe on every target: LLVM assumes that a divisor is not 0.
         """
         result, mine = op.results[0], self.sources[op]
         value = zero = self.number(code, 0, result.type)
@@ -173,7 +174,7 @@ class Shadows(ABC):
         code.insert_before(op)
 
     def among(self, code: Emitter, bad: SSAValue, active: SSAValue | None) -> SSAValue:
-        """The highest number in lanes that are active."""
+        """The highest source id among active lanes."""
         if active is not None:
             shape = shape_of(bad.type) or shape_of(active.type)
             active, bad = (
@@ -183,16 +184,16 @@ class Shadows(ABC):
         return folded_tile(code, bad)
 
     def assert_not(self, code: Emitter, bad: SSAValue, sources: Sequence[Source], use: str, op: Operation) -> None:
-        """One assert per source, at its place."""
-        place = f"\n{text}" if (text := location_text(op.location)) is not None else ""
+        """Emit one assert per source, at its location."""
+        location = f"\n{text}" if (text := location_text(op.location)) is not None else ""
         for source in sources:
             holds = code.compare("ne", bad, self.number(code, source.number, bad.type))
-            text = f"{source.text.format(what=self.origin(source.op))} {use}{place}"
+            text = f"{source.text.format(what=self.origin(source.op))} {use}{location}"
             prefix = SANITIZER_WARNING if source.is_warning else SANITIZER
             code.ops.append(tt.AssertOp.make(holds, prefix + text, source.op.location))
 
     def origin(self, op: Operation) -> str:
-        """What a load reads, for the message; the launcher knows the names of arguments."""
+        """The text for what a load reads in a message; the launcher inserts the names of arguments."""
         found = self.origins.get(op.operands[0], frozenset())
         return f"argument #{min(found)}" if len(found) == 1 and min(found) >= 0 else "memory"
 
@@ -214,7 +215,7 @@ def highest(code: Emitter, parts: Sequence[SSAValue]) -> SSAValue:
 
 
 def highest_region(end: type[Operation], element: Attribute, loc: LocationAttr) -> Region:
-    """The region of a fold: the highest number."""
+    """The region of a fold that returns the highest source id."""
     block = Block(arg_types=(element, element))
     both = create_op(arith.MaxUIOp, tuple(block.args), (element,), loc)
     block.add_ops((both, create_op(end, tuple(both.results), (), loc)))
@@ -222,7 +223,7 @@ def highest_region(end: type[Operation], element: Attribute, loc: LocationAttr) 
 
 
 def folded(code: Emitter, shadow: SSAValue, axis: int) -> SSAValue:
-    """The highest number along `axis`."""
+    """The highest source id along `axis`."""
     region = highest_region(tt.ReduceReturnOp, element_type(shadow.type), code.loc)
     return code.append(tt.ReduceOp.make([shadow], axis, region, code.loc))
 
@@ -233,7 +234,7 @@ def folded_bits(code: Emitter, bits: SSAValue) -> SSAValue:
 
 
 def folded_tile(code: Emitter, bad: SSAValue) -> SSAValue:
-    """The highest number of a tile, as a scalar."""
+    """The highest source id of a tile, as a scalar."""
     if not is_tensor(bad.type):
         return bad
     flat = tensor_type((prod(shape_of(bad.type)),), element_type(bad.type))
@@ -241,7 +242,7 @@ def folded_tile(code: Emitter, bad: SSAValue) -> SSAValue:
 
 
 def implies_all(condition: SSAValue, masks: Sequence[tuple[SSAValue, Source]]) -> bool:
-    """Where `condition` holds all of `masks` do, as far as conjunctions show it."""
+    """Return True if `condition` implies all of `masks`, as far as conjunctions show it."""
     known, stack = set[SSAValue](), [condition]
     while stack:
         value = stack.pop()

@@ -1,18 +1,18 @@
-"""Which values may hold elements that no load has defined, and which of those can be followed exactly.
+"""Find the values that may hold elements that no load has defined, and those that can be followed exactly.
 
     %x = tt.load %p, %m              lanes where %m is false are undefined: %x is *partial*
     %y = arith.addf %x, %b           an element of %y is undefined where that of %x is: partial
     %h = tt.histogram %x             says nothing about single elements: *murky*
 
-The other sources are listed in `undefined_sources.py`. A murky value comes from a partial one by an op that mixes elements in
-a way that is not followed: exchanges by exclusive or (sort, flip), histograms, calls, branches between blocks. What is computed
-from it is murky too. Only partial values get a shadow (`check_undefined.py`), so that nothing is reported that might be defined.
+A murky value comes from a partial one by an op that mixes elements in a way that is not followed: exchanges by
+exclusive or (sort, flip), histograms, calls, branches between blocks. What is computed from it is murky too. Only
+partial values get a shadow (`check_undefined.py`), so that nothing is reported that might be defined.
 
-A partial tile whose elements are all undefined or all defined (its source is a scalar) has a scalar for its shadow; the others
-are *varied*.
+A partial tile whose elements are all undefined or all defined (its source is a scalar) has a scalar for its shadow; the
+others are *varied*.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
@@ -20,10 +20,158 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows
 from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
-from tilework.ir.effects import is_elementwise, is_terminator
-from tilework.ir.types import is_tensor
-from tilework.transforms.sanitize.undefined_sources import CLEANING
+from tilework.ir.arith_ext import NO_SIGNED_WRAP, SelectOp
+from tilework.ir.effects import has_safe_divisor, is_elementwise, is_terminator
+from tilework.ir.rewrite import attr_value, constant_value
+from tilework.ir.types import bit_width, element_type, is_tensor, shape_of
+from tilework.transforms.building.emitter import Emitter
+
+# Where undefined elements come from.
+#
+#     %x = tt.load %p, %m                  lanes that %m turns off
+#     %q = arith.divsi %a, %b              lanes where %b is 0, or %a / %b is the smallest integer by -1
+#     %s = arith.shli %a, %n               lanes where %n is the width of %a or more
+#     %g = tt.gather %x[%i]                lanes whose index is outside of the axis
+#     %r = arith.addi %a, %b overflow<nsw> lanes where the sum of two signed numbers wraps around
+#
+# Each is a `Source` with a number of its own. The shadow of a value (`check_undefined.py`) holds for each element the
+# number of the source that made it undefined, or 0: that is how a report finds the line where the mistake was made.
+# Where several sources meet the highest number is kept, so that an error comes before a warning.
+#
+# Overflow counts only where its result reaches a store as a number: indices and masks have their own checks, and what
+# is masked, shifted, truncated or divided with a remainder was brought back into its range on purpose. The frontend
+# sets the flag on sums, differences and products of signed numbers, as Triton's debug builds check them.
+
+MASKED = "a load of {what} masks elements off and gives no `other` for them, and one"
+BY_ZERO = "division by zero, and the result"
+MINIMUM = "int{width} overflow detected for operation div (the smallest number by -1), and the result"
+SHIFT = "an int{width} is shifted by {width} bits or more, and the result"
+GATHER = "the index of a tl.gather is outside of axis {axis}, which has {size} elements, and the result"
+OVERFLOW = "int{width} overflow detected for operation {name}, and the result"
+NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
+DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
+SHIFTS = (arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp)
+CLEANING = frozenset(  # what takes an overflow back, or uses it as no number
+    {
+        arith.AndIOp,
+        arith.OrIOp,
+        arith.XOrIOp,
+        arith.RemSIOp,
+        arith.RemUIOp,
+        arith.TruncIOp,
+        arith.CmpiOp,
+        arith.CmpfOp,
+        *SHIFTS,
+    }
+)
+WIDEST = 64  # checked are integers of fewer bits, as in Triton
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One way in which an op makes elements undefined; `text` is what a report says about it."""
+
+    op: Operation
+    number: int
+    text: str
+    is_warning: bool
+    is_overflow: bool = False
+
+
+def is_partial_load(op: Operation) -> bool:
+    """Return True for a load with a mask and no `other`."""
+    return type(op) is tt.LoadOp and len(op.operands) == 2
+
+
+def is_shift(op: Operation) -> bool:
+    """By an amount that is not known to be in range."""
+    if type(op) not in SHIFTS:
+        return False
+    amount = constant_value(op.operands[1])
+    return amount is None or not 0 <= amount < width_of(op)
+
+
+def is_signed(op: Operation) -> bool:
+    """Return True for an addition, subtraction or multiplication that must not wrap around."""
+    kind = type(op)
+    return kind in NAMES and op.properties.get("overflowFlags") == NO_SIGNED_WRAP and width_of(op) < WIDEST
+
+
+def width_of(op: Operation) -> int:
+    return bit_width(element_type(op.operands[0].type))
+
+
+def texts_of(op: Operation) -> list[str]:
+    """The messages for what can be wrong with an op, except overflow."""
+    kind = type(op)
+    if is_partial_load(op):
+        return [MASKED]
+    if kind is tt.GatherOp:
+        axis = int(attr_value(op.properties["axis"]) or 0)
+        return [GATHER.format(axis=axis, size=shape_of(op.operands[0].type)[axis])]
+    if kind in DIVISIONS and not has_safe_divisor(op):
+        return [BY_ZERO, MINIMUM.format(width=width_of(op))] if kind is arith.DivSIOp else [BY_ZERO]
+    return [SHIFT.format(width=width_of(op))] if is_shift(op) else []
+
+
+def find_sources(ops: Sequence[Operation], stored: set[SSAValue], strict: bool) -> dict[Operation, list[Source]]:
+    """The sources among `ops`, ordered as overflow, warnings, errors; `stored` are the values that may be stored as
+    data."""
+    signed = [op for op in ops if is_signed(op) and op.results[0] in stored]
+    found = [(op, OVERFLOW.format(width=width_of(op), name=NAMES[type(op)])) for op in signed]
+    others = [(op, text) for op in ops for text in texts_of(op)]
+    ordered = [
+        *found,
+        *(pair for pair in others if pair[1] is MASKED),
+        *(pair for pair in others if pair[1] is not MASKED),
+    ]
+    sources: dict[Operation, list[Source]] = {}
+    for number, (op, text) in enumerate(ordered, 1):
+        made = Source(op, number, text, text is MASKED and not strict, number <= len(found))
+        sources.setdefault(op, []).append(made)
+    return sources
+
+
+# When an op makes an element undefined, one condition per source.
+
+
+def by_zero(code: Emitter, op: Operation) -> list[SSAValue]:
+    dividend, divisor = op.operands
+    zero = code.compare("eq", divisor, code.constant(0, divisor.type))
+    if type(op) is not arith.DivSIOp:
+        return [zero]
+    smallest = code.compare("eq", dividend, code.constant(-(1 << (width_of(op) - 1)), dividend.type))
+    negative = code.compare("eq", divisor, code.constant(-1, divisor.type))
+    return [zero, code.binary(arith.AndIOp, smallest, negative)]
+
+
+def too_far(code: Emitter, op: Operation) -> list[SSAValue]:
+    return [code.compare("uge", op.operands[1], code.constant(width_of(op), op.operands[1].type))]
+
+
+def out_of_axis(code: Emitter, op: Operation) -> list[SSAValue]:
+    source, index = op.operands
+    size = shape_of(source.type)[int(attr_value(op.properties["axis"]) or 0)]
+    if size >> (bit_width(element_type(index.type)) - 1):  # no index is too large
+        return [code.compare("slt", index, code.constant(0, index.type))]
+    return [code.compare("uge", index, code.constant(size, index.type))]
+
+
+def wrapped(code: Emitter, op: Operation) -> list[SSAValue]:
+    """The exact result, in 64 bits, is another one."""
+    left, right, result = (code.sign_extended(value) for value in (*op.operands, op.results[0]))
+    return [code.compare("ne", code.binary(type(op), left, right), result)]
+
+
+CONDITIONS: dict[type[Operation], Callable[[Emitter, Operation], list[SSAValue]]] = {
+    **dict.fromkeys(DIVISIONS, by_zero),
+    **dict.fromkeys(SHIFTS, too_far),
+    **dict.fromkeys(NAMES, wrapped),
+    tt.GatherOp: out_of_axis,
+}
+# What the second operand is where it would be wrong.
+SAFE: dict[type[Operation], int] = {**dict.fromkeys(DIVISIONS, 1), **dict.fromkeys(SHIFTS, 0), tt.GatherOp: 0}
+
 
 VIEWS = frozenset(
     {
@@ -58,14 +206,14 @@ def flow_of(function: Operation) -> Flow:
     return Flow(ops, [edge for op in ops for edge in flows(op)])
 
 
-def stored_numbers(flow: Flow) -> set[SSAValue]:
-    """The values that may be stored as numbers, without those that only decide, mask or address."""
-    numbers: set[SSAValue] = set()
+def stored_values(flow: Flow) -> set[SSAValue]:
+    """The values that may be stored as data, without those that only decide, mask or address."""
+    stored: set[SSAValue] = set()
     for op in flow.ops:
         if type(op) in SIDE_EFFECTS:
-            numbers.update(op.operands[1:])
+            stored.update(op.operands[1:])
     back = [(target, source) for source, target in reversed(flow.edges) if type(target.owner) not in CLEANING]
-    return closure(numbers, back)
+    return closure(stored, back)
 
 
 def partial_values(flow: Flow, sources: Collection[Operation]) -> set[SSAValue]:
@@ -116,7 +264,7 @@ def in_combine(op: Operation) -> bool:
 
 
 def is_followed(op: Operation) -> bool:
-    """Whether it is known which elements of the results depend on which of the operands."""
+    """Return True if it is known which elements of the results depend on which of the operands."""
     kind = type(op)
     if kind is tt.ReduceOp:
         return any(type(inner) is not arith.XOrIOp for inner in op.regions[0].walk() if not is_terminator(inner))
@@ -124,7 +272,7 @@ def is_followed(op: Operation) -> bool:
 
 
 def closure(start: Collection[SSAValue], edges: list[tuple[SSAValue, SSAValue]]) -> set[SSAValue]:
-    """What can be reached; edges are in program order, so that few rounds do."""
+    """The values reachable from `roots`; edges are in program order, so that few rounds suffice."""
     found, size = set(start), -1
     while size != len(found):
         size = len(found)

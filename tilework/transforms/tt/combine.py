@@ -9,9 +9,9 @@
 
 In modules that must give the same bits everywhere the first (of floats), the fourth and the fifth do not fire.
 
-A dot with other users stays, since it would be computed twice; a load stays if memory is written between it and the
-select. Offsets are added only where the sum cannot
-wrap: 64 bits, or constants. Stage: TTIR to TTIR. Cost: one visit per op.
+A dot with other users is kept, since it would be computed twice; so is a load if memory is written between it and the
+select. Offsets are added only where the sum cannot wrap: 64 bits, or constants.
+Stage: TTIR to TTIR. Cost: one visit per op.
 """
 
 from typing import cast
@@ -45,9 +45,9 @@ def combine(function: Operation) -> None:
 
 
 def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
-    """Add to the accumulator instead of to the product, if the product starts from zero and has no other use.
+    """Use the other addend as the accumulator of a dot that starts from zero and has no other use.
 
-    Of two products the second takes the first, so that they are computed in the order in which they are written.
+    Of two dots the second takes the first, so that they are computed in program order.
     """
     for product, addend in (op._operands[::-1], op._operands):
         dot = producer(product, tt.DotOp)
@@ -92,7 +92,7 @@ def combine_select_and_load(op: Operation, driver: Driver) -> bool:
 
 
 def reads_the_same(load: Operation, later: Operation) -> bool:
-    """`load` could stand where `later` is: in the same block, with no write in between."""
+    """Return True if `load` can move to `later`: they are in the same block, with no write in between."""
     op = load.next_op
     while op is not None and op is not later and not writes(op):
         op = op.next_op
@@ -100,7 +100,7 @@ def reads_the_same(load: Operation, later: Operation) -> bool:
 
 
 def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
-    """``sum(x[:, :, None] * y[None, :, :], axis=1)`` is a matrix product."""
+    """Replace ``sum(x[:, :, None] * y[None, :, :], axis=1)`` by a dot."""
     if len(op._operands) != 1 or number_of(op, "axis") != 1 or not is_float_sum(op):
         return False
     if (product := producer(op._operands[0], arith.MulfOp)) is None:
@@ -153,7 +153,8 @@ def is_any_order(op: Operation) -> bool:
 
 
 def keep_order(op: Operation, driver: Driver) -> bool:
-    """A reduction of a whole tile by a function of its own, or of two tiles, which their layouts might reorder differently."""
+    """A reduction of a whole tile by a function of its own, or of two tiles, which their layouts might reorder
+    differently."""
     uses = (use.operation for use in op.results[0].uses)
     if "allow_reorder" not in op.properties or not any(
         type(user) is tt.ReduceOp and not is_any_order(user) for user in uses

@@ -1,15 +1,17 @@
-"""A counted loop that `break` or `return` may end becomes an `scf.for` as long as that, wherever its end can be known before it starts.
+"""Turn a counted loop with `break` or `return` into an `scf.for` with the exact trip count, where it can be computed in
+advance.
 
     for k in range(0, n, 32):                    stop = min(n, limit)
         a = load(k)                              for k in range(0, stop, 32):        pipelined, vectorised as any other
             if k >= limit: break         ==>         a = load(k); use(a)
         use(a)                                   if stop < n: a = load(stop)         what the last iteration does before it leaves
 
-The end is known if what decides it is computed from scalars that the loop does not load: then that part of the body, and no other, runs
-first in a loop of its own which finds the iteration that leaves. An exit by ``k >= limit`` needs no such loop. In front of it nothing
-is loaded that the program would not load. Scalars that the loop loads may take part if the loop stores nowhere near them and has
-products, which make up for loading them twice. Where tiles decide (``if tl.max(found, 0): break``), the next iteration cannot be known
-to exist before this one is done: the loop stays an `scf.while`, and a remark says so.
+The trip count is known if the exit condition is computed from scalars that the loop does not load: then only that part
+of the body runs first in a loop of its own, which finds the iteration that exits. An exit by ``k >= limit`` needs no
+such loop. Nothing is loaded that the program would not load. The condition may use scalars that the loop loads if the
+loop does not store to their arrays and has dots, which make up for loading them twice. Where tiles decide (``if
+tl.max(found, 0): break``), the next iteration is not known to exist before this one is done: the loop remains an
+`scf.while`, and a remark says so.
 
 The frontend marks these loops (`frontend/exits.py`); no other loop is touched.
 Stage: TTIR to TTIR. Cost: one walk; for each such loop a copy of its body.
@@ -34,8 +36,7 @@ from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.ir.types import i1, is_tensor
 from tilework.process.forks import cached_property
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.iterations import iterations
+from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.remarks import remark
 from tilework.transforms.tt.flag_logic import (
     arguments_in,
@@ -48,7 +49,7 @@ from tilework.transforms.tt.flag_logic import (
 )
 
 Limits = list[tuple[int, SSAValue]]
-PRODUCTS = (tt.DotOp, tt.DotScaledOp)
+DOTS = (tt.DotOp, tt.DotScaledOp)
 Mapping = dict[SSAValue, SSAValue]
 
 
@@ -62,9 +63,10 @@ def count_exits(loop: Operation, module: ModuleOp, may_alias: bool = False) -> N
 
 
 class ExitingLoop:
-    """An `scf.while` that counts: its condition compares the counter, and looks at flags that the body sets and does not read.
+    """An `scf.while` that counts: its condition compares the counter, and tests flags that the body sets and does not
+    read.
 
-    All places are those of the inputs of the loop; `arguments` are what the body gets of them.
+    All indices are those of the inputs of the loop; `arguments` are the body arguments for them.
     """
 
     def __init__(self, loop: Operation, module: ModuleOp, may_alias: bool) -> None:
@@ -95,17 +97,17 @@ class ExitingLoop:
                 continue
             argument, self.step = following.operands
             if argument is self.argument(counter) and self.is_outside(self.step):
-                self.carried = [place for place in self.inputs if place != counter and place not in flags]
+                self.carried = [index for index in self.inputs if index != counter and index not in flags]
                 return True
         return False
 
     def sum_of(self, following: SSAValue) -> Operation | None:
-        """The counter and the step, without the question whether their sum is below the end."""
+        """The counter and the step, without the check that their sum is below the end."""
         choice = choice_of(following)
         return defining_op(following if choice is None or choice[2] is not self.end else choice[1])
 
-    def argument(self, place: int) -> BlockArgument:
-        return self.body.args[self.inputs.index(place)]
+    def argument(self, index: int) -> BlockArgument:
+        return self.body.args[self.inputs.index(index)]
 
     def is_outside(self, value: SSAValue) -> bool:
         """`value` is made in front of the loop."""
@@ -115,8 +117,8 @@ class ExitingLoop:
     @cached_property
     def is_worth_counting(self) -> bool:
         """The loop would be pipelined."""
-        has_products = any(type(op) in PRODUCTS for op in self.body.walk())
-        return has_products or "tt.num_stages" in self.loop.attributes
+        has_dots = any(type(op) in DOTS for op in self.body.walk())
+        return has_dots or "tt.num_stages" in self.loop.attributes
 
     @cached_property
     def decision(self) -> "Decision":
@@ -149,7 +151,7 @@ class ExitingLoop:
         return None
 
     def limit(self, predicate: int, counter: SSAValue, limit: SSAValue, truth: bool) -> Limits | None:
-        """What one comparison says."""
+        """The limit that one comparison implies."""
         if counter is not self.argument(self.counter):
             predicate, counter, limit = SWAPPED[predicate], limit, counter
         predicate = predicate if truth else INVERSE[predicate]
@@ -164,7 +166,7 @@ class ExitingLoop:
         return op is not None and not op.regions and is_speculatable(op) and all(map(self.is_fixed, op.operands))
 
     def problem(self) -> str | None:
-        """Why the end of the loop is not found before it starts, or None."""
+        """The reason why the end of the loop cannot be found before it starts, or None."""
         if not self.has_form() or self.result(self.counter) is not None:
             return "it does not count as a `for` does"
         if any(self.argument(flag).first_use is not None for flag in self.flags if flag in self.inputs):
@@ -177,30 +179,30 @@ class ExitingLoop:
 
     # the new loop
 
-    def result(self, place: int) -> OpResult | None:
+    def result(self, index: int) -> OpResult | None:
         """The result of the loop for an input, if it is used."""
-        if place not in self.inputs:
+        if index not in self.inputs:
             return None
-        result = self.loop.results[self.inputs.index(place)]
+        result = self.loop.results[self.inputs.index(index)]
         return None if result.first_use is None else result
 
     def convert(self) -> None:
         """Replace the loop."""
         self.first = self.loop.operands[self.counter]
-        place_of_exit, stop, leaves = self.known_stop() if self.bounds is not None else self.counted_stop()
+        index_of_exit, stop, leaves = self.known_stop() if self.bounds is not None else self.counted_stop()
         (flag, *others) = self.flags
         is_whole = not others and only_ends(self.yields[flag], end_of(self.body), self.body)
         if is_whole:  # nothing depends on whether this iteration leaves: it is one as all others
-            behind = self.code.binary(arith.AddiOp, place_of_exit, self.code.constant(1, place_of_exit.type))
+            behind = self.code.binary(arith.AddiOp, index_of_exit, self.code.constant(1, index_of_exit.type))
             stop = self.code.select(leaves, behind, stop)
-        rest = None if is_whole else self.copy_of_body(place_of_exit)
+        rest = None if is_whole else self.copy_of_body(index_of_exit)
         new = self.counted_loop(stop)
         results = dict(zip((*self.carried, flag), (*new.results, leaves), strict=True))
         if rest is not None:
             results = self.finished(leaves, rest, new)
         self.code.insert_before(self.loop)
-        for place, value in results.items():
-            if (old := self.result(place)) is not None:
+        for index, value in results.items():
+            if (old := self.result(index)) is not None:
                 old.replace_all_uses_with(value)
         erase_op(self.loop)
 
@@ -229,16 +231,16 @@ class ExitingLoop:
     def counted_stop(self) -> tuple[SSAValue, SSAValue, SSAValue]:
         """The same by a loop of what decides."""
         carried, loc = self.decision.carried, self.loop.location
-        places = (self.counter, *carried)
-        initial = [self.loop.operands[place] for place in places]
+        indices = (self.counter, *carried)
+        initial = [self.loop.operands[index] for index in indices]
         types = [value.type for value in initial]
         before, after, decided, over = Block(arg_types=types), Block(arg_types=types), Block(), Block()
-        mapping: Mapping = dict(zip(map(self.argument, places), before.args, strict=True))
+        mapping: Mapping = dict(zip(map(self.argument, indices), before.args, strict=True))
         self.decision.copy(self.body, decided, mapping)
         code = Emitter(loc)
         stays = [code.negated(mapping.get(self.yields[flag], self.yields[flag])) for flag in self.flags]
         goes_on = stays[0] if len(stays) == 1 else code.binary(arith.AndIOp, *stays)
-        code.ops.append(make_yield([goes_on, *(mapping.get(v := self.yields[place], v) for place in carried)], loc))
+        code.ops.append(make_yield([goes_on, *(mapping.get(v := self.yields[index], v) for index in carried)], loc))
         decided.add_ops(code.ops)
         over.add_ops([no := constant(0, i1, loc), make_yield([no.results[0], *before.args[1:]], loc)])
         exists = Emitter(loc)
@@ -261,16 +263,16 @@ class ExitingLoop:
         order = [self.counter, *self.carried]
         for flag in self.flags:
             assume(self.yields[flag], False, body)
-        for place in order:
-            old = self.argument(place)
+        for index in order:
+            old = self.argument(index)
             new = body.insert_arg(old.type, len(body.args), old.location)
             new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
         for argument in body.args[: len(self.inputs)]:
             body.erase_arg(argument)
         last = end_of(body)
-        last.operands = [last.operands[place] for place in self.carried]
-        initial = [self.loop.operands[place] for place in self.carried]
+        last.operands = [last.operands[index] for index in self.carried]
+        initial = [self.loop.operands[index] for index in self.carried]
         made = make_for(self.first, stop, self.step, initial, region, self.loop.location)
         made.attributes.update(self.loop.attributes)
         self.code.ops.append(made)
@@ -286,11 +288,11 @@ class ExitingLoop:
         return block
 
     def finished(self, leaves: SSAValue, rest: Block, new: Operation) -> dict[int, SSAValue]:
-        """What the last iteration makes of the results of the `new` loop, if there is one; flags are not set otherwise."""
+        """The results of the `new` loop after its last iteration, if there is one; otherwise flags are not set."""
         loc, region, last = self.loop.location, Region(rest), end_of(rest)
         given: Mapping = dict(zip(body_of(new).args[1:], new.results, strict=True))
-        places = [*self.carried, *self.flags]
-        last.operands = [last.operands[place] for place in places]
+        indices = [*self.carried, *self.flags]
+        last.operands = [last.operands[index] for index in indices]
         for op in ops_in_order(region):
             if any(value in given for value in op.operands):
                 op.operands = [given.get(value, value) for value in op.operands]
@@ -298,7 +300,7 @@ class ExitingLoop:
         other = Region(Block([make_yield(values, loc)]))
         branch = make_if(leaves, [value.type for value in values], region, other, loc)
         self.code.ops.append(branch)
-        return dict(zip(places, branch.results, strict=True))
+        return dict(zip(indices, branch.results, strict=True))
 
 
 class Decision:
@@ -307,7 +309,7 @@ class Decision:
     def __init__(self, exiting: ExitingLoop) -> None:
         self.exiting = exiting
         self.needed: dict[Operation, set[int]] = {}  # with the results of branches that are needed
-        self.places: set[int] = set()
+        self.indices: set[int] = set()
         self.loads: list[Operation] = []
         self.problem: str | None = None
         for _ in reached([exiting.yields[flag] for flag in exiting.flags], self.needs):
@@ -319,16 +321,16 @@ class Decision:
     @property
     def carried(self) -> list[int]:
         """The arguments of the body, without the counter, that take part."""
-        return sorted(self.places)
+        return sorted(self.indices)
 
     def needs(self, value: SSAValue) -> list[SSAValue]:
-        """What `value` is made of."""
+        """The values that `value` is computed from."""
         loop, body = self.exiting.loop, self.exiting.body
         if isinstance(value, BlockArgument):
-            if value.block is not body or (place := self.exiting.inputs[value.index]) == self.exiting.counter:
+            if value.block is not body or (index := self.exiting.inputs[value.index]) == self.exiting.counter:
                 return []
-            self.places.add(place)
-            return [self.exiting.yields[place]]
+            self.indices.add(index)
+            return [self.exiting.yields[index]]
         op = defining_op(value)
         if op is None or not is_inside(op, loop):
             return []
@@ -379,13 +381,13 @@ class Decision:
             kept, branches = sorted(self.needed[op]), (Block(), Block())
             for region, inner in zip(op.regions, branches, strict=True):
                 self.copy(region.blocks[0], inner, mapping)
-                values = [end_of(region.blocks[0]).operands[place] for place in kept]
+                values = [end_of(region.blocks[0]).operands[index] for index in kept]
                 append_op(inner, make_yield([mapping.get(value, value) for value in values], op.location))
             condition = mapping.get(op.operands[0], op.operands[0])
-            types, (yes, no) = [op.results[place].type for place in kept], map(Region, branches)
+            types, (yes, no) = [op.results[index].type for index in kept], map(Region, branches)
             branch = make_if(condition, types, yes, no, op.location)
             append_op(target, branch)
-            mapping.update(zip((op.results[place] for place in kept), branch.results, strict=True))
+            mapping.update(zip((op.results[index] for index in kept), branch.results, strict=True))
 
 
 def concatenated(parts: Iterable[Limits | None]) -> Limits | None:

@@ -1,4 +1,4 @@
-"""Logic of flags: what a flag is made of, and what follows from knowing it.
+"""Boolean logic on i1 values: the definition of a flag, and what its value implies.
 
 %stop = scf.if %c -> (i1) { ...; scf.yield %d } else { scf.yield %true }         if %stop is false, so is %d, and %c is true
 """
@@ -29,8 +29,8 @@ def assume(value: SSAValue, known: bool, scope: Block) -> None:
     if op is None or type(op) is arith.ConstantOp:
         return
     if any(is_under(use.operation, scope) for use in value.uses):
-        number = put(start_of(scope), constant(int(known), i1, op.location))
-        replace_uses(value, number, lambda user: is_under(user, scope))
+        known_value = put(start_of(scope), constant(int(known), i1, op.location))
+        replace_uses(value, known_value, lambda user: is_under(user, scope))
     for other, is_same in compared_alike(op):
         if any(is_under(use.operation, scope) for use in other.uses):
             assume(other, known if is_same else not known, scope)
@@ -50,7 +50,8 @@ def assume(value: SSAValue, known: bool, scope: Block) -> None:
 
 
 def scope_of(op: Operation, side: int, scope: Block) -> Block:
-    """Where a choice of `side` holds: in that branch; everywhere for a select, which is only asked where its condition is known."""
+    """The scope in which `side` is chosen: its branch; everywhere for a select, which is only evaluated where its
+    condition is known."""
     return op.regions[side].blocks[0] if op.regions else scope
 
 
@@ -84,7 +85,7 @@ def choice_of(value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue] | None:
 
 
 def is_none_of(value: SSAValue, block: Block) -> bool:
-    """Whether `value` is true exactly if none of the arguments of `block` that it is made of is."""
+    """Return True if `value` is true exactly if none of the arguments of `block` that it is made of is."""
     flags = list(dict.fromkeys(arguments_in(value)))
     if not flags or len(flags) > 2 or not all(flag.block is block for flag in flags):
         return False
@@ -93,7 +94,7 @@ def is_none_of(value: SSAValue, block: Block) -> bool:
 
 
 def truth(value: SSAValue, given: dict[BlockArgument, bool]) -> bool | None:
-    """What logic makes of arguments; None if it is not only that."""
+    """The truth value of an i1 expression for the given arguments; None if it is no pure logic."""
     if isinstance(value, BlockArgument):
         return given.get(value)
     op = defining_op(value)
@@ -106,7 +107,7 @@ def truth(value: SSAValue, given: dict[BlockArgument, bool]) -> bool | None:
 
 
 def is_under(op: Operation, block: Block) -> bool:
-    """`op` stands in `block` or deeper."""
+    """Return True if `op` is in `block` or nested in it."""
     return enclosing_op(op, block) is not None
 
 
@@ -127,7 +128,7 @@ def arguments_in(value: SSAValue) -> Iterator[BlockArgument]:
 
 
 def only_ends(flag: SSAValue, user: Operation, body: Block) -> bool:
-    """Whether nothing in `body` but `user`, which hands it on, depends on `flag` or on what decides it."""
+    """Return True if nothing in `body` but `user`, which hands it on, depends on `flag` or on what decides it."""
     if any(use.operation is not user and is_under(use.operation, body) for use in flag.uses):
         return False
     op = defining_op(flag)

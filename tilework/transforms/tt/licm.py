@@ -1,4 +1,4 @@
-"""Move what a loop computes again and again in front of it.
+"""Hoist loop-invariant ops out of loops.
 
     scf.for %k = %lb to %ub {                       %g = arith.cmpi slt, %lb, %ub
       %m = arith.muli %n, %n                        %m = arith.muli %n, %n
@@ -6,9 +6,9 @@
       ...                                           %v = tt.load %p, %w
     }                                               scf.for %k = %lb to %ub { ... }
 
-An op moves if its operands come from outside and it may run when the loop would not (pure and speculatable; an
-`scf.if` of such ops moves whole). A `tt.load` moves out of an `scf.for` that only reads memory; its mask then also asks
-that the loop runs at all. Loads stay in `scf.while`, whose body may not be reached. Inner loops go first, so that an op
+An op moves if its operands come from outside and it may run when the loop would not (pure and speculatable; an `scf.if`
+of such ops moves whole). A `tt.load` moves out of an `scf.for` that only reads memory; its mask then also requires that
+the loop runs at all. Loads remain in `scf.while`, whose body may not be reached. Inner loops go first, so that an op
 can leave several. A loop marked `disable_licm` (``llvm.loop_annotation``) is left alone.
 Stage: TTIR or TTGIR to itself. Cost: one walk per nesting level.
 """
@@ -24,7 +24,7 @@ from tilework.ir.nesting import LOOPS, blocks_within, home_of
 from tilework.ir.rewrite import move_before
 from tilework.ir.types import is_block_pointer
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.masks import narrowed, set_mask
+from tilework.transforms.building.memory_access import narrowed, set_mask
 from tilework.transforms.passes import module_pass
 
 

@@ -6,10 +6,10 @@
       scf.yield %s, %t                                         }
     }                                                          (both results are %r)
 
-Ordinary CSE cannot see this: `%s` equals `%t` only if `%a` equals `%b`, and the reverse. So start by believing that
-all values that enter equal stay equal, number the body under that belief, split the classes whose yields got different
-numbers, and repeat until nothing splits. What is left is equal in every iteration. Values that the loop only passes on
-are dropped too.
+Ordinary CSE cannot see this: `%s` equals `%t` only if `%a` equals `%b`, and the reverse. So the pass assumes that
+values with equal initial values stay equal, computes value numbers of the body under that assumption, splits the
+classes whose yielded values differ, and repeats until nothing splits. The remaining classes are equal in every
+iteration. Values that the loop only passes on are dropped too.
 Stage: TTIR or TTGIR to itself. Cost: one CSE, or two where loops have such values, and two walks over each loop body.
 """
 
@@ -63,7 +63,7 @@ def firsts(keys: Sequence[Hashable]) -> list[int]:
 
 
 class Numbering:
-    """Numbers for the values of a loop body: equal numbers, equal values, if the classes of its arguments hold."""
+    """Value numbers of a loop body: equal numbers are equal values, if the classes of its arguments hold."""
 
     def __init__(self, body: Block, classes: Sequence[int]) -> None:
         self.body = body
@@ -73,7 +73,7 @@ class Numbering:
         self.keys: dict[Hashable, int] = {}
 
     def of(self, value: SSAValue) -> int:
-        """The number of `value`; that of a pure op in the body follows from those of its operands."""
+        """The value number of `value`; that of a pure op in the body follows from those of its operands."""
         if (number := self.numbers.get(value)) is None:
             number = id(value)
             if (

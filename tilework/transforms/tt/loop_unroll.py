@@ -1,4 +1,4 @@
-"""Unroll the loops that ask for it.
+"""Unroll the loops that request it.
 
     scf.for %i = %lb to %ub step %s {          %trip = iterations, %left = %trip remui 2
       body(%i)                                 %mid = %left == 0 ? %ub : %lb + (%trip - %left) * %s
@@ -6,8 +6,8 @@
                                                scf.for %i = %mid to %ub step %s { body(%i) } {tt.num_stages = 1 : i32}
 
 The second loop runs what is left over and is not pipelined. With constant bounds the arithmetic is done here, a
-remainder of zero needs no second loop, and a loop of one iteration becomes its body. A loop whose wider step would not fit into
-its type stays as it is; if the step is known only at run time, the second loop runs all of it then.
+remainder of zero needs no second loop, and a loop of one iteration becomes its body. A loop whose multiplied step would
+not fit into its type is left alone; if the step is known only at run time, the second loop then runs all iterations.
 Stage: TTIR to TTIR. Cost: one walk, and a copy of the body per unrolled iteration.
 """
 
@@ -26,8 +26,7 @@ from tilework.ir.rewrite import (
     replace_values,
 )
 from tilework.ir.types import bit_width, i32, int_attr
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.iterations import iterations
+from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.passes import module_pass
 
 FACTOR = "tt.loop_unroll_factor"

@@ -1,18 +1,20 @@
-"""Load the operands of dots through tensor descriptors that the launch makes, where pointers would read the same.
+"""Load dot operands through tensor descriptors that the launcher makes, where pointers would read the same elements.
 
     tt.func @k(%a: !tt.ptr<f16>, %M: i32, ...)               tt.func @k(%a: !tt.ptr<f16>, %M: i32, ..., %d: !tt.tensordesc<tensor<128x64xf16>>)
       %p = tt.addptr ... : tensor<128x64x!tt.ptr<f16>>   ==>   %row = arith.muli %pid, %c128
       %x = tt.load %p, %mask, %zero                            %x = tt.descriptor_load %d[%row, %column]
       tt.dot %x, ...                                           tt.dot %x, ...
 
-Which loads read rectangles `analysis/rectangles.py` decides. The kernel gets a hidden argument for each array, behind those of the user; the attribute
-`tilework.rectangles` of the module tells the launcher, as JSON, how to make it from the others, and what must hold for these: otherwise it
-launches a kernel that was compiled without this pass. A tile whose first dimension is contiguous is loaded transposed, and turned.
+`analysis/rectangles.py` decides which loads read rectangles. The kernel gets a hidden argument for each array, after
+those of the user. The attribute `tilework.rectangles` of the module describes for the launcher, as JSON, how to make it
+from the other arguments, and the preconditions: if they do not hold, the launcher uses a kernel that was compiled
+without this pass. A tile whose first dimension is contiguous is loaded transposed, and transposed again.
 
-Left as they are: loads of anything else than operands of dots, operands of one byte or four in the order that tensor cores do not read,
-and loads after something that may wait for another program. After a store (another proxy of the GPU does the copies, and sees it later) the launch must
-see that it writes elsewhere. Descriptors that a kernel makes from its arguments come from the launch, too.
-Stage: TTIR to TTIR, targets with TMA. Cost: one walk, and what the addresses of candidates are computed from.
+Not rewritten: loads that do not feed dots, operands of one or four bytes in an order that tensor cores do not read, and
+loads after an op that may wait for another program. After a store the launcher must check that it writes elsewhere,
+because TMA copies use another proxy, which sees the store later. Descriptors that a kernel makes from its arguments
+also come from the launcher.
+Stage: TTIR to TTIR, targets with TMA. Cost: one walk, and the address computations of candidates.
 """
 
 import json
@@ -89,33 +91,34 @@ class RectanglesToDescriptorsPass(Pass):
         if rewrite.made:
             rewrite.finish()
             lists = {"fits": rewrite.fits, "written": rewrite.written, "maps": rewrite.made.values()}
-            told = {"nodes": rewrite.numbers.nodes, **{name: list(found) for name, found in lists.items()}}
-            module.attributes[RECTANGLES] = string_attr(json.dumps(told))
+            description = {"nodes": rewrite.numbers.nodes, **{name: list(found) for name, found in lists.items()}}
+            module.attributes[RECTANGLES] = string_attr(json.dumps(description))
 
 
 class Copy(NamedTuple):
-    """A load as a copy: what it reads, what the launcher is told, which numbers must fit, and where is written before."""
+    """A load as a copy: the rectangle, its description for the launcher, the values that must fit, and the pointers
+    written before it."""
 
     reads: Rectangle
-    told: dict[str, Any]
+    description: dict[str, Any]
     fits: dict[tuple[int, int], None]
     written: dict[tuple[int, int, int], None]
 
 
 def writers(kernel: tt.FuncOp) -> list[tuple[Operation, set[Operation]]]:
-    """What writes memory, or may wait for another program, and the loops around it; in program order."""
+    """The ops that write memory or may wait for another program, with the loops around them, in program order."""
     ops = list(ops_in_order(*kernel.regions))
     found = [op for op in ops if (not op.regions and type(op) not in HARMLESS and writes(op)) or is_waiting(op)]
     return [(op, {outer for outer in ops_around(op) if type(outer) in LOOPS}) for op in found if not is_terminator(op)]
 
 
 def is_waiting(op: Operation) -> bool:
-    """Whether an op may wait for what another program writes."""
+    """Return True if an op may wait for what another program writes."""
     return type(op) is scf.WhileOp and reads(op)
 
 
 class Rewrite:
-    """The loads of a kernel: `made` is what the launcher is told about each hidden argument, by what it describes."""
+    """The loads of a kernel; `made` maps each described array to its hidden argument's description for the launcher."""
 
     def __init__(self, kernel: tt.FuncOp, only_likely: bool) -> None:
         self.kernel, self.entry, self.only_likely = kernel, body_of(kernel), only_likely
@@ -125,12 +128,12 @@ class Rewrite:
         self.made: dict[Any, dict[str, Any]] = {}
         self.fits: dict[tuple[int, int], None] = {}
         self.remainders: dict[tuple[int, Operation], SSAValue] = {}
-        self.places = {op: place for place, op in enumerate(ops_in_order(*kernel.regions))}
+        self.positions = {op: position for position, op in enumerate(ops_in_order(*kernel.regions))}
         self.writers = writers(kernel)
         self.written: dict[tuple[int, int, int], None] = {}  # base, elements from there, bytes of one
 
     def find(self, load: tt.LoadOp) -> Copy | None:
-        """The copy that may take the place of a load, if it reads a rectangle and a launch can see that."""
+        """The copy that may replace a load, if the load reads a rectangle that the launcher can compute."""
         if (found := rectangle_of(load, self.forms)) is None:
             return remark(
                 load, f"{STAYS} it reads no rectangle of an array that is bounded by its mask, or pads not with 0"
@@ -144,11 +147,14 @@ class Rewrite:
             return remark(
                 load, f"{STAYS} what comes before it writes to unknown places, or may wait for another program"
             )
-        told, fits = self.told(found, load), self.numbers.fits(*(root for root in (load.ptr, load.mask) if root))
-        if told is None or fits is None:
+        description, fits = (
+            self.description(found, load),
+            self.numbers.fits(*(root for root in (load.ptr, load.mask) if root)),
+        )
+        if description is None or fits is None:
             return remark(load, f"{STAYS} its place depends on values that a launch does not know")
         places, more = before
-        return Copy(found, told, dict.fromkeys([*fits, *more]), places)
+        return Copy(found, description, dict.fromkeys([*fits, *more]), places)
 
     def is_copyable(self, load: tt.LoadOp) -> bool:
         return self.find(load) is not None
@@ -157,12 +163,12 @@ class Rewrite:
         """Replace a load by its copy."""
         copy = self.find(load)
         assert copy is not None
-        found, told, fits, written = copy
+        found, description, fits, written = copy
         self.fits |= fits
         self.written |= written
         block = tensor_type(tuple(axis.block for axis in found.axes), element_type(load.result.type))
-        parts = [[axis[0], axis[2] if axis[2] is not None else axis, axis[4]] for axis in told["axes"]]
-        argument = self.argument(repr({**told, "axes": parts}), told, tensordesc_type(block), load)
+        parts = [[axis[0], axis[2] if axis[2] is not None else axis, axis[4]] for axis in description["axes"]]
+        argument = self.argument(repr({**description, "axes": parts}), description, tensordesc_type(block), load)
         code = Emitter(load.location)
         starts = [self.emit(code, axis.start, load) for axis in found.axes]
         tile = tensor_type(tuple(axis.block for axis in found.axes[-2:]), element_type(load.result.type))
@@ -180,31 +186,34 @@ class Rewrite:
         array = None if base is None else based(base, self.forms)
         if array is None or not all(map(self.forms.is_constant, (array[1], *numbers))):
             return
-        nodes, fits = [self.numbers.of(number) for number in (array[1], *numbers)], self.numbers.fits(*make.operands)
+        nodes, fits = [self.numbers.of(atom_id) for atom_id in (array[1], *numbers)], self.numbers.fits(*make.operands)
         if None in nodes or fits is None:
             return
         self.fits |= dict.fromkeys(fits)
         rank = len(make.shape)
         axes = [[nodes[1 + rank + dim], self.numbers.of({}), nodes[1 + dim], False, 1] for dim in range(rank)]
         size = bit_width(block_type(make.result.type)) // 8
-        told = {"base": array[0].index, "offset": nodes[0], "bytes": size, "axes": axes, "padding": make.padding.value.data == PaddingOption.NAN}  # fmt: skip
-        replace_all_uses(make.result, self.argument(repr((told, make.result.type)), told, make.result.type, make))
+        description = {"base": array[0].index, "offset": nodes[0], "bytes": size, "axes": axes, "padding": make.padding.value.data == PaddingOption.NAN}  # fmt: skip
+        replace_all_uses(
+            make.result, self.argument(repr((description, make.result.type)), description, make.result.type, make)
+        )
         erase_op(make)
 
-    def argument(self, key: str, told: dict[str, Any], type_: Attribute, op: Operation) -> SSAValue:
+    def argument(self, key: str, description: dict[str, Any], type_: Attribute, op: Operation) -> SSAValue:
         """The hidden argument that is made so; a new one if there is none."""
         if key not in self.made:
-            self.made[key] = told
+            self.made[key] = description
             new = self.entry.insert_arg(type_, len(self.entry.args))
             new.location = op.location
         return self.entry.args[self.count + list(self.made).index(key)]
 
     def written_before(self, load: Operation) -> tuple[dict[tuple[int, int, int], None], list[tuple[int, int]]] | None:
-        """(where stores that may come before a load write, what must fit); None if something else may, or nobody knows where."""
+        """(the pointers that stores before a load may write, the values that must fit); None if other ops may write, or
+        the address is unknown."""
         found: dict[tuple[int, int, int], None] = {}
         fitting: list[tuple[int, int]] = []
         for op, loops in self.writers:
-            if self.places[op] > self.places[load] and loops.isdisjoint(ops_around(load)):
+            if self.positions[op] > self.positions[load] and loops.isdisjoint(ops_around(load)):
                 continue
             address = self.forms.of(op.operands[0]) if isinstance(op, tt.StoreOp) else None
             array = None if address is None else based(address, self.forms)
@@ -215,8 +224,8 @@ class Rewrite:
             found[array[0].index, node, max(bit_width(op.operands[1].type) // 8, 1)] = None
         return found, fitting
 
-    def told(self, found: Rectangle, load: tt.LoadOp) -> dict[str, Any] | None:
-        """What the launcher must know about a hidden argument; None if it cannot know it."""
+    def description(self, found: Rectangle, load: tt.LoadOp) -> dict[str, Any] | None:
+        """The description of a hidden argument for the launcher; None if the launcher cannot compute it."""
         axes: list[list[Any]] = []
         for axis in found.axes:
             parts = [self.numbers.of(axis.stride), self.numbers.of(axis.start)]
@@ -242,7 +251,7 @@ class Rewrite:
         return code.constant(0, i32) if total is None else total
 
     def product(self, code: Emitter, monomial: tuple[int, ...], coefficient: int, load: Operation) -> SSAValue:
-        factors = [self.atom(code, number, load) for number in monomial]
+        factors = [self.atom(code, atom_id, load) for atom_id in monomial]
         if coefficient != 1 or not factors:
             factors.append(code.constant(coefficient, i32))
         value, *more = factors
@@ -250,27 +259,27 @@ class Rewrite:
             value = code.binary(arith.MuliOp, value, factor)
         return value
 
-    def atom(self, code: Emitter, number: int, load: Operation) -> SSAValue:
-        atom = self.forms.atoms[number]
+    def atom(self, code: Emitter, atom_id: int, load: Operation) -> SSAValue:
+        atom = self.forms.atoms[atom_id]
         if isinstance(atom, Wrapped):
-            return self.wrapped(number, atom, load)
+            return self.wrapped(atom_id, atom, load)
         if atom.type == i32:
             return atom
         return code.append(convert(arith.ExtSIOp if bit_width(atom.type) < 32 else arith.TruncIOp, atom, i32, code.loc))
 
-    def wrapped(self, number: int, atom: Wrapped, load: Operation) -> SSAValue:
+    def wrapped(self, atom_id: int, atom: Wrapped, load: Operation) -> SSAValue:
         """A remainder, in front of the loops that it does not change in."""
         outside: Operation = load
-        while (loop := loop_around(outside)) is not None and self.forms.is_outside(number, loop):
+        while (loop := loop_around(outside)) is not None and self.forms.is_outside(atom_id, loop):
             outside = loop
-        if (number, outside) not in self.remainders:
+        if (atom_id, outside) not in self.remainders:
             code = Emitter(load.location)
             value = self.emit(code, dict(atom.start), outside)
             if atom.way == "wrapped":
                 value = code.binary(arith.RemSIOp, value, self.emit(code, dict(atom.size), outside))
-            self.remainders[number, outside] = value
+            self.remainders[atom_id, outside] = value
             code.insert_before(outside)
-        return self.remainders[number, outside]
+        return self.remainders[atom_id, outside]
 
     def finish(self) -> None:
         """The signature of the kernel follows its new arguments; loops no longer move what they carried for the loads."""

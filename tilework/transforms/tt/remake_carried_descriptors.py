@@ -1,4 +1,4 @@
-"""Carry what a descriptor describes to the next iteration of a loop, and make it again there.
+"""Carry the components of a descriptor to the next iteration of a loop, and make the descriptor again there.
 
     scf.for ... iter_args(%last = %d) {              scf.for ... iter_args(%last = %d, %kind = 0, %p = ..., %m = ...) {
       ...                                              %l = scf.if %kind != 0 { make_tensor_descriptor %p, [%m] } else { yield %last }
@@ -6,10 +6,10 @@
       %new = tt.make_tensor_descriptor %q, [%k]        %new = tt.make_tensor_descriptor %q, [%k]
       scf.yield %new                                   scf.yield %new, 1, %q, %k
 
-The descriptor that an op of a loop makes lies in the same memory in every iteration, so it is good until the op runs again, and
-no handle of it may be kept for longer, however long that is. What was there before the loop is not touched by it: its handle is
-carried as before (kind 0). Kinds 1 and 2 are made with zeros and with NaN outside. Descriptors that live for one iteration are
-left as they are. A call in a loop that gives a descriptor is inlined, so that the loop makes it.
+An op in a loop writes its descriptor to the same memory in every iteration, so a handle is valid only until the op runs
+again. The loop does not overwrite descriptors made before it: their handles are carried as before (kind 0). Kinds 1 and
+2 pad with zeros and with NaN. Descriptors that live for one iteration are left alone. A call in a loop that returns a
+descriptor is inlined, so that the loop makes it.
 Stage: TTIR to TTIR, targets with TMA. Cost: one walk where no descriptor is carried.
 """
 
@@ -50,7 +50,7 @@ def remake_carried_descriptors(module: ModuleOp) -> None:
 
 
 def makes_descriptor(call: Operation) -> bool:
-    """Whether `call` gives a descriptor in each iteration of a loop."""
+    """Return True if `call` gives a descriptor in each iteration of a loop."""
     return any(is_descriptor(result.type) for result in call.results) and loop_around(call) is not None
 
 
@@ -75,22 +75,22 @@ class Rewrite:
             if self.is_of_one_block(call):
                 self.inline(call)
         for loop in loops:
-            if loop not in self.in_parts and any(self.is_stale(place, loop) for place in range(len(loop.operands))):
+            if loop not in self.in_parts and any(self.is_stale(index, loop) for index in range(len(loop.operands))):
                 self.carry_parts(loop)
 
-    def is_stale(self, place: int, loop: Operation) -> bool:
-        """Whether the loop reads, as carried value number `place`, a descriptor that it made in an iteration before."""
-        if not is_descriptor(loop.operands[place].type):
+    def is_stale(self, index: int, loop: Operation) -> bool:
+        """Return True if the loop reads, as carried value `index`, a descriptor that it made in an earlier iteration."""
+        if not is_descriptor(loop.operands[index].type):
             return False
         first = 3 if type(loop) is scf.ForOp else 0
-        argument = loop.regions[0].blocks[0].args[place - first + (first > 0)]
+        argument = loop.regions[0].blocks[0].args[index - first + (first > 0)]
         end = end_of(loop.regions[-1].blocks[0])
-        following = end.operands[place - first]
+        following = end.operands[index - first]
         used = any(use.operation is not end or use.index != argument.index - (first > 0) for use in argument.uses)
         return used and self.is_made_in(following, loop, set())
 
     def is_made_in(self, value: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
-        """Whether an op under `loop` may have made the descriptor `value`."""
+        """Return True if an op under `loop` may have made the descriptor `value`."""
         owner = owner_of(value)
         if value in seen or owner is None or not loop.is_ancestor(owner):
             return False
@@ -126,7 +126,7 @@ class Rewrite:
         return self.handle(value)
 
     def handle(self, value: SSAValue) -> Parts:
-        """A descriptor of before the loops: kind 0, and parts that nobody reads."""
+        """The handle of a descriptor from before the loops: kind 0, and parts that are never read."""
         first = behind(value)
         code = Emitter(first.location)
         kind = code.constant(HANDLE, i32)
@@ -176,7 +176,7 @@ class Rewrite:
         return callee is not None and len(callee.regions[0].blocks) == 1
 
     def inline(self, call: Operation) -> None:
-        """Copy the function here: a loop that runs ahead gives each descriptor it makes several places, in turn."""
+        """Inline the function: a pipelined loop gives each descriptor it makes several buffers."""
         body = self.functions[callee_of(call)].regions[0].clone()
         calls = [op for op in body.walk() if type(op) is tt.CallOp]
         self.call_sites.move(body, call.location)

@@ -9,7 +9,8 @@
     %m = arith.muli %w, %n : 16x32                      %w = tt.broadcast %m : 16x1 -> 16x32
 
 A splat constant counts as a splat. Any other operand (a block argument, a dense constant, a load) blocks the rewrite,
-and so do broadcasts from different shapes. Stage: TTIR to TTIR. Cost: one visit per op.
+and so do broadcasts from different shapes.
+Stage: TTIR to TTIR. Cost: one visit per op.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from tilework.ir.types import Shape, element_type, is_tensor, shape_of, with_sha
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.blocks import simplify_blocks
-from tilework.transforms.folding.tiles import known_number, rewrite_broadcast, rewrite_expand_dims, splat_of
+from tilework.transforms.folding.tiles import known_scalar, rewrite_broadcast, rewrite_expand_dims, splat_of
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 from tilework.transforms.passes import function_pass
 
@@ -50,14 +51,14 @@ def rewrite_elementwise(op: Operation, driver: Driver) -> bool:
 
 
 def packed_elements(op: Operation) -> int:
-    """How many neighbouring elements inline assembly takes at a time; it cannot run on fewer."""
+    """The number of neighbouring elements that inline assembly takes at a time; it cannot run on fewer."""
     packed = op.properties.get("packed_element")
     return packed.value.data if isinstance(packed, IntegerAttr) else 1
 
 
 def move_splat_after(op: Operation, operands: Sequence[SSAValue], driver: Driver) -> bool:
     """All operands repeat one scalar: compute on the scalars."""
-    if any(splat_of(value) is None and known_number(value) is None for value in operands):
+    if any(splat_of(value) is None and known_scalar(value) is None for value in operands):
         return False
     scalars = [splat_of(value) or scalar_constant(value, op, driver) for value in operands]
     types = [element_type(result.type) for result in op.results]
@@ -76,7 +77,7 @@ def compute_small(
 
 def scalar_constant(value: SSAValue, op: Operation, driver: Driver) -> SSAValue:
     """The element of a splat constant, as a scalar in front of `op`."""
-    return driver.constant_of(op, cast("int | float", known_number(value)), element_type(value.type))
+    return driver.constant_of(op, cast("int | float", known_scalar(value)), element_type(value.type))
 
 
 def move_broadcast_after(op: Operation, operands: Sequence[SSAValue], driver: Driver) -> bool:
@@ -86,7 +87,7 @@ def move_broadcast_after(op: Operation, operands: Sequence[SSAValue], driver: Dr
     if len(shapes) != 1:
         return False
     for value, source in zip(operands, sources, strict=True):
-        if source is None and splat_of(value) is None and (known_number(value) is None or not is_tensor(value.type)):
+        if source is None and splat_of(value) is None and (known_scalar(value) is None or not is_tensor(value.type)):
             return False
     (shape,) = shapes
     small = [
@@ -102,7 +103,7 @@ def in_shape(value: SSAValue, shape: Shape, op: Operation, driver: Driver) -> SS
     type_ = with_shape(value.type, shape)
     if (scalar := splat_of(value)) is not None:
         return driver.insert(op, tt.SplatOp.make(scalar, type_, op.location)).results[0]
-    return driver.constant_of(op, cast("int | float", known_number(value)), type_)
+    return driver.constant_of(op, cast("int | float", known_scalar(value)), type_)
 
 
 REWRITES: dict[type[Operation], Rewrite] = {

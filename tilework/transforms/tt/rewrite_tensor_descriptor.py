@@ -1,14 +1,14 @@
-"""Replace tensor descriptors by what they hold, and their accesses by masked loads and stores (sm < 90).
+"""Replace tensor descriptors by their components, and their accesses by masked loads and stores (sm < 90).
 
     %d = tt.make_tensor_descriptor %p, [%m, %n], [%s, %c1] : <f16>, <tensor<8x16xf16>>
     %v = tt.descriptor_load %d[%x, %y] : !tt.tensordesc<tensor<8x16xf16>> -> tensor<8x16xf16>
 
 A descriptor becomes 2 + 2 * rank values: ``!tt.ptr<f16>``, the shape and the strides (i64), and an i1, "pad with NaN".
-They take its place in signatures, calls, loops, branches and selects. A load becomes the arithmetic of
-`block_access.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the load or store.
-On targets that copy what descriptors describe only those of blocks whose sizes are no powers of two, or with rows of less than 16 bytes, are replaced
-(`tt-odd-descriptors-to-pointers`): behind padding masks say what is read and written, which copies do not have. The pointer of such
-an argument is marked (`DESCRIBED`).
+These replace it in signatures, calls, loops, branches and selects. A load becomes the arithmetic of
+`building/flattening.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the load
+or store. On targets with TMA only descriptors of blocks whose sizes are no powers of two, or with rows of less than 16
+bytes, are replaced (`tt-odd-descriptors-to-pointers`): padded tiles need masks, which copies do not have. The pointer
+of such an argument is marked (`DESCRIBED`).
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
@@ -47,10 +47,9 @@ from tilework.ir.types import (
     shape_of,
     tensor_type,
 )
-from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.flattening import Flattening
-from tilework.transforms.building.tma_copies import stored_value
+from tilework.transforms.building.flattening import BlockAccess, Flattening
+from tilework.transforms.building.tma import stored_value
 from tilework.transforms.passes import module_pass
 
 
@@ -86,7 +85,7 @@ def descriptors_of(op: Operation) -> Iterable[Attribute]:
 
 
 def odd_rows(op: Operation) -> Iterable[Attribute]:
-    """The type of the descriptor, if so many of its rows are gathered or scattered that their number is no power of two."""
+    """The type of the descriptor, if the number of its gathered or scattered rows is no power of two."""
     if isinstance(op, tt.DescriptorGatherOp | tt.DescriptorScatterOp) and is_odd(op.x_offsets.type):
         yield op.desc.type
 
@@ -98,7 +97,7 @@ def row_bytes(descriptor: Attribute) -> int:
 
 
 def components(type: Attribute) -> tuple[Attribute, ...]:
-    """The types that stand for `type`: of a descriptor, pointer, shape, strides, "pad with NaN"."""
+    """The types that replace `type`; for a descriptor: pointer, shape, strides, "pad with NaN"."""
     if not isinstance(type, TensorDescType):
         return (type,)
     sizes = (i64,) * (2 * len(shape_of(type.block)))
@@ -149,7 +148,7 @@ def access_at(code: Emitter, block: Shape, indices: Sequence[SSAValue]) -> Block
 
 
 def access_rows(code: Emitter, block: Shape, rows: SSAValue, column: SSAValue) -> BlockAccess:
-    """The rows with the numbers `rows`, from `column` on: gather and scatter."""
+    """Access the rows with the indices `rows`, from `column` on: gather and scatter."""
     expanded = code.expanded(rows, (1,))
     access = BlockAccess(code, block, (rows, code.sign_extended(column)))
     access.expanded[0] = code.sign_extended(expanded)
@@ -158,7 +157,7 @@ def access_rows(code: Emitter, block: Shape, rows: SSAValue, column: SSAValue) -
 
 
 def padding(code: Emitter, descriptor: Descriptor, type: Attribute) -> SSAValue:
-    """What a load gives outside of the array."""
+    """The value that a load returns outside of the array."""
     if not is_float(element_type(type)):
         return code.constant(0, type)
     filled, zero = code.constant(nan, type), code.constant(0.0, type)
@@ -234,7 +233,7 @@ ACCESSES: dict[type[Operation], Callable[[Emitter, Operation, BlockAccess, Descr
 
 
 def rewrite_access(rewrite: Flattening, op: Operation) -> None:
-    """Put the code of an access in its place; the descriptor is the first operand."""
+    """Replace an access by its code; the descriptor is the first operand."""
     desc = op.operands[0]
     if not rewrite.replaces(desc.type):
         return

@@ -4,9 +4,9 @@
     %c = tt.advance %b, [%c0, %c4] : <tensor<8x4xf32>>
     %v = tt.load %c {boundaryCheck = array<i32: 0>, padding = 1 : i32} : !tt.ptr<tensor<8x4xf32>>
 
-becomes the arithmetic of `block_access.py` on ``extsi %o + extsi %c0`` and ``extsi %c0 + extsi %c4``, a mask for axis
-0 and a load of ``tensor<8x4x!tt.ptr<f32>>`` with zeros where the mask is off. A block pointer becomes 1 + 3 * rank values: base,
-shape, strides and offsets (i64), in all places that it goes through (`flattening.py`).
+becomes the arithmetic of `building/flattening.py` on ``extsi %o + extsi %c0`` and ``extsi %c0 + extsi %c4``, a mask for
+axis 0 and a load of ``tensor<8x4x!tt.ptr<f32>>`` with zeros where the mask is off. A block pointer becomes 1 + 3 * rank
+values: base, shape, strides and offsets (i64), wherever it is passed on (`flattening.py`).
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
@@ -23,9 +23,8 @@ from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.rewrite import replace_op
 from tilework.ir.tt.descriptor_ops import element_pointer
 from tilework.ir.types import PointerType, element_type, i64, is_block_pointer, is_float, shape_of
-from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.flattening import Flattening, Rule
+from tilework.transforms.building.flattening import BlockAccess, Flattening, Rule
 from tilework.transforms.passes import module_pass
 
 
@@ -65,7 +64,7 @@ def rewrite_advance(rewrite: Flattening, op: Operation) -> None:
 
 
 def rewrite_access(rewrite: Flattening, op: Operation) -> None:
-    """A load or a store; those through tensors of pointers stay."""
+    """Rewrite a load or a store; those through tensors of pointers are kept."""
     if not is_block_pointer(op.operands[0].type):
         return
     block = shape_of(block_of(op.operands[0].type))
@@ -89,7 +88,7 @@ def rewrite_access(rewrite: Flattening, op: Operation) -> None:
 
 
 def padding(code: Emitter, load: Operation) -> SSAValue | None:
-    """What a load gives outside of the array: zeros, NaN, or anything."""
+    """The value that a load returns outside of the array: zeros, NaN, or undefined."""
     option = load.properties.get("padding")
     if option is None:
         return None

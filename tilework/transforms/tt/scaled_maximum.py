@@ -1,4 +1,4 @@
-"""The largest of scaled sums is the largest sum, scaled: then the scaling of each is part of a multiply-add.
+"""Take the maximum of dot results before scaling them, so that the scaling of each becomes part of a multiply-add.
 
     for ..:                                                q2 = q * (scale < 0 ? -1 : 1);  positive = |scale|
       s = dot(q, k) * scale                                for ..:
@@ -6,11 +6,12 @@
       p = exp2(s - m[:, None])                               m = max(d, 1) * positive
                                                              p = exp2(d * positive - m[:, None])
 
-The product with the sign of the scale is exact, and rounding keeps the order of numbers: the same maxima. (A scale of 0 times an
-infinite sum is a NaN, which a maximum ignores and a product does not; `s` has it in any case.) In attention one
-instruction less for each score. Fires for dots that start at 0 and whose left factor, like the scale, comes from outside of the
-loop; what uses the scaled sums is one maximum, and differences. Other dots with the same left factor, such as those of masked
-tiles in a loop behind, get `q2` and `positive` too: shared memory has room for one of both.
+Multiplication by the sign of the scale is exact, and rounding is monotonic, so the maxima are the same. (A scale of 0
+times an infinite result is a NaN, which a maximum ignores and a multiplication does not; `s` has it in any case.) This
+saves one instruction per score of attention. Fires for dots that start at 0 and whose left operand, like the scale,
+comes from outside of the loop, if the scaled result is only used by one maximum and by subtractions. Other dots with
+the same left operand, such as those of masked tiles in a later loop, get `q2` and `positive` too: shared memory has
+room for only one of them.
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
@@ -48,7 +49,7 @@ def scaled_maximum(function: Operation) -> None:
 
 
 class Scaling(NamedTuple):
-    """A dot in a loop whose sums are scaled; the left factor and the scale are from outside."""
+    """A dot in a loop whose result is scaled; the left operand and the scale come from outside."""
 
     loop: Operation
     dot: Operation
@@ -74,7 +75,7 @@ def scaling_of(dot: Operation) -> Scaling | None:
 
 
 def maximum_of(scaling: Scaling) -> Operation | None:
-    """The maximum of scaled sums over an axis, if all else that is done to them is to subtract from them."""
+    """The maximum of the scaled result over an axis, if its only other use is a subtraction."""
     (scaled,) = scaling.product.results
     users = [use.operation for use in scaled.uses]
     maxima = [user for user in users if type(user) is tt.ReduceOp and len(user.operands) == 1]
@@ -99,9 +100,9 @@ def move_sign(scaling: Scaling) -> None:
     positive = code.append(unary(math.AbsFOp, scale, code.loc))
     whole = code.splat(positive, shape_of(product.results[0].type))
     code.insert_before(loop)
-    for place, operand in enumerate(product.operands):
+    for index, operand in enumerate(product.operands):
         if operand is not dot.results[0]:
-            product.operands[place] = whole
+            product.operands[index] = whole
 
 
 def scale_maximum(scaling: Scaling, maximum: Operation) -> None:

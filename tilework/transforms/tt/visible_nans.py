@@ -1,4 +1,4 @@
-"""Every NaN whose bits can be seen gets the same bits, in kernels that are reproducible.
+"""Canonicalize NaNs whose bits are observable, in reproducible kernels.
 
     tt.store %p, %x : f32          %bits = tt.bitcast %x : f32 -> i32
                                    %size = arith.andi %bits, 0x7FFFFFFF
@@ -7,10 +7,11 @@
                                    %y = tt.bitcast %one : i32 -> f32
                                    tt.store %p, %y : f32
 
-Processors make NaNs of different signs and payloads, and hand on those of their operands or do not. Computing with them shows
-nothing of that: what shows it is memory, a cast to the bits, a sign that is copied, a message. The pattern is looked for among integers,
-where no compiler takes one NaN for another. What cannot be a NaN (a constant, an integer before) is left alone. Where an atomic has added
-up to a NaN, the pattern is stored: nothing that is added makes a number of it, and programs take turns there.
+Processors generate NaNs of different signs and payloads, and some propagate those of their operands. Arithmetic does
+not expose the difference, but memory, bitcasts, copied signs and messages do. The canonical pattern is selected on
+integers, where no compiler replaces one NaN by another. Values that cannot be NaN (constants, converted integers) are
+left alone. Where an atomic addition results in a NaN, the canonical pattern is stored: no further addition makes it
+finite, and programs are serialized there.
 Stage: TTIR to TTIR, the last pass. Cost: one walk.
 """
 
@@ -38,16 +39,16 @@ NUMBERS = (arith.SIToFPOp, arith.UIToFPOp)
 def visible_nans(function: Operation) -> None:
     for op in [op for op in ops_in_order(*function.regions) if type(op) in SHOW_BITS]:
         code = Emitter(op.location)
-        for place, operand in enumerate(op.operands):
+        for index, operand in enumerate(op.operands):
             if is_float(element_type(operand.type)) and may_be_nan(operand):
-                op.operands[place] = canonical(code, operand)
+                op.operands[index] = canonical(code, operand)
         code.insert_before(op)
         if isinstance(op, tt.AtomicRMWOp) and op.atomic_rmw_op.value.data == RMWOp.FADD:
             store_nan(op)
 
 
 def may_be_nan(value: SSAValue) -> bool:
-    """Of a format with several NaNs, and not seen to be a number."""
+    """Return True if the format has several NaNs and `value` is not known to be a finite float."""
     name = str(element_type(value.type))
     if name not in IR_NAMES or of_ir(name).last_number is None:
         return False
@@ -77,7 +78,7 @@ def seen_as_bits(code: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue, SS
 
 
 def store_nan(op: Operation) -> None:
-    """Behind an atomic sum: the pattern where memory has become a NaN."""
+    """Store the canonical NaN behind an atomic addition where memory has become a NaN."""
     pointers, added, *masks = op.operands
     code = Emitter(op.location)
     total = code.binary(arith.AddfOp, op.results[0], added)
@@ -85,8 +86,10 @@ def store_nan(op: Operation) -> None:
     wanted = code.binary(arith.AndIOp, is_nan, masks[0]) if masks else is_nan
     of = element_type(pointers.type)
     assert isinstance(of, PointerType)
-    places = with_element(pointers.type, PointerType(element_type(nan.type), of.address_space))
+    pointer_type = with_element(pointers.type, PointerType(element_type(nan.type), of.address_space))
     code.ops.append(
-        tt.StoreOp.make(code.append(convert(tt.BitcastOp, pointers, places, op.location)), nan, wanted, op.location)
+        tt.StoreOp.make(
+            code.append(convert(tt.BitcastOp, pointers, pointer_type, op.location)), nan, wanted, op.location
+        )
     )
     insert_after(op, *code.ops)

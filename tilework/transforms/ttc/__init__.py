@@ -1,1 +1,1 @@
-"""Passes that turn tiles into loop nests over buffers, for targets that run one program on one core."""
+"""Lower tiles to loop nests over buffers, for targets that run one program on one core."""

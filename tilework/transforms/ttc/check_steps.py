@@ -4,7 +4,7 @@
                                                   tt.assert %ok, "the step of a loop must be positive" : i1
                                                   scf.for %i = %lb to %ub step %s {...}
 
-Loops with a constant step are left alone: the frontend has refused those that are not positive, or turned them around.
+Loops with a constant step are left alone: the frontend has refused those that are not positive, or reversed the loop.
 Stage: TTIR to TTIR. Cost: one walk.
 """
 

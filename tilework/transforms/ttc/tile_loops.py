@@ -1,4 +1,4 @@
-"""Tiles become loop nests over scalars, and buffers where a tile must be kept.
+"""Lower tiles to loop nests over scalars, with buffers where a tile must be stored.
 
     %x = tt.load %p : tensor<1024x!tt.ptr<f32>>          ttc.nest [1024] {
     %y = math.exp %x : tensor<1024xf32>                  ^bb0(%i: i32):
@@ -8,10 +8,10 @@
                                                            ttc.end
                                                          }
 
-The ops of each block are read once, in order. Ops that only compute are remembered; they are written into the nests that
-need them (`index_maps.py`, `nests.py`). Loads, stores, atomics and reductions are put into nests (`schedule.py`), in the
-order memory demands (`hazards.py`); dots and scans work on buffers. Tiles that loops and branches carry live in buffers
-(`carried.py`). What was read is erased at the end: no tile is left.
+The ops of each block are read once, in order. Ops that only compute are remembered; they are written into the nests
+that need them (`index_maps.py`, `nests.py`). Loads, stores, atomics and reductions are put into nests (`schedule.py`),
+in the order memory demands (`hazards.py`); dots and scans work on buffers. Tiles that loops and branches carry live in
+buffers (`carried.py`). The original ops are erased at the end: no tile is left.
 Stage: TTIR to TTCIR. Cost: one walk, and one small walk per load, store and reduction.
 """
 
@@ -147,7 +147,7 @@ class Converter:
 
     @property
     def outer_scope(self) -> Scope:
-        """Where values are known as long as they may be used."""
+        """The scope in which values are known as long as they may be used."""
         return self.schedule.scope.region or self.schedule.scope
 
     @contextmanager
@@ -191,7 +191,8 @@ class Converter:
         self.dead.append(op)
 
     def keep_source(self, op: Operation) -> None:
-        """What is seen with sizes that no loops have together with those it is computed with is stored, and read as one row."""
+        """Store a value that is read with sizes no loop nest has together with those it is computed with, and read it
+        as one row."""
         source = op.operands[0]
         shapes = shape_of(source.type), shape_of(op.results[0].type)
         if not agree(*shapes) and not is_pointer(element_type(source.type)):
@@ -212,7 +213,7 @@ class Converter:
         return self.passed_buffer(value, self.outer_scope)
 
     def add_elements(self, op: Operation, access: Access | None) -> None:
-        """Run `op` on each element, where it stands; a plain load where it is first used."""
+        """Run `op` on each element at its position; a plain load at its first use."""
 
         def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
             types = [element_type(result.type) for result in op.results]
@@ -257,12 +258,12 @@ def convert_reduce(converter: Converter, op: Operation) -> None:
 
     def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
         loop = nest.fold_loop(fold)
-        kept = [number for number, (low, high, _) in enumerate(nest.loops) if number != loop and high > low]
+        kept = [index for index, (low, high, _) in enumerate(nest.loops) if index != loop and high > low]
         for buffer in buffers:
             if not is_scalar:
-                buffer.shape = tuple(nest.loops[number][1] // nest.loops[number][0] for number in kept)
+                buffer.shape = tuple(nest.loops[index][1] // nest.loops[index][0] for index in kept)
                 schedule.constants.allocate(buffer, op.location)
-        indices = [nest.loops[number][2] for number in kept]
+        indices = [nest.loops[index][2] for index in kept]
         if loop is None:
             for value, buffer in zip(values, buffers, strict=True):
                 nest.insert(ttc.WriteOp.make(value, slot(buffer), indices, op.location))
@@ -344,7 +345,7 @@ def store_results(converter: Converter, op: Operation, targets: Sequence[Buffer]
 
 
 def convert_resize(converter: Converter, op: Operation) -> None:
-    """A larger tile is a buffer of which a part is written; elements that are left out are those that nobody reads."""
+    """A larger tile is a buffer of which a part is written; the other elements are never read."""
     if no_growth(op):
         converter.convert_tile(op)
         return
@@ -358,8 +359,8 @@ def convert_resize(converter: Converter, op: Operation) -> None:
     target = carried.exact_buffer(schedule, op.results[0])
 
     def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
-        places = nest.indices(shape, whole(nest.count))
-        nest.insert(ttc.WriteOp.make(values[0], slot(target), places, op.location))
+        indices = nest.indices(shape, whole(nest.count))
+        nest.insert(ttc.WriteOp.make(values[0], slot(target), indices, op.location))
 
     nest = schedule.add(Root(at_index((source,)), emit, op.location), shape)
     nest.cuts.update(end for span in spans(shape) for end in span)
@@ -404,14 +405,14 @@ def convert_map(converter: Converter, op: Operation) -> None:
 
     def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
         found = map_results(nest, op, values)
-        for number, result in enumerate(op.results):
+        for index, result in enumerate(op.results):
             if pack == 1:
-                nest.define(result, found[number])
+                nest.define(result, found[index])
                 continue
             for lane, digits in enumerate(lanes):
-                places = nest.indices(buffers[number].shape, digits)
-                value = found[number * pack + lane]
-                nest.insert(ttc.WriteOp.make(value, slot(buffers[number]), places, op.location))
+                indices = nest.indices(buffers[index].shape, digits)
+                value = found[index * pack + lane]
+                nest.insert(ttc.WriteOp.make(value, slot(buffers[index]), indices, op.location))
 
     shape = shape_of(op.operands[0].type) if pack == 1 else (count,)
     nest = schedule.add(Root(needs, emit, op.location, op.results if pack == 1 else (), access), shape)
@@ -439,7 +440,8 @@ def map_results(nest: Nest, op: Operation, values: Sequence[SSAValue]) -> Sequen
 
 
 def convert_asm(converter: Converter, op: Operation) -> None:
-    """Assembly is for GPUs; kernels that wait for those before them (programmatic dependent launch) have nothing to wait for here."""
+    """Assembly is for GPUs; kernels that wait for those before them (programmatic dependent launch) have nothing to
+    wait for here."""
     text = op.properties["asm_string"]
     assert isinstance(text, StringAttr)
     if text.data.startswith(DEPENDENT_LAUNCH) and not any(result.uses for result in op.results):

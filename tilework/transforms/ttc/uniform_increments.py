@@ -1,4 +1,4 @@
-"""Tiles that a loop moves by the same amount everywhere: carry the amount, not the tile.
+"""Carry a scalar amount instead of a tile that a loop increments by the same amount everywhere.
 
     scf.for ... iter_args(%p = %start)                     scf.for ... iter_args(%moved = 0)
       %x = tt.load %p                                        %p = tt.addptr %start, splat(%moved)
@@ -6,8 +6,8 @@
       scf.yield %next                                        %sum = arith.addi %moved, %s
                                                              scf.yield %sum
 
-Holds for pointers (`tt.addptr`) and integers (`arith.addi`), for amounts that are splats of scalars or constants, and for
-several such steps in a row. Pointers are moved by 64-bit amounts: their sum may not fit the type of one step.
+Holds for pointers (`tt.addptr`) and integers (`arith.addi`), for amounts that are splats of scalars or constants, and
+for several such steps in a row. Pointers are moved by 64-bit amounts: their sum may not fit the type of one step.
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
@@ -33,19 +33,19 @@ def uniform_increments(module: ModuleOp) -> None:
 def rewrite_loop(loop: Operation) -> None:
     """Replace every carried tile of `loop` that only moves uniformly."""
     found = {
-        number: steps
-        for number, initial in enumerate(loop.operands[3:])
-        if is_tensor(initial.type) and (steps := uniform_steps(loop, number)) is not None
+        index: steps
+        for index, initial in enumerate(loop.operands[3:])
+        if is_tensor(initial.type) and (steps := uniform_steps(loop, index)) is not None
     }
     if found:
         carry_amounts(loop, found)
 
 
-def uniform_steps(loop: Operation, number: int) -> list[SSAValue] | None:
-    """The scalars by which carried tile `number` grows in one iteration, or None if it changes in another way."""
+def uniform_steps(loop: Operation, index: int) -> list[SSAValue] | None:
+    """The scalars by which carried tile `index` grows in one iteration, or None if it changes in another way."""
     block = loop.regions[0].block
-    argument = block.args[number + 1]
-    value = end_of(block).operands[number]
+    argument = block.args[index + 1]
+    value = end_of(block).operands[index]
     is_moving = is_pointer(element_type(value.type)) or is_integer(element_type(value.type))
     steps: list[SSAValue] = []
     while value is not argument and is_moving:
@@ -71,27 +71,27 @@ def is_uniform(value: SSAValue) -> bool:
 
 
 def carry_amounts(loop: Operation, found: dict[int, list[SSAValue]]) -> None:
-    """Rebuild `loop` with a scalar in place of each tile in `found`."""
+    """Rebuild `loop` with a scalar instead of each tile in `found`."""
     block = loop.regions[0].block
     end, first = end_of(block), start_of(block)
     operands, types = list(loop.operands), [result.type for result in loop.results]
     yielded = list(end.operands)
-    for number, steps in found.items():
-        initial, location = loop.operands[3 + number], loop.location
+    for index, steps in found.items():
+        initial, location = loop.operands[3 + index], loop.location
         type = amount_type(initial.type)
         zero = put(loop, constant(0, type, location))
-        operands[3 + number], types[number] = zero, type
-        old = block.args[number + 1]
-        amount = block.insert_arg(type, number + 1, old.location)
+        operands[3 + index], types[index] = zero, type
+        old = block.args[index + 1]
+        amount = block.insert_arg(type, index + 1, old.location)
         replace_all_uses(old, moved_tile(initial, amount, first))
         block.erase_arg(old)
-        yielded[number] = total(amount, steps, end)
+        yielded[index] = total(amount, steps, end)
     end.operands = yielded
     new = recreate(loop, operands=operands, result_types=types, regions=(loop.regions[0],))
     insert_before(loop, new)
-    for number, (old, result) in enumerate(zip(loop.results, new.results, strict=True)):
-        if number in found and old.first_use is not None:
-            replace_all_uses(old, moved_tile(loop.operands[3 + number], result, loop))
+    for index, (old, result) in enumerate(zip(loop.results, new.results, strict=True)):
+        if index in found and old.first_use is not None:
+            replace_all_uses(old, moved_tile(loop.operands[3 + index], result, loop))
         else:
             replace_all_uses(old, result)
     erase_op(loop)
@@ -131,6 +131,6 @@ def step_scalar(step: SSAValue, end: Operation) -> SSAValue:
     assert isinstance(step, OpResult)
     if type(step.op) is tt.SplatOp:
         return step.op.operands[0]
-    number = constant_value(step)
-    assert number is not None
-    return put(end, constant(number, element_type(step.type), end.location))
+    index = constant_value(step)
+    assert index is not None
+    return put(end, constant(index, element_type(step.type), end.location))

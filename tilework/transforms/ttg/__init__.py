@@ -1,1 +1,1 @@
-"""Passes over tiles that are laid out on threads: TTIR to TTGIR, and TTGIR to TTGIR."""
+"""Passes over tiles distributed over threads: TTIR to TTGIR, and TTGIR to TTGIR."""

@@ -9,56 +9,243 @@
     %d' = tt.dot %a', %b', %c' : -> #mma                  %d' = ttng.warp_group_dot %a', %b', %c' : -> #mma
     %d  = convert_layout %d' : #mma -> #blocked           %d  = convert_layout %d' : #mma -> #blocked
 
-`mma_choice` says which; a dot that could do better makes a remark with the reason. The right operand of a warp-group dot
-is always in shared memory, the left one if it was loaded; a copy is made right behind the value, as early as possible.
-`tt.dot_scaled` becomes a dot of f16 or bf16 first (`expand_dot_scaled`). What is left: fp8 operands where `mma.sync` has
-no fp8 become f16, and operands of dots without tensor cores get the type of the result.
+`mma_choice` selects the instruction; a remark gives the reason why a dot does not use a better one. The right operand
+of a warp-group dot is always in shared memory, the left one if it was loaded; the copy is right behind the definition,
+as early as possible. `tt.dot_scaled` is first lowered to a dot of f16 or bf16 (`expand_dot_scaled`). fp8 operands
+become f16 where `mma.sync` has no fp8, and operands of dots without tensor cores get the type of the result.
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import spread_of, tensor_core_of
+from tilework.ir.effects import is_elementwise
+from tilework.ir.encodings import spread_of, tensor_core_of, with_encoding
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import is_reproducible
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import behind
-from tilework.ir.rewrite import put, recreate, replace_op
-from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of
+from tilework.ir.rewrite import insert_after, put, recreate, replace_op
+from tilework.ir.types import array_values, bf16, bit_width, element_type, f16, is_float, shape_of, tensor_type
 from tilework.layouts.construct import nvmma_shared
-from tilework.layouts.encodings import DotOperand, NvidiaMma
+from tilework.layouts.encodings import DotOperand, NvidiaMma, Shared, SwizzledShared
+from tilework.layouts.infer import infer_reshape
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
-from tilework.transforms.building.conversions import cast, laid_out_there
+from tilework.transforms.building.emitter import cast, laid_out_there
 from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark, warning
-from tilework.transforms.ttg.matmul.mma_choice import (
+from tilework.transforms.ttg.mma_choice import (
     FP8,
+    GROUP_ROWS,
     Dot,
     converted_from,
     dot_of,
     encoding,
+    feeds_a_dot,
     is_from_memory,
     reason_against,
     versions,
     without_sign,
 )
-from tilework.transforms.ttg.matmul.operand_width import k_width
-from tilework.transforms.ttg.matmul.turned_operands import (
-    dealt,
-    is_copied_turned,
-    is_turned,
-    left_fragments,
-    reads_left,
-    turn,
-    turned_copy,
-)
+
+# The element width of a dot operand when it was loaded from memory.
+#
+#     %a = tt.load %p : tensor<64x32x!tt.ptr<i8>, #blocked>
+#     %x = arith.sitofp %a : tensor<64x32xi8, #blocked> to tensor<64x32xf16, #blocked>       8 bits, not 16
+#
+# A thread that holds 4 bytes of the narrow type holds 4 neighbours along K; the wide operand then keeps them together
+# (``kWidth = 4``), so that the conversion happens in registers and the layout can be moved in front of it.
+
+VIEWS = frozenset({ttg.ConvertLayoutOp, tt.TransOp, tt.ReshapeOp, tt.JoinOp, tt.BroadcastOp, tt.ExpandDimsOp})
+MEMORY_READS = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp})
+
+
+def loaded_bits(operand: SSAValue) -> int:
+    """The bits of the narrowest element loaded for `operand`; a join of two halves counts for half a width."""
+    bits, joined = bit_width(operand.type), False
+    seen: set[Operation] = set()
+    queue = [operand]
+    while queue:
+        value = queue.pop()
+        op = value.owner
+        if not isinstance(op, Operation) or op in seen:
+            continue
+        seen.add(op)
+        kind = type(op)
+        if kind in MEMORY_READS:
+            bits = min(bits, bit_width(value.type))
+        elif kind is ttg.Fp4ToFpOp:
+            bits = min(bits, 4)
+        elif kind in VIEWS or is_elementwise(op):
+            joined = joined or kind is tt.JoinOp
+            queue += op.operands
+    return bits // 2 if joined else bits
+
+
+def k_width(a: SSAValue, b: SSAValue) -> int:
+    """The number of neighbouring elements along K that a thread of `mma.sync` holds, for both operands."""
+    return max(32 // min(loaded_bits(a), loaded_bits(b)), 1)
+
+
+# Dots of 8-bit and 32-bit operands that are MN-major: `wgmma` reads such operands from shared memory only K-major.
+#
+#     d = dot(a, b, c)     a: M x K, rows along K     b: K x N, rows along N
+#
+# The *left* operand may come from registers instead, and loading it there may transpose it (`ldmatrix.trans`, or 32-bit
+# loads). So the dot is transposed where the right operand is the MN-major one:
+#
+#     dT = dot(bT, aT, cT)              aT stays where it is, K contiguous; bT: registers
+#     %m = ttg.local_alloc %b           #swizzled, rows as they were loaded: the pipeliner copies there in the background
+#     %t = ttg.memdesc_trans %m         N x K
+#     %r = ttg.local_load %t            #dot_op<0>
+#
+# Rows of the dot may be in any order, so they are *permuted* to suit the loads, and those of the result are permuted
+# back. `ldmatrix.trans` moves pairs of bytes: a thread gets rows 2r and 2r + 1 where the instruction has r and r + 8.
+# 32-bit elements are loaded one by one: rows 0-3 and 16-19 of four values of K are in different banks of what TMA
+# writes, rows 0-7 are not. Transposing and permuting the accumulator emits no code: its registers do not move.
+#
+# Each byte of such an operand passes shared memory twice (written, read) besides what the instruction itself reads.
+# Where the left operand cannot be exchanged, because it is MN-major too or is computed (the probabilities of
+# attention), the right one is read in the same way and written again, K-major. A thread with neighbours of a row would
+# write them to as many rows in the same banks: for tiles of 128x256x128 in fp8 that took ten times as long as
+# everything else.
+
+SWAP = (1, 0)
+WARP_ROWS = 16  # that a warp has of a left factor at once
+EXCHANGE = (0, 2, 1, 3, 4)
+LOADS = (tt.LoadOp, tt.DescriptorLoadOp)
+DEALS = {8: (8, 2, 1), 32: (2, 4, 4)}  # by the bits of an element: rows x, y, z come in the order y, x, z
+
+
+def loaded(operand: SSAValue) -> tuple[SSAValue, bool] | None:
+    """The loaded value behind `operand`, and True if it is transposed on the way; None if it is computed."""
+    value, is_swapped = converted_from(operand), False
+    while isinstance(owner := value.owner, tt.TransOp) and array_values(owner.properties["order"]) == SWAP:
+        value, is_swapped = converted_from(owner.operands[0]), not is_swapped
+    return (value, is_swapped) if isinstance(owner, LOADS) else None
+
+
+def is_mn_major(operand: SSAValue, k_dim: int) -> bool:
+    """`operand` is loaded, has elements that `wgmma` cannot transpose, and rows that are not along K."""
+    if bit_width(operand.type) not in (8, 32) or (found := loaded(operand)) is None:
+        return False
+    value, is_swapped = found
+    return order_for_memory(spread_of(value.type), shape_of(value.type))[0] != (1 - k_dim if is_swapped else k_dim)
+
+
+def should_transpose(dot: Dot) -> bool:
+    """Return True if the dot should be transposed: its right operand is MN-major, the left one is not, and 64 divides
+    N."""
+    a, b, _ = dot.op.operands
+    return (
+        is_mn_major(b, 0)
+        and loaded(a) is not None
+        and not is_mn_major(a, 1)
+        and dot.tile[1] % GROUP_ROWS == 0
+        and not feeds_a_dot(dot.op)
+    )
+
+
+def reads_left(dot: Dot) -> bool:
+    """Return True if the left operand should come from registers because it is MN-major."""
+    return is_mn_major(dot.op.operands[0], 1) and not feeds_a_dot(dot.op)
+
+
+def transpose_dot(op: Operation) -> Operation:
+    """Replace `op` by the dot of the transposed operands."""
+    a, b, c = (tt.TransOp.make(converted_from(value), SWAP, op.location) for value in op.operands)
+    operands = (b.results[0], a.results[0], c.results[0])
+    new = recreate(op, operands=operands, result_types=(c.results[0].type,))
+    replace_op(op, a, b, c, new, tt.TransOp.make(new.results[0], SWAP, op.location))
+    return new
+
+
+def left_fragments(op: Operation, mma: NvidiaMma) -> SSAValue:
+    """The left factor of `op` in registers, by way of shared memory, with its rows dealt."""
+    operand = op.operands[0]
+    return fragments(op, as_loaded(op, operand), operand.type, mma)
+
+
+def as_loaded(op: Operation, operand: SSAValue) -> SSAValue:
+    """The memory of a factor, with its rows as they were loaded."""
+    found = loaded(operand)
+    assert found is not None, operand
+    value, is_swapped = found
+    memory = ttg.memdesc_type(shape_of(value.type), element_type(operand.type), natural(value))
+    alloc = ttg.LocalAllocOp.make(value, memory, op.location)
+    load = value.owner
+    assert isinstance(load, LOADS), load
+    insert_after(load, alloc)
+    view = alloc.results[0]
+    return put(op, ttg.MemDescTransOp.make(view, SWAP, op.location)) if is_swapped else view
+
+
+def fragments(op: Operation, view: SSAValue, type: Attribute, mma: NvidiaMma) -> SSAValue:
+    """A tile of `type`, rows x K, read as a left factor, with its rows dealt."""
+    rows, depth = shape_of(type)
+    deal, layout = DEALS[bit_width(type)], DotOperand(0, mma, 32 // bit_width(type))
+    view = put(op, ttg.MemDescReshapeOp.make(view, (rows // prod(deal), *deal, depth), op.location))
+    view = put(op, ttg.MemDescTransOp.make(view, EXCHANGE, op.location))
+    view = put(op, ttg.MemDescReshapeOp.make(view, (rows, depth), op.location))
+    return put(op, ttg.LocalLoadOp.make(view, with_encoding(type, layout), op.location))
+
+
+def is_copied_transposed(dot: Dot, mma: NvidiaMma) -> bool:
+    """Return True if the right operand is MN-major, and has a column for each row that all warps of a block hold of a
+    left one."""
+    columns = dot.tile[1]
+    return (
+        is_mn_major(dot.op.operands[1], 0) and columns % (WARP_ROWS * mma.warps_per_cta[0]) == 0 and not mma.cga_bases
+    )
+
+
+def transposed_copy(op: Operation, mma: NvidiaMma) -> SSAValue:
+    """The right operand of `op` in K-major shared memory: loaded in the layout of a left operand, and stored, both
+    without bank conflicts."""
+    operand = op.operands[1]
+    depth, columns = shape_of(operand.type)
+    view = put(op, ttg.MemDescTransOp.make(as_loaded(op, operand), SWAP, op.location))
+    across = with_encoding(tensor_type((columns, depth), element_type(operand.type)), None)
+    read = dealt(op, fragments(op, view, across, mma), back=True)
+    transposed = put(op, tt.TransOp.make(read, SWAP, op.location))
+    shared = nvmma_shared((depth, columns), (0, 1), bit_width(operand.type))
+    memory = ttg.memdesc_type((depth, columns), element_type(operand.type), shared)
+    return put(op, ttg.LocalAllocOp.make(transposed, memory, op.location))
+
+
+def natural(value: SSAValue) -> Shared:
+    """Rows as they were loaded, swizzled so that reading the fragments has no bank conflicts, or as TMA writes them."""
+    held = spread_of(value.type)
+    shape, bits = shape_of(value.type), bit_width(value.type)
+    order = order_for_memory(held, shape)
+    if bits == 32 or type(value.owner) is tt.DescriptorLoadOp:
+        return nvmma_shared(shape, order, bits, held.cga_bases)
+    # A matrix of `ldmatrix` has the rows k of bits 2, 3 and either 0 or 1: in groups of 16 bytes of their own.
+    wide = shape[order[0]] >= 128
+    return SwizzledShared(16, *((2, 8) if wide else (4, 4)), order, held.cga_bases)
+
+
+def dealt(op: Operation, value: SSAValue, back: bool = False) -> SSAValue:
+    """The rows of `value`, an accumulator of `op`, in the order of the left operand, or in their own order again."""
+    rows, columns = shape_of(value.type)
+    x, y, z = DEALS[bit_width(op.operands[0].type)]
+    value = reshaped(op, value, (rows // (x * y * z), *((y, x) if back else (x, y)), z, columns))
+    value = put(op, tt.TransOp.make(value, EXCHANGE, op.location))
+    return reshaped(op, value, (rows, columns))
+
+
+def reshaped(op: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    type = tensor_type(shape, element_type(value.type))
+    encoding = infer_reshape(shape_of(value.type), spread_of(value.type), shape)
+    return put(op, tt.ReshapeOp.make(value, with_encoding(type, encoding), op.location))
+
 
 INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
 
@@ -114,7 +301,7 @@ def accelerate(op: Operation, target: Target, allowed: Sequence[int], keep_opera
 
 
 def finish(dot: Dot, result: SSAValue) -> None:
-    """`result` takes the place of the dot, in the layout that the users know."""
+    """Replace the dot by `result`, in the layout that its users expect."""
     replace_op(dot.op, ttg.ConvertLayoutOp.make(result, dot.d, dot.op.location))
 
 
@@ -130,14 +317,18 @@ def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
 
 def to_group_dot(dot: Dot, keep_operands: bool) -> None:
     """`wgmma`: B in shared memory, A there or in registers."""
-    if not keep_operands and is_turned(dot) and (turned := dot_of(turn(dot.op), dot.target)) is not None:
-        dot = turned
+    if (
+        not keep_operands
+        and should_transpose(dot)
+        and (transposed := dot_of(transpose_dot(dot.op), dot.target)) is not None
+    ):
+        dot = transposed
     op, mma = dot.op, encoding(3, dot)
     a, b, c = op.operands
     is_read, is_shared = not keep_operands and reads_left(dot), is_from_memory(without_sign(a))
     left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
-    is_across = not keep_operands and is_copied_turned(dot, mma)
-    right = turned_copy(op, mma) if is_across else in_shared_memory(op, b, 1)
+    is_across = not keep_operands and is_copied_transposed(dot, mma)
+    right = transposed_copy(op, mma) if is_across else in_shared_memory(op, b, 1)
     accumulator = laid_out_there(op, dealt(op, c) if is_read else c, mma)
     if not is_shared:
         left = laid_out_there(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))

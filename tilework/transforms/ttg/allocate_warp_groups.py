@@ -5,8 +5,8 @@
 
 The warps behind those of the default region come in groups of four, as many as the largest op of the module needs; in
 every op the warps that are left over get partitions that do nothing. Large partitions come first, so that one of four
-warps is a group. Where registers are asked for, a group gets the most that one of its partitions wants, and the default
-region what is left of the block's; if that is too little, nobody gets more than others.
+warps is a group. Where partitions request registers, a group gets the largest request of its partitions, and the
+default region the rest of the block's registers; if that is too little, registers are shared equally.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -95,7 +95,7 @@ def start_ids(warps: Sequence[int], base: int) -> list[int]:
 
 
 def share_registers(op: ttg.WarpSpecializeOp, base: int, extra: int, limit: int) -> None:
-    """What each thread of the default region and of every partition may use, when some partitions ask."""
+    """The registers of each thread of the default region and of every partition, when some partitions request a count."""
     wanted = op.properties.get("requestedRegisters")
     if wanted is None:
         return

@@ -1,4 +1,5 @@
-"""Lay out every access to global memory so that neighbouring threads touch neighbouring addresses, widely.
+"""Give every global memory access a layout in which neighbouring threads touch neighbouring addresses with wide
+accesses.
 
     %v = tt.load %p : tensor<64x64x!tt.ptr<f32>, #d>           contiguous along axis 1, aligned to 16 bytes
 ==>
@@ -9,11 +10,12 @@
 The fastest dimension is the one with the longest runs of addresses (AxisInfo). A thread takes as many neighbours as are
 known to be aligned, at most 16 bytes, and no more than there are elements for all threads. Accesses that belong
 together (connected by values, of the same shape and order) take the widest of them, so that no conversion is needed in
-between; a store or an atomic is never wider than its own pointers allow, since each element is written once. Nor is a load of
-nothing but where and what atomics change that shared memory collects (`private_atomics.py`): they cost more than narrow loads
-do, and a conversion in between costs two barriers.
+between; a store or an atomic is never wider than its own pointers allow, since each element is written once. The same
+holds for a load that only feeds addresses and values of atomics privatized in shared memory (`private_atomics.py`): the
+atomics cost more than narrow loads, and a conversion in between costs two barriers.
 
-Descriptors (TMA) give rows of 16 bytes to a thread. Stage: TTGIR. Cost: AxisInfo, and one walk.
+Descriptors (TMA) give rows of 16 bytes to a thread.
+Stage: TTGIR. Cost: AxisInfo, and one walk.
 """
 
 from collections.abc import Sequence
@@ -28,15 +30,16 @@ from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.private_atomics import window
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_pure
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.encodings import encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
+from tilework.ir.module_facts import find_target, num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import recreate, replace_op
-from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
+from tilework.ir.types import PointerType, Shape, Tensor, bit_width, i32, int_attr, shape_of
 from tilework.layouts.construct import default_blocked
-from tilework.layouts.encodings import Blocked, Distributed
-from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.encodings import Blocked, Distributed, SwizzledShared
+from tilework.layouts.queries import contig_per_thread, shape_per_cta
+from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import module_pass
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
@@ -128,7 +131,7 @@ def contiguity_order(facts: AxisFacts, access: Access) -> tuple[int, ...]:
 
 
 def width_of(facts: AxisFacts, access: Access, order: Sequence[int]) -> int:
-    """How many neighbours a thread may take at once."""
+    """The number of neighbouring elements that a thread may access at once."""
     info, dim = facts.of(access.pointers), order[0]
     encoding = encoding_of(access.type)
     assert encoding is not None
@@ -238,3 +241,58 @@ def access_in(op: Operation, encoding: Distributed) -> None:
 def is_laid_out(type: Attribute) -> bool:
     """A tensor with an encoding."""
     return isinstance(type, TensorType) and encoding_of(type) is not None
+
+
+# Limit the neighbours that a thread of an asynchronous copy holds to those that it can write to shared memory at once.
+#
+#     int8 pointers with 16 neighbours per thread, into memory that is swizzled in pieces of 8:
+#
+#     ttg.async_copy_global_to_local %p, %m           %q = ttg.convert_layout %p : [1, 16] -> [1, 8] per thread
+#                                              ==>    ttg.async_copy_global_to_local %q, %m
+#
+# One `cp.async` moves bytes that are contiguous in global and in shared memory. Where the swizzle cuts a thread's
+# neighbours into several pieces, threads would write far apart; with fewer elements for each thread, neighbouring
+# threads write neighbouring pieces. Only from pointers in a blocked layout to memory in a swizzled one: that of tensor
+# cores is swizzled in pieces of 16 bytes, the most that a copy moves.
+# Stage: TTGIR to TTGIR. Cost: one walk; AxisInfo if something changes.
+
+
+@module_pass("tritongpu-coalesce-async-copy")
+def coalesce_async_copy(module: ModuleOp) -> None:
+    copies = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
+    wanted = [(copy, encoding) for copy in copies if (encoding := clipped(copy)) is not None]
+    if wanted:
+        facts = axis_info(module)
+        for copy, encoding in wanted:
+            convert_operands(copy, encoding, facts)
+
+
+def clipped(copy: ttg.AsyncCopyGlobalToLocalOp) -> Blocked | None:
+    """The layout with as many neighbours per thread as one write takes; None if the pointers have no more."""
+    pointers = copy.src.type
+    given = encoding_of(pointers)
+    if not isinstance(given, Blocked) or not isinstance(encoding_of(copy.dst.type), SwizzledShared):
+        return None
+    shape, fastest = shape_of(pointers), given.order[0]
+    most = written_together(copy)
+    if contig_per_thread(given, shape)[fastest] <= most:
+        return None
+    size: Shape = tuple(min(held, most) if dim == fastest else held for dim, held in enumerate(given.size_per_thread))
+    return default_blocked(shape, size, given.order, num_warps(copy), threads_per_warp(copy), num_ctas(copy))
+
+
+def written_together(copy: ttg.AsyncCopyGlobalToLocalOp) -> int:
+    """The number of registers of a thread, from the first, that are neighbours in shared memory."""
+    return layout_of(copy.src.type).invert_and_compose(layout_of(copy.dst.type)).num_consecutive_in_out
+
+
+def convert_operands(copy: ttg.AsyncCopyGlobalToLocalOp, encoding: Blocked, facts: AxisFacts) -> None:
+    """Bring the pointers and what belongs to them to `encoding`, and say again how many are contiguous."""
+    pointers, mask = copy.src, copy.mask
+    contiguity = facts.contiguity(pointers, encoding.order, contig_per_thread(encoding, shape_of(pointers.type)))
+    if mask is not None:
+        contiguity = min(contiguity, facts.mask_alignment(mask, encoding.order))
+    for index, operand in enumerate(tuple(copy.operands)):
+        if index != 1:  # the memory
+            copy.operands[index] = laid_out(copy, operand, encoding)
+    copy.properties["contiguity"] = int_attr(contiguity, i32)

@@ -1,4 +1,4 @@
-"""Choose a tensor where the branch is taken anyway.
+"""Turn a tensor select into a result of an `scf.if` with the same condition.
 
     %s = arith.select %c, %z, %a                %s = scf.if %c -> (T) {
     scf.if %c { store }                  ==>      store
@@ -8,10 +8,10 @@
                                                 }
                                                 use %s
 
-A select of a tensor costs a register move for each element, a branch that both have in common is one. The `scf.if` must
+A select of a tensor costs a register move for each element, the existing branch costs nothing more. The `scf.if` must
 be in the block of the select, behind it, and every other use of the select behind that. Inside the branches, and inside
-those of any other `scf.if` on the same condition, the select is simply one of its operands. A scalar is not made a
-result: to choose one is one instruction.
+those of any other `scf.if` on the same condition, the select is simply one of its operands. Scalars are left alone:
+selecting one is a single instruction.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -43,7 +43,7 @@ def combine_tensor_select_and_if(module: ModuleOp) -> None:
 
 
 def is_candidate(select: Operation) -> bool:
-    """An `scf.if` asks the same as `select`."""
+    """Return True if an `scf.if` has the condition of `select`."""
     return any(type(use.operation) is scf.IfOp for use in select.operands[0].uses)
 
 
@@ -57,7 +57,7 @@ def use_operands_in_branches(select: Operation) -> None:
 
 
 def known_side(op: Operation, condition: SSAValue) -> bool | None:
-    """Whether `condition` is true wherever `op` runs; None if that is not known."""
+    """Return True if `condition` is true wherever `op` runs; None if that is not known."""
     region = op.parent_region()
     while region is not None and (parent := region.parent) is not None:
         if type(parent) is scf.IfOp and parent.operands[0] is condition:

@@ -8,11 +8,12 @@
 
 Each type has a default layout (`default_blocked`: one element a thread, rows first), and each op takes its operands in
 the default layouts of their types. Some ops give their results another one (`RESULTS`) or want operands in another one
-(`OPERANDS`): there a `ttg.convert_layout` stands between them, which later passes move and remove. A result that differs
-from its default is converted once, right behind its op; an operand in front of the op.
+(`OPERANDS`): then a `ttg.convert_layout` is inserted, which later passes move and remove. A result that differs from
+its default is converted once, right behind its op; an operand in front of the op.
 
-The module says what it is for: `target`, warps, lanes and blocks (`ir/module_facts.py`). Tensors that have a layout
-already keep it. Stage: TTIR to TTGIR. Cost: two walks.
+Module attributes hold the `target`, warps, lanes and blocks (`ir/module_facts.py`). Tensors that have a layout already
+keep it.
+Stage: TTIR to TTGIR. Cost: two walks.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ from tilework.ir.create import set_type
 from tilework.ir.encodings import encoding_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
-from tilework.ir.module_facts import machine_attributes
+from tilework.ir.module_facts import machine_attributes, num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import insert_after, put
 from tilework.ir.tt.function_ops import function_type, function_type_of
@@ -49,7 +50,7 @@ from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
 from tilework.layouts.infer import can_split, infer_split
 from tilework.layouts.queries import total_elems_per_thread
 from tilework.target import Target, UnknownTarget
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import Pass, module_pass
 
 
 class ConvertTritonToTritonGPUPass(Pass):
@@ -74,7 +75,7 @@ class ConvertTritonToTritonGPUPass(Pass):
 
 @dataclass(frozen=True)
 class Machine:
-    """What tensors are spread over."""
+    """The warps, threads and CTAs over which tensors are distributed."""
 
     num_warps: int
     threads_per_warp: int
@@ -150,7 +151,7 @@ class LayOut:
         return self.wanted.get(value) or self.converted(value.type)
 
     def convert_operands(self, op: Operation) -> None:
-        """Take operands in their default layouts, or in those that the rule for `op` asks for."""
+        """Take operands in their default layouts, or in those that the rule for `op` requires."""
         for index, value in enumerate(op.operands):
             if value in self.wanted:
                 op.operands[index] = self.in_default(value, op)
@@ -165,7 +166,7 @@ class LayOut:
                 op.operands[index] = put(op, ttg.ConvertLayoutOp.make(value, type_, location))
 
     def in_default(self, value: SSAValue, user: Operation) -> SSAValue:
-        """`value` in its default layout, converted behind its op the first time it is asked for."""
+        """`value` in its default layout, converted behind its op on the first request."""
         if (found := self.defaults.get(value)) is None:
             convert = ttg.ConvertLayoutOp.make(value, self.wanted[value], user.location)
             assert isinstance(value, OpResult), "arguments have default layouts"
@@ -311,7 +312,7 @@ NAMED_BY_OP = frozenset({tt.ExpandDimsOp, tt.SplitOp})  # a conversion for them 
 
 
 def retype_constant(conversion: LayOut, op: Operation) -> None:
-    """In its new type a constant is at no place of the source, as in Triton's text."""
+    """Retype a constant and drop its location, as Triton's text does."""
     op.location = unknown
     value = op.properties["value"]
     if isinstance(value, DenseIntOrFPElementsAttr) and value.type is not op.results[0].type:
@@ -334,3 +335,22 @@ PROPERTIES: dict[type[Operation], Callable[[LayOut, Operation], None]] = {
     arith.ConstantOp: retype_constant,
     tt.FuncOp: retype_function,
 }
+
+
+# Give a layout to the tensors of TTGIR that have none yet.
+#
+#     %0 = ttg.local_load %m : !ttg.memdesc<..> -> tensor<64xf32>       ==>       .. -> tensor<64xf32, #blocked>
+#
+# The same rules as `convert-triton-to-tritongpu`, for a module that has these attributes already; in the partitions of
+# a `ttg.warp_specialize` tensors are spread over the warps of the partition.
+# Stage: TTGIR. Cost: two walks.
+
+
+@module_pass("relayout-tritongpu")
+def relayout_tritongpu(module: ModuleOp) -> None:
+    lanes, ctas = threads_per_warp(module), num_ctas(module)
+
+    def machine_of(inner: Operation) -> Machine:
+        return Machine(num_warps(inner), lanes, ctas)
+
+    lay_out(module, machine_of)

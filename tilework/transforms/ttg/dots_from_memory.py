@@ -1,17 +1,19 @@
-"""Let dots of single multiplications read their factors from shared memory, a few of K at a time.
+"""Let dots without tensor cores read their operands from shared memory, a few elements of K at a time.
 
     %m = ttg.local_alloc %x                                %m = ttg.local_alloc %x : ... #shared_linear
     %a = ttg.local_load %m : ... -> #dot_op<0, #blocked>   ==>
     %d = tt.dot %a, %b, %c                                 %d = ttg.local_dot %m, %n, %c
 
-Under a blocked accumulator each thread holds its rows of A and its columns of B for all of K: more than there are registers
-where tiles are large. `ttg.local_dot` reads memory instead, in a loop over K. It may read later than the load did, so nothing in
-between may write shared memory, or tell others that they may; what a `ttg.local_alloc` was filled with stays as it is. A factor that is in
-no memory gets some. Memory that only this dot reads is arranged so that neither writing nor reading meets bank conflicts; from
-memory where a copy of the pipeline put it, and reading meets many, the factor is moved to such memory.
+Under a blocked accumulator each thread holds its rows of A and its columns of B for all of K: more than there are
+registers where tiles are large. `ttg.local_dot` reads memory instead, in a loop over K. It reads later than the load
+did, so no op in between may write shared memory, or signal others that they may; the contents of a `ttg.local_alloc`
+with a source never change. Operands in registers are stored to new memory. Memory that only this dot reads gets a
+layout without bank conflicts for writing and reading; an operand in a buffer of the pipeliner with many conflicts is
+copied to such memory.
 
-With `narrow` factors of 16 bits are kept as they are, and become f32 in each thread that reads them: half of the memory, and more work.
-Fires where a thread would hold more than `MOST_HELD` registers of the factors. Stage: TTGIR, when it becomes LLVM text. Cost: one walk.
+With `narrow`, 16-bit operands are stored as they are and converted to f32 by each thread that reads them: half of the
+memory, and more work. Fires where a thread would hold more than `MOST_HELD` registers of the operands.
+Stage: TTGIR, before it is lowered to LLVM text. Cost: one walk.
 """
 
 from xdsl.dialects import arith
@@ -39,7 +41,7 @@ from tilework.transforms.passes import Pass
 
 MOST_HELD = 128  # words of both factors that a thread has registers for
 MANY_CONFLICTS = 3  # when a copy costs less
-# What neither writes shared memory nor lets others write it.
+# Ops that neither write shared memory nor signal others to write it.
 HARMLESS = frozenset({
     tt.LoadOp, ttg.LocalLoadOp, ttg.LocalDotOp, ttg.AsyncWaitOp, ttg.LocalBarrierOp,
     amdg.AsyncWaitOp, amdg.BufferLoadOp, llvm.GpuBarrierOp,
@@ -88,7 +90,7 @@ def rewrite(dot: Operation, narrow: bool) -> None:
 
 
 def memory_of(value: SSAValue, dot: Operation, reader: Attribute, narrow: bool) -> SSAValue:
-    """Shared memory that holds `value` where `dot` stands; of what `value` was widened from, if it was."""
+    """Shared memory that holds `value` at `dot`; or the narrower source of `value`, if it was widened."""
     made = defining_op(value)
     if isinstance(made, ttg.LocalLoadOp) and can_wait(made, dot):
         alloc = defining_op(made.src)
@@ -107,7 +109,7 @@ def memory_of(value: SSAValue, dot: Operation, reader: Attribute, narrow: bool) 
 
 
 def widened_from(value: SSAValue) -> SSAValue | None:
-    """What a factor of f32 was made of, if that has 16 bits: in f32 both are the same number."""
+    """The 16-bit source of an f32 operand, which has the same values; None if there is none."""
     made = defining_op(value)
     if not isinstance(made, arith.ExtFOp) or element_type(value.type) is not f32:
         return None
@@ -120,7 +122,7 @@ def is_filled(alloc: Operation) -> bool:
 
 
 def can_wait(load: ttg.LocalLoadOp, dot: Operation) -> bool:
-    """Whether memory holds at `dot` what it holds at `load`."""
+    """Return True if memory holds at `dot` what it holds at `load`."""
     memory = load.src
     while (made := defining_op(memory)) is not None and type(made) in VIEWS:
         memory = made.operands[0]
@@ -134,17 +136,17 @@ def can_wait(load: ttg.LocalLoadOp, dot: Operation) -> bool:
     return between is dot
 
 
-def filled(source: SSAValue, reader: Attribute, place: Operation, behind: bool = False) -> SSAValue:
+def filled(source: SSAValue, reader: Attribute, anchor: Operation, behind: bool = False) -> SSAValue:
     """Memory that holds `source`, made in front of an op or behind it, for threads that read it as `reader` says."""
     encoding = without_conflicts(layout_of(source.type), layout_of(reader), bit_width(source.type))
     type = ttg.memdesc_type(shape_of(source.type), element_type(source.type), encoding)
-    alloc = ttg.LocalAllocOp.make(source, type, place.location)
-    (insert_after if behind else insert_before)(place, alloc)
+    alloc = ttg.LocalAllocOp.make(source, type, anchor.location)
+    (insert_after if behind else insert_before)(anchor, alloc)
     return alloc.results[0]
 
 
 def without_many_conflicts(load: ttg.LocalLoadOp, reader: Attribute) -> SSAValue:
-    """The memory that `load` reads; a copy of it, arranged anew, where the threads that read it would wait for each other."""
+    """The memory that `load` reads; a copy of it in another layout, where reading it has many bank conflicts."""
     memory, given, held = load.src, load.results[0].type, layout_of(load.src.type)
     if bank_conflicts(layout_of(reader), held, bit_width(given)) < MANY_CONFLICTS:
         return memory

@@ -1,13 +1,14 @@
-"""Programs that reduce a row and load something else behind it ask for all at once: they wait for memory once, not twice.
+"""Issue all loads of a program that reduces a row at once, so that it waits for memory once, not twice.
 
     %x = tt.load %p                          %x = tt.load %p
     %m = "tt.reduce"(%x)                     %w = tt.load %q          (with what %q is computed from)
     %w = tt.load %q               ==>        %m = "tt.reduce"(%x)
     ... %x - %m ... * %w                     ... %x - %m ... * %w
 
-What is loaded early stays in registers meanwhile, so that fewer blocks share a multiprocessor. It pays while their rows still keep
-DRAM busy (docs/cost-model.md): layernorm of 4096 bf16 with 4 warps has six blocks instead of eight and gains 3 %, with 8 warps
-four instead of six and lost 7 %: 48 KB of rows on a multiprocessor are enough, 40 KB are not. No load moves over a write, and nothing moves in kernels with loops.
+Values loaded early occupy registers, so that fewer blocks share a multiprocessor. It pays while their rows still keep
+DRAM busy (docs/cost-model.md): layernorm of 4096 bf16 with 4 warps has six blocks instead of eight and gains 3 %, with
+8 warps four instead of six and lost 7 %: 48 KB of rows on a multiprocessor are enough, 40 KB are not. No load moves
+over a write, and nothing moves in kernels with loops.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -66,7 +67,7 @@ def independent_loads(first: Operation) -> list[Operation]:
 
 
 def pays(first: Operation, moved: list[Operation]) -> bool:
-    """Whether the blocks that a multiprocessor has room for still ask for enough rows."""
+    """Return True if the blocks that fit on a multiprocessor still request enough rows."""
     before = list(takewhile(lambda op: op is not first, block_of(first).ops))
     early = {first, *before, *moved}
     held = [

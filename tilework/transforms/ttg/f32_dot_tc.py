@@ -1,14 +1,15 @@
-"""Dots of f32 with more precision than one tensor-core product has: several products of parts.
+"""Emulate dots of f32 with more precision than one tensor-core dot has by several dots of parts.
 
     x = big + small            big: x rounded to tf32 (or bf16), small: what is left
 
     a @ b + c   with tf32x3   ==>   c + (aBig @ bBig + (aBig @ bSmall + aSmall @ bBig))
 
-The small products are summed first. Where an element of x is infinite, `small` is NaN and so is the sum of the small
-products: it is replaced by 0, and the last product gives the right infinity. `bf16x3` does the same with two bf16
-parts, `bf16x6` with three and six products.
+The small dots are accumulated first. Where an element of x is infinite, `small` is NaN and so is the sum of the small
+dots: it is replaced by 0, and the last dot gives the right infinity. `bf16x3` does the same with two bf16 parts,
+`bf16x6` with three parts and six dots.
 
-`emu_tf32` says whether the target has tf32 (CC >= 80); without it dots of tf32x3 stay. Stage: TTGIR. Cost: one walk.
+`emu_tf32`: the target has tf32 (CC >= 80); without it dots of tf32x3 are left alone.
+Stage: TTGIR. Cost: one walk.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +51,7 @@ Parts = Sequence[SSAValue]  # the largest first
 
 @dataclass(frozen=True)
 class Split:
-    """How f32 becomes parts, and which products of parts (of a, of b) are summed, in order."""
+    """The split of f32 into parts, and the dots of parts (of a, of b) that are summed, in order."""
 
     parts: Callable[[SSAValue, Emitter], Parts]
     products: tuple[tuple[int, int], ...]
@@ -58,14 +59,14 @@ class Split:
 
 
 def split_of(dot: Operation, splits: dict[InputPrecision, Split]) -> Split | None:
-    """How to emulate `dot`; None if it is not a dot of f32 that asks for it."""
+    """The emulation of `dot`; None if it is not a dot of f32 that requests it."""
     if any(element_type(value.type) != f32 for value in dot.operands):
         return None
     return splits.get(InputPrecision(number_of(dot, "inputPrecision")))
 
 
 def emulate(dot: Operation, driver: Driver, splits: dict[InputPrecision, Split]) -> bool:
-    """Replace `dot` by the products of its parts."""
+    """Replace `dot` by the dots of its parts."""
     if (split := split_of(dot, splits)) is None:
         return False
     a, b, c = dot.operands

@@ -1,4 +1,4 @@
-"""Make one loop of a loop and the loops in it, so that the pipeliner sees all iterations in a row.
+"""Flatten a loop nest into one loop, so that the pipeliner sees all iterations in a row.
 
     scf.for %i = 0 to %n {              scf.for %t' = 0 to %n * L iter_args(%t = 0, %i = -1, %j, %x) {
       %x = prologue(%i)                   %first = %t == 0
@@ -10,18 +10,18 @@
                                           %t = select %last, 0, %t + 1
                                         }
 
-L is the number of iterations of the inner loop, at least one: prologue and epilogue run also if there are none. So that
-the body need not ask, the inner loop is assumed not to be empty: ``scf.if %m <= 0 { the outer loop alone } else { ... }``.
-What the prologue computes for later is carried. What the inner loop carries starts anew with each outer iteration:
-a value from outside of both loops is put back at the end of the one before, where it is free for a dot (it becomes the
+L is the trip count of the inner loop, at least one: prologue and epilogue run also if it is empty. So that the body
+needs no test, the empty inner loop is handled separately: ``scf.if %m <= 0 { the outer loop alone } else { ... }``.
+What the prologue computes for later is carried. What the inner loop carries starts anew with each outer iteration: a
+value from outside of both loops is put back at the end of the one before, where it is free for a dot (it becomes the
 flag that ignores the accumulator).
 
-How the iterations are counted is in `fused_rounds.py`.
+`rounds_at_once` limits the counter to 32 bits.
 
-Fires for an outer loop with `tt.flatten` around exactly one loop, whose bounds do not depend on the outer loop or can be
-computed before it. With `ttg.always-fuse` (for tests) the outer loop may hold several loops, and these others: each
-has its window of iterations, the last of one is the first of the next. Loops of a function that will run in partitions stay two: the
-warps that copy are ahead anyway, and a test in every iteration costs more.
+Fires for an outer loop with `tt.flatten` around exactly one loop, whose bounds do not depend on the outer loop or can
+be computed before it. With `ttg.always-fuse` (for tests) the outer loop may hold several loops, and these others: each
+has its window of iterations, the last of one is the first of the next. Nests of a function that will be warp
+specialized are not fused: the producer warps run ahead anyway, and a test in every iteration costs more.
 Stage: TTGIR to TTGIR. Cost: one walk, and a copy of the outer loop for the empty case.
 """
 
@@ -32,9 +32,10 @@ from xdsl.dialects import arith, scf, ub
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from tilework.ir.arith_ext import SelectOp
+from tilework.analysis.integer_ranges import IntegerRanges
+from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.effects import is_speculatable
-from tilework.ir.functions import functions, ops_in_order
+from tilework.ir.functions import function_around, functions, ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside, loop_around, start_of
 from tilework.ir.rewrite import (
     constant_value,
@@ -47,12 +48,92 @@ from tilework.ir.rewrite import (
     replace_values,
 )
 from tilework.ir.scf_ext import make_for, make_if, make_yield
-from tilework.ir.types import element_type, i64, is_float, is_integer, is_tensor
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.iterations import iterations
+from tilework.ir.types import bit_width, element_type, i32, i64, is_float, is_integer, is_tensor
+from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.passes import Pass
-from tilework.transforms.ttg.fused_rounds import counts_by_bound, rounds_at_once, trip_count, widened
-from tilework.transforms.warp_specialize.profit import will_split
+from tilework.transforms.warp_specialize.profitability import will_split
+
+# Trip counts of loops and of the fused loop, in 32 bits, though their product need not fit.
+#
+# Where it may not, a loop around the new one does as many outer iterations at a time as fit, usually all of them:
+#
+#     scf.for %i = 0 to %n {                  scf.for %s = 0 to %n step (2**31 - 1) / %m : i64 {
+#       scf.for %j = 0 to %m { ... }    ==>     scf.for %i = %s to min(%n, %s + (2**31 - 1) / %m) {
+#     }                                           scf.for %j = 0 to %m { ... }
+#                                               }
+#                                             }
+#
+# A 64-bit counter takes twice as many instructions per iteration; it is used only for inner loops with possibly more
+# than 2**31 - 1 iterations.
+
+MOST = (1 << 31) - 1
+
+
+def counts_by_bound(loop: Operation) -> bool:
+    """The iterations of `loop` are its upper bound, or that divided by its step: a negative one is none."""
+    lower, upper, _ = loop.operands[:3]
+    return constant_value(lower) == 0 and constant_value(upper) is None
+
+
+def trip_count(code: Emitter, loop: Operation) -> SSAValue:
+    """``ceil((upper - lower) / step)``: unsigned, or, if `counts_by_bound`, negative for an empty loop too."""
+    lower, upper, step = loop.operands[:3]
+    if not counts_by_bound(loop):
+        return iterations(code, lower, upper, step)
+    return upper if constant_value(step) == 1 else code.binary(arith.CeilDivSIOp, upper, step)
+
+
+def rounds_at_once(outer: Operation, inner: Operation) -> SSAValue | None:
+    """The number of iterations of `outer` to do at a time, as an i32: with those of `inner` they are below 2**31. None
+    if 64 bits are needed.
+
+    If these may not be all iterations, `outer` is wrapped in a loop that repeats it.
+    """
+    ranges = IntegerRanges(function_around(outer))
+    most_outer, most_inner = (most_iterations(ranges, loop) for loop in (outer, inner))
+    if outer.operands[0].type != i32 or inner.operands[0].type != i32 or most_inner > MOST:
+        return None
+    before, lower, step = Emitter(outer.location), outer.operands[0], outer.operands[2]
+    count = iterations(before, *outer.operands[:3])
+    if most_outer * most_inner <= MOST:
+        before.insert_before(outer)
+        return count
+    one = before.constant(1, i32)
+    length = before.binary(arith.MaxSIOp, trip_count(before, inner), one)
+    number = before.binary(arith.DivUIOp, before.constant(MOST, i32), length)
+    further = before.binary(arith.MuliOp, number, step)
+    count, at_once = (widened(before, number, i64, arith.ExtUIOp) for number in (count, number))
+    zero, initial = before.constant(0, i64), (lower, *outer.operands[3:])
+    around, inside = Block(arg_types=(i64, *(value.type for value in initial))), Emitter(outer.location)
+    done, first, *carried = around.args
+    now = inside.binary(arith.MinSIOp, inside.binary(arith.SubiOp, count, done), at_once)
+    rounds = inside.append(convert(arith.TruncIOp, now, i32, outer.location))
+    following = inside.binary(arith.AddiOp, first, further)
+    loop = make_for(zero, count, at_once, initial, Region(around), outer.location)
+    before.insert_before(outer)
+    insert_before(outer, loop)
+    replace_values(outer.results, loop.results[1:])
+    outer.detach()
+    outer.operands = (first, *outer.operands[1:3], *carried)
+    around.add_ops((*inside.ops, outer))
+    around.add_op(make_yield((following, *outer.results), outer.location))
+    return rounds
+
+
+def most_iterations(ranges: IntegerRanges, loop: Operation) -> int:
+    """More are not possible; one, if there are none."""
+    (least, _), (_, most), (step, _) = map(ranges.of, loop.operands[:3])
+    return max(1, -((least - most) // max(step, 1)))
+
+
+def widened(code: Emitter, count: SSAValue, type: Attribute, extension: type[Operation]) -> SSAValue:
+    """An iteration count in a wider type; a constant stays one."""
+    if count.type == type:
+        return count
+    if isinstance(known := constant_value(count), int):
+        return code.constant(known % (1 << bit_width(count.type)) if extension is arith.ExtUIOp else known, type)
+    return code.append(convert(extension, count, type, code.loc))
+
 
 FLATTEN, ALWAYS, SPECIALIZE = "tt.flatten", "ttg.always-fuse", "tt.warp_specialize"
 
@@ -136,7 +217,7 @@ def without_child(outer: Operation) -> Operation:
 
 
 def can_fuse(outer: Operation) -> bool:
-    """The number of iterations of each child is known in front of `outer`; what it takes is moved there."""
+    """Return True if the trip count of each child can be computed in front of `outer`; its ops are moved there."""
     inside = body_of(outer)
     hoisted: dict[Operation, None] = {}
     for loop in (outer, *children(outer)):
@@ -177,7 +258,7 @@ class Child:
 
 
 class Fusion:
-    """One loop in place of `outer` and its children."""
+    """The loop that replaces `outer` and its children."""
 
     def __init__(self, outer: Operation, must_execute: bool, rounds: SSAValue | None = None) -> None:
         self.outer = outer
@@ -195,13 +276,13 @@ class Fusion:
         width = max(loop.operands[0].type.width.data for loop in self.loops)  # pyright: ignore
         self.time_type = IntegerType(width)
         length, total = self.lengths(before)
-        initial, place = self.initial_values(before)
+        initial, slots = self.initial_values(before)
         zero, one = before.constant(0, total.type), before.constant(1, total.type)
         before.insert_before(self.outer)
         self.body.insert_arg(total.type, 0)
         for value in initial:
             self.body.insert_arg(value.type, len(self.body.args))
-        self.fill(length, place)
+        self.fill(length, slots)
         attributes = {}
         for loop in (*(child.loop for child in self.children), self.outer):
             attributes |= loop.attributes
@@ -290,13 +371,13 @@ class Fusion:
         return length, total
 
     def initial_values(self, code: Emitter) -> tuple[list[SSAValue], dict[object, int]]:
-        """What the new loop starts with, and at which argument of its body each thing is."""
+        """The initial values of the new loop, and the body argument at which each is found."""
         outer = self.outer
         values = [code.constant(0, self.time_type), code.binary(arith.SubiOp, outer.operands[0], outer.operands[2])]
         values += outer.operands[3:]
-        place: dict[object, int] = {}
+        slots: dict[object, int] = {}
         for child in self.children:
-            place[child.loop] = len(values) + 1
+            slots[child.loop] = len(values) + 1
             if not self.is_time(child):
                 values.append(code.constant(0, child.loop.operands[0].type))
             for offset, value in enumerate(child.loop.operands[3:]):
@@ -304,15 +385,15 @@ class Fusion:
         for child in self.children:
             for value in child.captured:
                 if child is self.children[0] and value is child.captured[-1]:
-                    place[value] = 2
+                    slots[value] = 2
                 else:
-                    place[value] = len(values) + 1
+                    slots[value] = len(values) + 1
                     values.append(placeholder(code, value.type))
-        return values, place
+        return values, slots
 
     def is_time(self, child: Child) -> bool:
         """The index of `child` counts the iterations since the outer loop went on."""
-        first, step = (constant_value(child.loop.operands[place]) for place in (0, 2))
+        first, step = (constant_value(child.loop.operands[position]) for position in (0, 2))
         return child is self.children[0] and first == 0 and step == 1 and child.loop.operands[0].type == self.time_type
 
     def is_invariant(self, value: SSAValue) -> bool:
@@ -322,7 +403,7 @@ class Fusion:
 
     # The body
 
-    def fill(self, length: SSAValue, place: dict[object, int]) -> None:
+    def fill(self, length: SSAValue, slots: dict[object, int]) -> None:
         """Prologues, bodies, epilogue, and the yield."""
         args, outer_body = self.body.args, body_of(self.outer)
         time = args[1]
@@ -331,8 +412,8 @@ class Fusion:
         resets: list[tuple[int, SSAValue]] = []  # positions in `carried` that start anew with this value
         kept: dict[int, SSAValue] = {}
         for child in self.children:
-            first = place[child.loop]
-            index, current = self.start_child(child, time, args, place, kept)
+            first = slots[child.loop]
+            index, current = self.start_child(child, time, args, slots, kept)
             next_index, following = self.run_child(child, time, index, current)
             replace_values(child.loop.results, following)
             assert first == 3 + len(self.outer.results) + len(carried)
@@ -363,11 +444,11 @@ class Fusion:
         child: Child,
         time: SSAValue,
         args: Sequence[SSAValue],
-        place: dict[object, int],
+        slots: dict[object, int],
         kept: dict[int, SSAValue],
     ) -> tuple[SSAValue, list[SSAValue]]:
         """The prologue of `child`, in its first iteration; its index and carried values in this one."""
-        code, first = self.code, place[child.loop]
+        code, first = self.code, slots[child.loop]
         start = child.start if child.start is not None else code.constant(0, self.time_type)
         is_first = code.compare("eq", time, start)
         if self.is_time(child):
@@ -377,13 +458,13 @@ class Fusion:
         initial = child.loop.operands[3:]
         carried = list(args[first : first + len(initial)])
         inside = [*child.captured, *(initial[offset] for offset in child.renewed)]
-        outside = [*(args[place[value]] for value in child.captured), *(carried[offset] for offset in child.renewed)]
+        outside = [*(args[slots[value]] for value in child.captured), *(carried[offset] for offset in child.renewed)]
         if not inside and not child.prologue:
             return index, carried
         branch = self.branch(is_first, child.prologue, inside, outside)
         for value, result in zip(child.captured, branch.results, strict=False):
             replace_uses(value, result, lambda user: not is_inside(user, branch))
-            kept[place[value]] = result
+            kept[slots[value]] = result
         for offset, result in zip(child.renewed, branch.results[len(child.captured) :], strict=True):
             carried[offset] = result
         return index, carried

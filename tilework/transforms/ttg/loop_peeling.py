@@ -1,4 +1,4 @@
-"""Take the last iteration out of a loop.
+"""Peel the last iteration of a loop.
 
     scf.for %i = %lb to %ub step %s {          %r = scf.for %i = %lb to %ub - %s step %s { body(%i) }
       body(%i)                                 %last = %lb + ((%ub - %lb - 1) / %s) * %s

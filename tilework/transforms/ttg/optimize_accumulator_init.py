@@ -1,16 +1,17 @@
-"""Tell a warp-group dot not to add, instead of writing zeros into its accumulator.
+"""Use the flag of warp-group dots that ignores the accumulator instead of writing zeros to it.
 
     scf.for iter_args(%acc = 0) {                        scf.for iter_args(%acc = 0, %flag = false) {
       %d = ttng.warp_group_dot %a, %b, %acc       ==>      %d = ttng.warp_group_dot %a, %b, %acc, %flag
       %s = arith.select %e, 0, %d                          %f = arith.select %e, false, true
       scf.yield %s                                         scf.yield %d, %f
 
-The instruction has a flag that makes it ignore the accumulator, while zeros cost a register move for each element, and a
-wait for the dot before. A flag is carried by the loop: false where the accumulator counts as zero. It starts as false if
-the accumulator does, and becomes false where a `select` or `scf.if` on a scalar resets it, before the dot or behind it.
+The instruction has a flag that makes it ignore the accumulator, while zeros cost a register move for each element, and
+a wait for the dot before. A flag is carried by the loop: false where the accumulator counts as zero. It starts as false
+if the accumulator does, and becomes false where a `select` or `scf.if` on a scalar resets it, before the dot or behind
+it.
 
-What the loop returns is reset too, if its last iteration said so. An accumulator that is reset behind the dot must have
-no other use in the loop, since it is not zero any more. fp8 dots that add their parts in f32 are left alone.
+The result of the loop is reset too, if its last iteration resets it. An accumulator that is reset behind the dot must
+have no other use in the loop, since it is not zero any more. fp8 dots that add their parts in f32 are left alone.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -110,14 +111,14 @@ def optimize(dot: Operation, loop: scf.ForOp) -> bool:
     carried = before.other if before is not None else accumulator
     if not isinstance(carried, BlockArgument) or carried.owner is not body or carried.index == 0:
         return False
-    place = carried.index - 1
-    after = reset_of(end_of(body).operands[place], body) if before is None else None
+    index = carried.index - 1
+    after = reset_of(end_of(body).operands[index], body) if before is None else None
     if after is not None and not is_only_used_by(carried, dot):
         after = None
-    starts_at_zero = before is None and is_zero(loop.operands[3 + place])
+    starts_at_zero = before is None and is_zero(loop.operands[3 + index])
     if before is None and after is None and not starts_at_zero:
         return False
-    carry_flag(dot, loop, place, starts_at_zero, before, after)
+    carry_flag(dot, loop, index, starts_at_zero, before, after)
     return True
 
 
@@ -127,7 +128,7 @@ def is_only_used_by(value: SSAValue, dot: Operation) -> bool:
 
 
 def carry_flag(
-    dot: Operation, loop: scf.ForOp, place: int, starts_at_zero: bool, before: Reset | None, after: Reset | None
+    dot: Operation, loop: scf.ForOp, index: int, starts_at_zero: bool, before: Reset | None, after: Reset | None
 ) -> None:
     """Add the flag to the loop and to the dot, and take the zeros out."""
     body = loop.regions[0].blocks[0]
@@ -144,17 +145,17 @@ def carry_flag(
     end = end_of(body)
     if after is not None:
         following = choose(after, no, yes)
-        end.operands[place] = after.other
+        end.operands[index] = after.other
         drop(after)
     use_flag(dot, flag)
     also_yield(body, [following])
     last = add_result(loop, i1)
     if after is not None:
-        reset_result(loop, place, last)
+        reset_result(loop, index, last)
 
 
 def choose(reset: Reset, no: SSAValue, otherwise: SSAValue) -> SSAValue:
-    """The flag where `reset` stands: `no` where it gives zero."""
+    """The flag at `reset`: `no` where it gives zero."""
     on_true, on_false = (no, otherwise) if reset.when else (otherwise, no)
     select = SelectOp.make(reset.condition, on_true, on_false, reset.op.location)
     insert_before(reset.op, select)
@@ -162,7 +163,7 @@ def choose(reset: Reset, no: SSAValue, otherwise: SSAValue) -> SSAValue:
 
 
 def drop(reset: Reset) -> None:
-    """Remove the zeros if nobody else wants them; a branch that does more loses a result that is not used."""
+    """Remove the zeros if they have no other use; a branch that does more loses the unused result."""
     if is_dead(reset.op):
         erase_op(reset.op)
     elif reset.result.first_use is None and isinstance(reset.op, scf.IfOp):
@@ -174,9 +175,9 @@ def use_flag(dot: Operation, flag: SSAValue) -> None:
     dot.operands = (*dot.operands[:3], flag)
 
 
-def reset_result(loop: scf.ForOp, place: int, flag: SSAValue) -> None:
+def reset_result(loop: scf.ForOp, index: int, flag: SSAValue) -> None:
     """Behind the loop, the accumulator is zero where the flag is false."""
-    result = loop.results[place]
+    result = loop.results[index]
     if result.first_use is not None:
         zero = constant(0, result.type, loop.location)
         select = SelectOp.make(flag, result, zero.results[0], loop.location)

@@ -1,4 +1,4 @@
-"""Transpose and reshape dot operands where they lie in shared memory anyway: a view costs nothing.
+"""Transpose and reshape dot operands in shared memory, where a view costs nothing.
 
     %t = tt.trans %x                                       %m = ttg.local_alloc %x
     %y = ttg.convert_layout %t : -> #dot_op         ==>    %n = ttg.memdesc_trans %m
@@ -11,8 +11,8 @@
     %t = tt.reshape %x                                     %n = ttg.local_alloc %x
     %m = ttg.local_alloc %t                         ==>    %m = ttg.memdesc_reshape %n
 
-Only transpositions of two dimensions, of operands with one use; a reshaped copy only if its memory is still laid out as
-the tensor cores and TMA know it. Canonicalizes the module first and removes conversions that are not needed any more.
+Only transpositions of two dimensions, of operands with one use; a reshape only if its memory still has a layout that
+tensor cores and TMA support. The pass canonicalizes the module first and removes unneeded conversions.
 Stage: TTGIR to TTGIR. Cost: a canonicalization.
 """
 
@@ -37,7 +37,7 @@ from tilework.transforms.folding import convert_layout as convert_canonicalize
 from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 from tilework.transforms.passes import function_pass
-from tilework.transforms.ttg.matmul.mma_choice import converted_from
+from tilework.transforms.ttg.mma_choice import converted_from
 
 SWAP = (1, 0)
 

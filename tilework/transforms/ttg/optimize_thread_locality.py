@@ -4,14 +4,21 @@
     gather                                one warp holds whole rows along the axis: it gathers among its own lanes
     acc += reduce(load) in a loop         each thread accumulates its own part; threads are combined once, after the loop
 
-All three leave conversions and dead ops behind, for `tritongpu-remove-layout-conversions` and `canonicalize`. The third is
-`carried_reductions.py`. Stage: TTGIR. Cost: one walk.
+All three leave conversions and dead ops behind, for `tritongpu-remove-layout-conversions` and `canonicalize`. The third
+is at the start of this file.
+Stage: TTGIR. Cost: one walk.
 """
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
+from tilework.ir.arith_ext import binary
 from tilework.ir.encodings import (
     distributed_of,
     encoding_of,
@@ -20,14 +27,184 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import follows_tree, num_warps, threads_per_warp
-from tilework.ir.rewrite import recreate, replace_op
-from tilework.ir.types import axis_of, shape_of
+from tilework.ir.nesting import body_of, end_of, only_op
+from tilework.ir.rewrite import constant, constant_value, insert_after, recreate, replace_all_uses, replace_op
+from tilework.ir.scf_ext import also_carry, also_yield
+from tilework.ir.types import axis_of, element_type, shape_of, tensor_type
 from tilework.layouts.construct import default_blocked
-from tilework.layouts.encodings import Blocked, Distributed
+from tilework.layouts.encodings import Blocked, Distributed, Slice
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import is_expensive_view, order, shape_per_cta, thread_order, warp_order
+from tilework.layouts.queries import elems_per_thread, is_expensive_view, order, shape_per_cta, thread_order, warp_order
 from tilework.transforms.passes import module_pass
-from tilework.transforms.ttg.carried_reductions import accumulate_in_threads
+
+# Reductions that a loop carries: accumulate in each thread, and combine the threads once, behind the loop.
+#
+#     %acc = scf.for .. iter_args(%a = %init) {                %part = scf.for .. iter_args(%p = dense<0.0>) {
+#       %x = tt.load .. : 32x128, #b                             %x = tt.load .. : 32x128, #b
+#       %s = reduce add %x, axis 1 : 32              ==>         %v = tt.reshape %x allow_reorder : 32x16x8, #b1
+#       %n = arith.addf %a, %s                                   %s = reduce add %v, axis 2 : 32x16, no lane moves
+#       scf.yield %n                                             %n = arith.addf %p, %s
+#     }                                                          scf.yield %n
+#                                                              }
+#                                                              %t = reduce add %part, axis 1 : 32
+#                                                              %acc = arith.addf %init, %t
+#
+# The view splits the axis into threads (16) and what each of them holds (8). It must only rename registers:
+# `thread_view` puts the new dimension where the axis is in the order, so that every element stays in its row and its
+# register, which `keeps_rows` checks. (The reference compiler puts it first always, which mixes rows when the axis is
+# not the fastest.)
+#
+# Fires for the float operations in `NEUTRAL`, when the same one reduces and accumulates, the accumulator starts as a
+# constant and has no other use. The old reduction and accumulator become dead.
+
+NEUTRAL: dict[type[Operation], float] = {
+    arith.AddfOp: 0.0,
+    arith.MulfOp: 1.0,
+    arith.MaximumfOp: -math.inf,
+    arith.MaxnumfOp: -math.inf,
+    arith.MinimumfOp: math.inf,
+    arith.MinnumfOp: math.inf,
+}
+
+
+def accumulate_in_threads(reduces: Sequence[Operation]) -> None:
+    """Rewrite each of `reduces` that a loop accumulates."""
+    for reduce in reduces:
+        if (found := carried_reduction(reduce)) is not None:
+            split_reduction(found)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A reduction whose results a loop accumulates."""
+
+    loop: Operation
+    reduce: Operation
+    update: Operation
+    position: int  # of the accumulator among the values that the loop carries
+    view: Blocked
+    view_shape: tuple[int, ...]
+
+    @property
+    def initial(self) -> OpResult:
+        value = self.loop.operands[3 + self.position]
+        assert isinstance(value, OpResult)
+        return value
+
+
+# Finding them
+
+
+def carried_reduction(reduce: Operation) -> Carried | None:
+    """`reduce` with its loop, if it can be split."""
+    update = reduce.results[0].get_user_of_unique_use() if len(reduce.results) == 1 else None
+    if update is None or type(update) not in NEUTRAL or combines_with(reduce) is not type(update):
+        return None
+    loop = update.parent_op()
+    if loop is None or type(loop) is not scf.ForOp or reduce.parent is not update.parent:
+        return None
+    position = accumulator(update, loop)
+    if position is None or loop.results[position].first_use is None:
+        return None
+    start = constant_value(loop.operands[3 + position])
+    if start is None or start != start:  # a NaN is not the larger one of it and what is neutral
+        return None
+    split = thread_view(reduce)
+    return None if split is None else Carried(loop, reduce, update, position, *split)
+
+
+def combines_with(reduce: Operation) -> type[Operation] | None:
+    """The class of the one op in the region of `reduce`, which combines its two arguments."""
+    found = only_op(reduce.regions[0].block)
+    return None if found is None else type(found)
+
+
+def accumulator(update: Operation, loop: Operation) -> int | None:
+    """The index of the carried value that `update` adds to, if its result is only carried on and nothing else uses the
+    old one."""
+    (use,) = uses if len(uses := tuple(update.results[0].uses)) == 1 else (None,)
+    if use is None or type(use.operation) is not scf.YieldOp or use.operation.parent_op() is not loop:
+        return None
+    carried = loop.regions[0].blocks[0].args[1 + use.index]
+    return use.index if carried in update.operands and carried.get_user_of_unique_use() is update else None
+
+
+def thread_view(reduce: Operation) -> tuple[Blocked, tuple[int, ...]] | None:
+    """A view of what is reduced with the last axis split into threads and what each holds, and its shape."""
+    (source,) = reduce.operands
+    encoding, shape = encoding_of(source.type), shape_of(source.type)
+    axis: int = reduce.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    if not isinstance(encoding, Blocked) or len(shape) < 2 or axis != len(shape) - 1:
+        return None
+    if not isinstance(source, OpResult) or type(source.op) is not tt.LoadOp:
+        return None
+    held = min(elems_per_thread(encoding, shape)[axis], shape[axis])
+    if held == 1 or any(basis[axis] for basis in encoding.cga):
+        return None
+    order: list[int] = []
+    for dim in encoding.order:
+        order += [axis + 1, axis] if dim == axis else [dim]
+    view = Blocked(
+        (*encoding.size_per_thread[:-1], 1, encoding.size_per_thread[-1]),
+        (*encoding.threads_per_warp, 1),
+        (*encoding.warps_per_cta, 1),
+        tuple(order),
+        tuple((*basis, 0) for basis in encoding.cga),
+    )
+    view_shape = (*shape[:axis], shape[axis] // held, held)
+    type_ = with_encoding(tensor_type(view_shape, element_type(source.type)), view)
+    return (view, view_shape) if keeps_rows(layout_of(source.type), layout_of(type_), axis) else None
+
+
+def keeps_rows(before: LinearLayout, after: LinearLayout, axis: int) -> bool:
+    """Return True if every register, lane, warp and block holds an element of the same row, and copies stay copies."""
+    for (_, old), (_, new) in zip(before.bases, after.bases, strict=True):
+        if len(old) != len(new):
+            return False
+        for a, b in zip(old, new, strict=True):
+            if a[:axis] != b[:axis] or (a[axis] != 0) != any(b[axis:]):
+                return False
+    return True
+
+
+# Rewriting
+
+
+def split_reduction(found: Carried) -> None:
+    """Carry a part for each thread, and combine the parts behind the loop."""
+    reduce, update, location = found.reduce, found.update, found.reduce.location
+    source = reduce.operands[0]
+    axis = len(found.view_shape) - 2
+    element = element_type(source.type)
+    viewed = with_encoding(tensor_type(found.view_shape, element), found.view)
+    part_type = with_encoding(tensor_type(found.view_shape[:-1], element), Slice(axis + 1, found.view))
+
+    neutral = constant(NEUTRAL[type(update)], part_type, found.initial.op.location)
+    insert_after(found.initial.op, neutral)
+    loop = found.loop
+    (part,) = also_carry(loop, neutral.results)
+
+    view = tt.ReshapeOp.make(source, viewed, location, allow_reorder=True, efficient_layout=True)
+    inner = tt.ReduceOp.make((view.results[0],), axis + 1, reduce.regions[0].clone(), location)
+    new_update = binary(type(update), part, inner.results[0], update.location)
+    insert_after(reduce, view, inner, new_update)
+    convert = combine_behind(loop, found.position, new_update.results[0], axis, reduce)
+    final = binary(type(update), found.initial, convert.results[0], update.location)
+    replace_all_uses(loop.results[found.position], final.results[0])
+    insert_after(convert, final)
+
+
+def combine_behind(loop: Operation, position: int, part: SSAValue, axis: int, reduce: Operation) -> Operation:
+    """Yield `part` as the last carried value; return the value that combines the parts behind `loop` in the layout of
+    the one at `position`, which is unchanged."""
+    body = body_of(loop)
+    end_of(body).operands[position] = body.args[1 + position]
+    also_yield(body, [part])
+    whole = tt.ReduceOp.make((loop.results[-1],), axis, reduce.regions[0].clone(), reduce.location)
+    convert = ttg.ConvertLayoutOp.make(whole.results[0], loop.results[position].type, reduce.location)
+    insert_after(loop, whole, convert)
+    return convert
+
 
 UNIT = UnitAttr()
 

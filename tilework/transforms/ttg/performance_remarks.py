@@ -1,4 +1,4 @@
-"""Say where finished TTGIR will be slow, and why; the module stays as it is.
+"""Remarks about slow parts of finished TTGIR and the limits of its loops; the module is not changed.
 
     kernel.py:9:17: remark: this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32. Neighbouring
                     elements are not known to be next to each other in memory
@@ -9,32 +9,180 @@
     narrow access             what a thread reads at a time is less than 4 bytes
     conversion in a loop      a change of layout that goes through shared memory, in every iteration
 
-Dots that do not use tensor cores and loops that are not pipelined are told by the passes that decide it. All go through
-`remarks.remark`: nothing is computed unless somebody listens. Stage: TTGIR. Cost: AxisInfo, and one walk.
+Dots without tensor cores and loops that are not pipelined are reported by the passes that decide it. All use
+`remarks.remark`: nothing is computed without a listener.
+Stage: TTGIR. Cost: AxisInfo, and one walk.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.ir import tt, ttg
+from tilework.analysis.cost import (
+    DRAM,
+    Cost,
+    Occupancy,
+    hot_loops,
+    loop_cost,
+    occupancy,
+    own_ops,
+    pending,
+    ring_size,
+    straight_cost,
+    together,
+)
+from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import (
     distributed_of,
     layout_of,
     spread_of,
+    tensor_core_of,
 )
-from tilework.ir.module_facts import find_target
-from tilework.ir.nesting import loop_around
-from tilework.ir.types import bit_width, shape_of
+from tilework.ir.functions import is_private
+from tilework.ir.module_facts import find_num_warps, find_target
+from tilework.ir.nesting import loop_around, ops_around
+from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
-from tilework.transforms.building.masks import mask_of
-from tilework.transforms.passes import module_pass
+from tilework.target import Rates
+from tilework.transforms.building.memory_access import mask_of
+from tilework.transforms.passes import function_pass, module_pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access
+
+# Report what limits each innermost loop, or a kernel without loops, its distance from the limit, and the choices made
+# for it.
+#
+#     kernel.py:31:5: remark: the limit of this loop is tensor cores: an iteration takes at least 1024 cycles, 989 TFLOP/s on the whole GPU
+#        note: the others: shared memory 1024, L2 768, issue slots 122, MUFU 0, DRAM 0 cycles
+#        note: 1 block on a multiprocessor, for its shared memory; by this model an iteration takes 1024 cycles, 100% of the limit
+#        note: dots: wgmma 64x256x16, 1 still runs when the next iteration begins; operands: cp.async into 3 buffers
+#        note: all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions
+#
+# The numbers are those of `analysis/cost.py` (docs/cost-model.md).
+# Stage: finished TTGIR. Cost: one walk, if there is a listener.
+
+ALL_WARPS = "all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions"
+COPIES: dict[type[Operation], str] = {
+    ttng.AsyncTMACopyGlobalToLocalOp: "TMA",
+    ttg.AsyncCopyGlobalToLocalOp: "cp.async",
+    tt.LoadOp: "loads into registers",
+}
+
+
+@function_pass("tritongpu-limit-remarks")
+def limit_remarks(function: Operation) -> None:
+    if is_heard() and type(function) is tt.FuncOp and not is_private(function):
+        for codes in limited_codes(function):
+            explain(codes)
+
+
+def limited_codes(function: Operation) -> list[list[Operation]]:
+    """The pieces of code that have a limit: each innermost loop, the partitions of one loop together, or a function
+    without loops."""
+    groups: dict[Operation, list[Operation]] = {}
+    for loop in hot_loops(function):
+        groups.setdefault(specialized(loop) or loop, []).append(loop)
+    return [*groups.values()] or [[function]]
+
+
+def specialized(loop: Operation) -> Operation | None:
+    """The op whose partitions a loop is in."""
+    return next((outer for outer in ops_around(loop) if type(outer) is ttg.WarpSpecializeOp), None)
+
+
+def explain(codes: Sequence[Operation]) -> None:
+    """One remark about a loop, about those of the partitions of one, or about a function."""
+    code = codes[0]
+    costs = [straight_cost(one) if type(one) is tt.FuncOp else loop_cost(one) for one in codes]
+    held, rates = occupancy(code), find_target(code).rates
+    known = [cost for cost in costs if cost is not None]
+    if not known or held is None or rates is None or not (cost := together(known)).bound:
+        return
+    what, once = ("kernel", "a program") if type(code) is tt.FuncOp else ("loop", "an iteration")
+    text = f"the limit of this {what} is {cost.limit}: {once} takes at least {cost.bound:.0f} cycles{peak(cost, rates)}"
+    others = sorted((-cycles, name) for name, cycles in cost.cycles.items() if name != cost.limit)
+    remark(
+        code,
+        text,
+        f"the others: {', '.join(f'{name} {-cycles:.0f}' for cycles, name in others)} cycles",
+        distance(cost, held, once),
+        *choices(codes),
+    )
+
+
+def peak(cost: Cost, rates: Rates) -> str:
+    """The limit in the units of benchmarks."""
+    per_second = rates.multiprocessors * rates.gigahertz * 1e9 / cost.bound
+    if cost.macs:
+        return f", {2 * cost.macs * per_second / 1e12:.0f} TFLOP/s on the whole GPU"
+    return f", {cost.cycles[DRAM] * rates.dram_bytes * per_second / 1e9:.0f} GB/s" if cost.cycles[DRAM] else ""
+
+
+def distance(cost: Cost, held: Occupancy, once: str) -> str:
+    """The factor by which the code is slower than the limit, as far as the model knows."""
+    blocks = f"{held.blocks} block{'s' if held.blocks != 1 else ''} on a multiprocessor, for its {held.limit}"
+    estimate = cost.estimate(held.blocks)
+    waits = "; it waits for its dots before it goes on" if cost.drains and estimate > cost.bound else ""
+    return (
+        f"{blocks}; by this model {once} takes {estimate:.0f} cycles, {cost.bound / estimate:.0%} of the limit{waits}"
+    )
+
+
+def choices(codes: Sequence[Operation]) -> Iterator[str]:
+    """The choices of the compiler for the code, a line for each subject."""
+    ops = [op for code in codes for op in own_ops(code)]
+    ways = [*dict.fromkeys(dot_way(op, ops) for op in ops if type(op) in (tt.DotOp, ttng.WarpGroupDotOp))]
+    moved = [*dict.fromkeys(copy_way(op) for op in ops if type(op) in COPIES and is_tile(op))]
+    if ways or moved:
+        yield "; ".join([*(f"dots: {way}" for way in ways), *(f"operands: {way}" for way in moved if ways)] or moved)
+    if type(codes[0]) is not tt.FuncOp:
+        yield partitions(codes) if specialized(codes[0]) else ALL_WARPS
+    for width in dict.fromkeys(
+        store_width(op) for op in ops if type(op) is tt.StoreOp and is_tensor(op.operands[1].type)
+    ):
+        yield f"stores: a thread writes {width} bytes side by side"
+
+
+def partitions(loops: Sequence[Operation]) -> str:
+    """The partitions and warps of a warp-specialized loop."""
+    warps = ", ".join(str(find_num_warps(loop)) for loop in loops)
+    has_ping_pong = any(type(op) is ttng.TakeTurnOp for loop in loops for op in loop.walk())
+    ping_pong = "; of the first, two groups start their products in turn" if has_ping_pong else ""
+    return f"the loop is warp specialized: {len(loops)} partitions of {warps} warps{ping_pong}"
+
+
+def is_tile(op: Operation) -> bool:
+    return type(op) is not tt.LoadOp or is_tensor(op.results[0].type)
+
+
+def dot_way(op: Operation, ops: list[Operation]) -> str:
+    """The instruction of a dot, and how long it may run."""
+    mma = tensor_core_of(op.results[0].type)
+    if mma is None:
+        return "no tensor cores"
+    if not mma.is_hopper:
+        return "mma.sync"
+    rows, columns, depth = 4 * mma.instr_shape[0], *mma.instr_shape[1:]
+    left = min((pending(wait) for wait in ops if type(wait) is ttng.WarpGroupDotWaitOp), default=0)
+    still = f"{left} still runs" if left == 1 else f"{left} still run"
+    ends = f"{still} when the next iteration begins" if left else "all are waited for in each iteration"
+    return f"wgmma {rows}x{columns}x{depth}, {ends}"
+
+
+def copy_way(op: Operation) -> str:
+    """The way of a tile from global memory, and the number of its buffers."""
+    buffers = None if type(op) is tt.LoadOp else ring_size(op)
+    return COPIES[type(op)] + (f" into {buffers} buffers" if buffers else "")
+
+
+def store_width(op: Operation) -> int:
+    value = op.operands[1].type
+    return min(max(contig_per_thread(spread_of(value), shape_of(value))) * bit_width(value) // 8, 16)
+
 
 SECTOR_BYTES = 32
 WORD_BYTES = 4
@@ -64,7 +212,7 @@ def performance_remarks(module: ModuleOp) -> None:
 
 
 def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:
-    """Whether a thread moves its elements one by one, in the words and numbers of code generation."""
+    """Report a thread that moves its elements one by one, in the wording of code generation."""
     encoding = distributed_of(access.type)
     if type(access.op) not in COUNTED or encoding is None:
         return
@@ -103,7 +251,7 @@ def slow_access(access: Access, facts: AxisFacts) -> Iterator[str]:
 
 
 def warp_run(layout: LinearLayout, dim: int) -> int:
-    """How many neighbours along `dim` the lanes of a warp touch, with what each holds side by side."""
+    """The number of neighbouring elements along `dim` that the lanes of a warp touch."""
     bases = dict(layout.bases)
     steps = {vector[dim] for level in ("register", "lane") for vector in bases[level] if is_along(vector, dim)}
     run = 1
@@ -113,17 +261,18 @@ def warp_run(layout: LinearLayout, dim: int) -> int:
 
 
 def is_along(vector: tuple[int, ...], dim: int) -> bool:
-    return all((place != 0) == (axis == dim) for axis, place in enumerate(vector))
+    return all((step != 0) == (axis == dim) for axis, step in enumerate(vector))
 
 
 def covered_by_warp(layout: LinearLayout) -> int:
-    """How many different elements a warp has."""
+    """The number of different elements that a warp holds."""
     bases = dict(layout.bases)
     return 1 << sum(any(vector) for level in ("register", "lane") for vector in bases[level])
 
 
 def narrow_reason(access: Access, facts: AxisFacts, dim: int, size: int) -> tuple[int, str] | None:
-    """How many elements a thread moves at once and what keeps them from being more, if they fill no word."""
+    """The number of elements that a thread moves at once and the reason why they are not more, if they are less than 32
+    bits."""
     encoding = distributed_of(access.type)
     if encoding is None:
         return None

@@ -1,4 +1,4 @@
-"""Load the first part of a dot's operands one iteration ahead.
+"""Prefetch the first slice of dot operands from shared memory one iteration ahead.
 
     scf.for ... iter_args(%a, %b : memory)            a0, b0 = first 16 of K of %a, %b         before the loop
       %x = ttg.local_load %a                          scf.for ... iter_args(%a, %b, %x0, %y0)
@@ -31,7 +31,7 @@ from tilework.ir.types import Shape, shape_of, with_shape
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.transforms.passes import op_pass
 
-# What may fill the memory that an iteration reads, or wait until it is filled.
+# Ops that may fill the memory that an iteration reads, or wait until it is filled.
 FILLS = frozenset(
     {
         llvm.GpuBarrierOp,
@@ -49,7 +49,7 @@ FILLS = frozenset(
 
 @dataclass(frozen=True)
 class Operand:
-    """How an operand of the dot comes from memory: the ops from the load on, and where the memory is carried."""
+    """An operand of the dot in shared memory: the ops from its load on, and the index at which the memory is carried."""
 
     chain: tuple[Operation, ...]
     carried: int  # the number among the iteration arguments
@@ -119,7 +119,7 @@ def is_ampere(encoding: DotOperand) -> bool:
 
 
 def is_filled_before(body: Block, loads: Sequence[Operation]) -> bool:
-    """Whether something that `loads` may depend on happens in the same iteration in front of one of them."""
+    """Return True if something that `loads` may depend on happens in the same iteration in front of one of them."""
     left = set(loads)
     for op in body.ops:
         left.discard(op)
@@ -136,16 +136,16 @@ def slice_width(dot: Operation) -> int | None:
     return None if encoding is None else 8 * encoding.k_width or None
 
 
-def slice_of(place: Operation, operand: Operand, memory: SSAValue, start: int, width: int) -> SSAValue:
-    """Load `width` elements of K from `start` on, with the casts of the operand, in front of `place`."""
+def slice_of(anchor: Operation, operand: Operand, memory: SSAValue, start: int, width: int) -> SSAValue:
+    """Load `width` elements of K from `start` on, with the casts of the operand, in front of `anchor`."""
     kind = memory.type
     assert isinstance(kind, ttg.MemDescType)
     shape: Shape = tuple(width if dim == operand.axis else size for dim, size in enumerate(kind.dims))
     offsets = [start if dim == operand.axis else 0 for dim in range(len(shape))]
-    value = put(place, ttg.MemDescSubsliceOp.make(memory, offsets, shape, operand.load.location))
+    value = put(anchor, ttg.MemDescSubsliceOp.make(memory, offsets, shape, operand.load.location))
     for op in operand.chain:
         part = with_shape(op.results[0].type, shape)
-        value = put(place, recreate(op, operands=(value,), result_types=(part,)))
+        value = put(anchor, recreate(op, operands=(value,), result_types=(part,)))
     return value
 
 

@@ -1,11 +1,11 @@
-"""Bring tensors to the layout of a dot operand by way of a buffer in shared memory.
+"""Convert tensors to the layout of a dot operand through a buffer in shared memory.
 
     %y = ttg.convert_layout %x       %m = ttg.local_alloc %x : (tensor<64x32xf16, #blocked>) -> !ttg.memdesc<...>
                               ==>    %y = ttg.local_load %m : !ttg.memdesc<...> -> tensor<64x32xf16, #dot_op>
 
-Warps hold copies of each other's dot operands. A conversion would make them before it goes through shared memory; a
-buffer holds every element once, in the swizzle from which `ldmatrix` reads without bank conflicts, and its place can be
-shared and hoisted. Only for conversions that pass through shared memory anyway.
+Warps hold copies of each other's dot operands. A conversion would write these copies to shared memory; a buffer holds
+every element once, in the swizzle from which `ldmatrix` reads without bank conflicts, and it can be shared and hoisted.
+Only for conversions through shared memory.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 

@@ -6,15 +6,16 @@
     %d = ttg.convert_layout %e : #c -> #d                       tt.store %e : #d
     tt.store %d : #d
 
-Passes before this one give each op the layout it likes and convert between them. Here the whole function is looked at:
+Earlier passes give each op its preferred layout and convert between them. This pass optimizes the whole function:
 
     propagate_layouts      what follows a load or a dot takes over its layout
     rematerialize          what is cheap to compute is computed in the layout in which it is wanted
     hoist_converts         conversions that stay move to where less data is converted
     dead_loop_arguments    the old loop-carried values go
 
-Between the steps `clean_converts` drops the conversions that became trivial. Stage: TTGIR to TTGIR. Cost: rounds of
-rematerialisation until none is left to do, usually two or three; each is a walk and the slices of the conversions.
+Between the steps `clean_converts` drops the conversions that became trivial.
+Stage: TTGIR to TTGIR. Cost: rounds of rematerialisation until none is left to do, usually two or three; each is a walk
+and the slices of the conversions.
 """
 
 from xdsl.dialects import scf

@@ -1,4 +1,4 @@
-"""Put ops where the memory and the registers that they need are in use for the shortest time.
+"""Reorder ops to shorten the live ranges of shared memory and registers.
 
     1  a conversion sinks below the `ttg.local_dealloc`s in front of its first use: the two share memory
     2  a load from shared memory, or a conversion to a dot operand, moves into the loop that alone uses it
@@ -32,7 +32,7 @@ from tilework.transforms.passes import module_pass
 
 TRANSPOSITIONS = frozenset({tt.TransOp, ttg.MemDescTransOp})
 SPLATS = frozenset({tt.SplatOp, arith.ConstantOp})
-# What writes a buffer, or ends its life; and what lets others do so.
+# Ops that write a buffer or deallocate it; and ops that signal others to do so.
 CHANGES = frozenset(
     {
         ttg.LocalStoreOp,
@@ -103,7 +103,8 @@ def sink_into_loops(ops: Iterable[Operation], known: Aliases | None) -> None:
 
 
 def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
-    """Whether the memory may be written or given back from `load` to `user`, around the loop that holds it included."""
+    """Return True if the memory may be written or released between `load` and `user`, including around the loop that
+    holds it."""
     assert load.parent is not None
     outer = enclosing_op(user, load.parent)
     if outer is None:
@@ -118,7 +119,7 @@ def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
 
 
 def changes(op: Operation, buffers: Sequence[SSAValue], known: Aliases) -> bool:
-    """Whether `op` may end or change what `buffers` hold; an unknown buffer may be any."""
+    """Return True if `op` may end or change what `buffers` hold; an unknown buffer may be any."""
     kind = type(op)
     if kind in RELEASES:
         return True

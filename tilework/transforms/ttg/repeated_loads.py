@@ -1,16 +1,18 @@
-"""What several warps load for themselves is loaded by all of them before one of them writes there, and numbers are stored before they are loaded.
+"""Insert barriers so that all warps load a repeated value before one of them overwrites it, and scalars are stored
+before they are loaded.
 
-    %n = tt.load %count                     %n = tt.load %count            a number: every thread loads it
+    %n = tt.load %count                     %n = tt.load %count            a scalar: every thread loads it
     tt.store %count, %m            ==>      gpu.barrier                    the first thread stores, maybe before others have loaded
                                             tt.store %count, %m
 
-Warps that load at different times would go on with different numbers, and maybe into different branches: a lock's counter, a flag that is
-waited for and then taken back, tiles with fewer elements than there are threads. The other way round a number that the first thread has stored, or
-changed by an atomic whose result nobody asks for, is there for all threads. Tiles that are stored and loaded again need a `tl.debug_barrier()`, as
-in Triton. Two accesses may meet if they are through the same parameter of the kernel, or both through pointers that were loaded or computed.
-An atomic whose result is used ends with a barrier of its own. What partitions of warps do, and functions that are not inlined, is left as it is.
-Stage: TTGIR to TTGIR, behind all passes that move loads: loops are pipelined as before. Cost: one walk, and one over each loop and branch where
-there are such pairs.
+Warps that load at different times would continue with different values, and maybe into different branches: a lock's
+counter, a flag that is waited for and then reset, tiles with fewer elements than threads. Conversely a scalar that the
+first thread has stored, or changed by an atomic whose result is unused, must be visible to all threads. Tiles that are
+stored and loaded again need a `tl.debug_barrier()`, as in Triton. Two accesses may meet if they are through the same
+parameter of the kernel, or both through pointers that were loaded or computed. An atomic whose result is used ends with
+a barrier of its own. Warp-specialized partitions and functions that are not inlined are left alone.
+Stage: TTGIR to TTGIR, behind all passes that move loads: loops are pipelined as before. Cost: one walk, and one over
+each loop and branch where there are such pairs.
 """
 
 from functools import cache, reduce
@@ -26,26 +28,26 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_num_warps, num_ctas
 from tilework.ir.nesting import successors
 from tilework.ir.types import is_tensor
-from tilework.transforms.building.barriers import order
+from tilework.transforms.building.memory_access import order
 from tilework.transforms.passes import function_pass
 
 ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
-Places = frozenset[SSAValue | None]  # parameters; None is any other place
-NOWHERE: Places = frozenset()
+Bases = frozenset[SSAValue | None]  # parameters; None is any other place
+NOWHERE: Bases = frozenset()
 
 
 class Accesses(NamedTuple):
-    """What has been done to memory since the last barrier."""
+    """The memory accesses since the last barrier."""
 
-    read: Places = NOWHERE  # by several warps, or blocks, each for itself
-    written: Places = NOWHERE
-    numbers: Places = NOWHERE  # written by one thread
+    read: Bases = NOWHERE  # by several warps, or blocks, each for itself
+    written: Bases = NOWHERE
+    scalars: Bases = NOWHERE  # written by one thread
 
     def __or__(self, other: "Accesses") -> "Accesses":  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Accesses(self.read | other.read, self.written | other.written, self.numbers | other.numbers)
+        return Accesses(self.read | other.read, self.written | other.written, self.scalars | other.scalars)
 
     def conflicts(self, later: "Accesses") -> bool:
-        return bool(self.read & later.written or self.numbers & later.read)
+        return bool(self.read & later.written or self.scalars & later.read)
 
 
 NONE = Accesses()
@@ -75,22 +77,22 @@ def accesses(op: Operation) -> Accesses:
 def own_accesses(op: Operation) -> Accesses:
     kind = type(op)
     if kind is tt.LoadOp:
-        return Accesses(read=place(op)) if is_repeated(op.results[0].type) else NONE
+        return Accesses(read=bases_of(op)) if is_repeated(op.results[0].type) else NONE
     if kind is tt.StoreOp:
-        return Accesses(written=place(op), numbers=NOWHERE if is_tensor(op.operands[1].type) else place(op))
+        return Accesses(written=bases_of(op), scalars=NOWHERE if is_tensor(op.operands[1].type) else bases_of(op))
     if kind in ATOMICS:
-        is_told = is_tensor(op.results[0].type) or op.results[0].first_use is not None
-        return Accesses(written=place(op), numbers=NOWHERE if is_told else place(op))
+        is_read_back = is_tensor(op.results[0].type) or op.results[0].first_use is not None
+        return Accesses(written=bases_of(op), scalars=NOWHERE if is_read_back else bases_of(op))
     return NONE
 
 
-def place(access: Operation) -> Places:
+def bases_of(access: Operation) -> Bases:
     return frozenset({parameter_of(access.operands[0])})
 
 
 @cache
 def is_repeated(type: Attribute) -> bool:
-    """Whether several warps, or several blocks of a cluster, hold the same elements."""
+    """Return True if several warps, or several blocks of a cluster, hold the same elements."""
     if not is_tensor(type):
         return True
     layout = layout_of(type)

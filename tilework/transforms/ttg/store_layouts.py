@@ -1,4 +1,5 @@
-"""Store a tile in the layout in which that is cheapest, by the cost model: that of its pointers, or one nearer to how it was computed.
+"""Store a tile in the cheapest layout by the cost model: that of its pointers, or one nearer to the layout of its
+value.
 
     %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [1, 8], ...}>      through shared memory, two barriers
     tt.store %p, %y
@@ -6,10 +7,12 @@
     %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [16, 8], ...}>     only lanes of a warp exchange
     tt.store %q, %y
 
-Compared are the coalesced layout; the same with more rows for a thread, so many that each warp has all that it stores; and the layout that the
-tile has, without a conversion (`analysis/cost.py`, docs/cost-model.md). A remark at the store says what was chosen, and what each costs.
-Pointers and masks must be computed from numbers alone, since they are computed again, and nothing else may touch what is stored. Of layouts that cost the same the first is taken.
-Stage: TTGIR, before the last `tritongpu-remove-layout-conversions`. Cost: the slices of the pointers of stores behind a conversion.
+The candidates are the coalesced layout; the same with more rows per thread, so that each warp holds all that it stores;
+and the layout of the value, without a conversion (`analysis/cost.py`, docs/cost-model.md). A remark at the store
+reports the choice and the costs. Pointers and masks must be computed from scalars alone, since they are recomputed, and
+nothing else may access the stored memory. Of layouts with equal cost the first is taken.
+Stage: TTGIR, before the last `tritongpu-remove-layout-conversions`. Cost: the slices of the pointers of stores behind a
+conversion.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +52,8 @@ OF_POINTERS, OF_ROWS, OF_VALUE = (
 
 @dataclass(frozen=True)
 class Way:
-    """A layout to store in, what brings the tile there, and the cycles of a multiprocessor that this and the store take."""
+    """A layout to store in, what brings the tile there, and the cycles of a multiprocessor that this and the store
+    take."""
 
     name: str
     encoding: Distributed
@@ -83,20 +87,22 @@ def is_by_itself(store: Operation, ops: Sequence[Operation]) -> bool:
     own, others = parameter_of(store.operands[0]), [op for op in ops if type(op) in ACCESSES and op is not store]
     return (
         own is not None
-        and not any((place := parameter_of(op.operands[0])) is None or place is own for op in others)
+        and not any((base := parameter_of(op.operands[0])) is None or base is own for op in others)
         and not any(type(op) is tt.CallOp for op in ops)
-        and not any(type(op) is not tt.StoreOp and lies_like(op, store) and may_follow(op, store, ops) for op in others)
+        and not any(
+            type(op) is not tt.StoreOp and is_laid_out_like(op, store) and may_follow(op, store, ops) for op in others
+        )
     )
 
 
-def lies_like(access: Operation, store: Operation) -> bool:
-    """Whether each thread accesses the same elements of both tiles."""
+def is_laid_out_like(access: Operation, store: Operation) -> bool:
+    """Return True if each thread accesses the same elements of both tiles."""
     one, other = access.operands[0].type, store.operands[0].type
     return is_tensor(one) and shape_of(one) == shape_of(other) and spread_of(one) == spread_of(other)
 
 
 def may_follow(op: Operation, store: Operation, ops: Sequence[Operation]) -> bool:
-    """Whether `op` may run after `store`: it comes behind it, or a loop runs both again."""
+    """Return True if `op` may run after `store`: it comes behind it, or a loop runs both again."""
     if ops.index(op) > ops.index(store):
         return True
     loops = {outer for outer in ops_around(store) if type(outer) in LOOPS}
@@ -104,7 +110,8 @@ def may_follow(op: Operation, store: Operation, ops: Sequence[Operation]) -> boo
 
 
 def choose(store: Operation, source: Operation, buffers: int) -> None:
-    """Lay out one store of what `source` converts, in a function that has so many bytes of shared memory for other things."""
+    """Lay out one store of what `source` converts, in a function that has so many bytes of shared memory for other
+    things."""
     first, *others = (way_of(store, source, name, encoding, buffers) for name, encoding in layouts(store, source))
     if is_heard():
         others = [way for way in others if is_free(store, way.encoding)]
@@ -117,7 +124,7 @@ def choose(store: Operation, source: Operation, buffers: int) -> None:
 
 
 def layouts(store: Operation, source: Operation) -> Iterator[tuple[str, Distributed]]:
-    """What may be chosen: first how it is."""
+    """The candidate layouts, the current one first."""
     computed, stored = source.operands[0].type, store.operands[1].type
     yield OF_POINTERS, spread_of(stored)
     if source.results[0].has_one_use():
@@ -168,13 +175,13 @@ def way_of(store: Operation, source: Operation, name: str, encoding: Distributed
     asked, written = made.sectors * SECTOR / rates.l2_bytes, made.dram_bytes / rates.dram_bytes
     fewer = waiting(store, moved.scratch) - waiting(store, buffers) if moved.scratch > buffers else 0
     total = max(busy, slots[0]) + moved.barriers * rates.barrier_cycles + max(asked, written, slots[1]) + fewer
-    exposed = total if moved.barriers else total / groups_in_turn(store)
+    exposed = total if moved.barriers else total / groups_alternate(store)
     return Way(name, encoding, moved, {DRAM: written, L2: asked, SHARED: busy, ISSUE: sum(slots)}, fewer, exposed)
 
 
-def groups_in_turn(store: Operation) -> int:
-    """The warp groups that multiply while another one stores, unless a barrier keeps them together: those of a partition that runs
-    programs one after the other.
+def groups_alternate(store: Operation) -> int:
+    """The warp groups that multiply while another one stores, unless a barrier keeps them together: those of a
+    partition that runs programs one after the other.
     """
     loop = loop_around(store)
     if loop is None or not any(type(op) is ttg.WarpSpecializeOp for op in ops_around(loop)):
@@ -183,7 +190,7 @@ def groups_in_turn(store: Operation) -> int:
 
 
 def waiting(store: Operation, shared: int) -> float:
-    """The cycles in which nobody runs while a block with so many bytes of shared memory waits for memory."""
+    """The cycles in which no block runs while a block with so many bytes of shared memory waits for memory."""
     rates, room = find_target(store).rates, occupancy(store, shared=shared)
     assert rates is not None and room is not None, "only with rates"
     return rates.memory_cycles / max(room.blocks, 1)

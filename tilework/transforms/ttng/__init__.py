@@ -1,1 +1,1 @@
-"""Passes for what only NVIDIA GPUs have."""
+"""Passes for features of NVIDIA GPUs."""

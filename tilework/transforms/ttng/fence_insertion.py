@@ -1,4 +1,4 @@
-"""Let tensor cores see what threads wrote to shared memory.
+"""Fence shared memory between accesses of threads and of the async proxy (tensor cores and TMA).
 
     %a = ttg.local_alloc %x                    %a = ttg.local_alloc %x
     %b = ttg.local_alloc %y                    %b = ttg.local_alloc %y
@@ -17,9 +17,11 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
 from tilework.analysis.allocation import async_regions
+from tilework.analysis.membar import proxy_fences
 from tilework.ir import ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.functions import ops_in_order
+from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import is_inside, loop_around
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
@@ -72,16 +74,18 @@ def copies_into(dot: Operation, known: Aliases, stores: dict[SSAValue, list[Oper
 
 
 def fence(dot: Operation, copies: list[Operation], at_wait: bool) -> None:
-    """A fence before `dot`, outside of the loops around it that hold none of the `copies`; other warps may copy at any time.
+    """Insert a fence before `dot`, outside of the loops around it that hold none of the `copies`; other warps may copy
+    at any time.
 
-    `at_wait`: right behind the wait for the copies, so that warps meet behind it; behind the barrier a matmul loses 3 %. On an H200 it
-    still costs short turns: sageattention 2 to 4 %, tiles of 256x128x32 up to 17 % (2.22 ms instead of 1.85 without a fence).
+    `at_wait`: right behind the wait for the copies, so that warps synchronize behind it; behind the barrier a matmul
+    loses 3 %. On an H200 it still costs short iterations: sageattention 2 to 4 %, tiles of 256x128x32 up to 17 % (2.22
+    ms instead of 1.85 without a fence).
     """
-    place, warps = dot, async_regions(dot)
+    anchor, warps = dot, async_regions(dot)
     is_alone = all(async_regions(copy) == warps for copy in copies)
-    while is_alone and (loop := loop_around(place)) is not None and not any(is_inside(copy, loop) for copy in copies):
-        place = loop
-    previous = place.prev_op
+    while is_alone and (loop := loop_around(anchor)) is not None and not any(is_inside(copy, loop) for copy in copies):
+        anchor = loop
+    previous = anchor.prev_op
     while previous is not None and type(previous) not in BEFORE and (not previous.regions or is_pure(previous)):
         previous = previous.prev_op
     if type(previous) is ttng.FenceAsyncSharedOp:
@@ -90,4 +94,24 @@ def fence(dot: Operation, copies: list[Operation], at_wait: bool) -> None:
     if at_wait and previous is not None and type(previous) is ttg.AsyncWaitOp:
         insert_after(previous, new)
     else:
-        insert_before(place, new)
+        insert_before(anchor, new)
+
+
+# Keep TMA writes from overtaking ordinary accesses to the same memory.
+#
+#     %x = ttg.local_load %m                                        %x = ttg.local_load %m
+#     ttng.async_tma_copy_global_to_local %d[...] %m, ...    ==>    ttng.fence_async_shared {bCluster = false}
+#                                                                   ttng.async_tma_copy_global_to_local %d[...] %m, ...
+#
+# Which accesses share bytes is known once shared memory is allocated: `analysis/membar.py`.
+# Stage: TTGIR to TTGIR, after allocate-shared-memory. Cost: an allocation, and one walk per round of a loop.
+
+
+class ProxyFenceInsertionPass(Pass):
+    name = "triton-nvidia-gpu-proxy-fence-insertion"
+    target: str = ""
+
+    def run(self, module: ModuleOp) -> None:
+        target = Target.parse(self.target) if self.target else find_target(module)
+        for inner in proxy_fences(module, target):
+            insert_before(inner, ttng.FenceAsyncSharedOp.make(False, inner.location))

@@ -3,9 +3,9 @@
     %x = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16, #blocked>
     %m = ttg.local_alloc %x : ... -> !ttg.memdesc<64x64xf16, #shared, #smem>
 
-Here %d becomes ``!tt.tensordesc<tensor<64x64xf16, #shared>>``: the TMA unit writes the block as the dot reads it, and the
-copy into registers and back disappears later. Values that must have one type (carried by a loop, returned by both
-branches, passed to a function) are decided together. Where nobody wishes anything, where wishes clash, and across
+Here %d becomes ``!tt.tensordesc<tensor<64x64xf16, #shared>>``: the TMA unit writes the block as the dot reads it, and
+the copy into registers and back disappears later. Values that must have one type (carried by a loop, returned by both
+branches, passed to a function) are decided together. Without a preference, with conflicting preferences, and across
 functions, the layout is the widest swizzle that the block allows.
 Stage: TTGIR to TTGIR, for targets with TMA. Cost: one walk.
 """
@@ -29,7 +29,7 @@ from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Bases, NvmmaShared
-from tilework.transforms.building.tma_copies import LOADS, STORES
+from tilework.transforms.building.tma import LOADS, STORES
 from tilework.transforms.passes import names_pass
 
 
@@ -96,7 +96,7 @@ class Groups:
         return self.groups[self.sets.find(value)]
 
     def tie(self, first: Sequence[SSAValue], *others: Sequence[SSAValue]) -> None:
-        """Values at the same place of the lists have the same type."""
+        """Tie values at the same index of the lists: they have the same type."""
         for other in others:
             for one, two in zip(first, other, strict=True):
                 if is_descriptor(one.type) and (left := self.sets.find(one)) is not (right := self.sets.find(two)):
@@ -110,7 +110,7 @@ class Groups:
 
 
 def group(functions: dict[str, tt.FuncOp], values: Sequence[SSAValue]) -> Groups:
-    """Collect who uses which descriptor, and which belong together."""
+    """Collect the users of each descriptor, and which descriptors belong together."""
     groups = Groups(values)
     for op in (op for function in functions.values() for op in ops_in_order(*function.regions)):
         if isinstance(op, LOADS):
@@ -154,7 +154,7 @@ def wished(loaded: SSAValue) -> NvmmaShared | None:
 
 
 def tie_call(groups: Groups, op: tt.CallOp, functions: dict[str, tt.FuncOp]) -> None:
-    """A function is compiled once for all its callers: nobody gets a wish."""
+    """A function is compiled once for all its callers: no caller can choose an encoding."""
     groups.force((*op.operands, *op.results))
     callee = op.properties["callee"]
     assert isinstance(callee, SymbolRefAttr)
@@ -169,7 +169,7 @@ def tie_call(groups: Groups, op: tt.CallOp, functions: dict[str, tt.FuncOp]) -> 
 
 
 def tie_flow(groups: Groups, op: Operation) -> None:
-    """Values that take the same place on different ways through `op`."""
+    """Tie values that meet on different control-flow paths through `op`."""
     if isinstance(op, SelectOp):
         groups.tie(op.results, op.operands[1:2], op.operands[2:3])
     elif isinstance(op, ttg.WarpSpecializeOp):

@@ -1,4 +1,4 @@
-"""Share a function's tensors between the blocks of a cluster in one way (`num-ctas` > 1).
+"""Distribute a function's tensors over the CTAs of a cluster consistently (`num-ctas` > 1).
 
     %d = tt.dot %a, %b, %c : 256x128        2 blocks: each computes 128 rows
 
@@ -7,12 +7,13 @@
     %d : 256x128  CGALayout = [[1, 0]]
 
 Values that must have one layout (those that ops without a conversion connect) are a *group*; groups meet at
-`ttg.convert_layout`. Groups with a dot are decided first (`dot_tiling`), then, where there is none, groups with a reduction
-(`reduction_tiling`: its axis is never divided) or with the first store. From there the decision spreads over conversions, so
-that no element has to go to another block; each blocked encoding is then made anew for the part that a block has. No
-conversion is removed: later passes do that. A group with an op that is not known here keeps its layout.
+`ttg.convert_layout`. Groups with a dot are decided first (`dot_tiling`), then, where there is none, groups with a
+reduction (`reduction_tiling`: its axis is never divided) or with the first store. From there the decision spreads over
+conversions, so that no element has to go to another block; each blocked encoding is then made anew for the part that a
+block has. No conversion is removed: later passes do that. A group with an op that is not known here keeps its layout.
 
-With one block nothing changes. Stage: TTGIR. Cost: two walks.
+With one block nothing changes.
+Stage: TTGIR. Cost: two walks.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +45,7 @@ ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp})
 STORES = (tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp)
 CONNECTING = ACCESSES | {tt.BroadcastOp, tt.ExpandDimsOp, tt.ReduceOp, tt.ScanOp, tt.DotOp}
 ALONG_AXIS = (tt.ReduceOp, tt.ScanOp)
-# Their tensors may have any layout, each its own.
+# Each of their tensors may have any layout.
 INDEPENDENT = frozenset(
     {
         arith.ConstantOp,
@@ -128,8 +129,8 @@ class Plan:
     def connect(self, op: Operation) -> None:
         """Join the values that `op` wants in one layout."""
         kind = type(op)
-        if (places := joined_values(op)) is not None:
-            for values in places:
+        if (shared := joined_values(op)) is not None:
+            for values in shared:
                 self.join(values)
             return
         if kind in INDEPENDENT:
@@ -222,8 +223,8 @@ def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
     if encoding is None or encoding != layout(source):  # one whose blocks can be chosen, and not the slice of another
         return None
     dims = list(encoding.order)
-    place = dims.index(axis)
-    dims[place], dims[-1] = dims[-1], dims[place]
+    position = dims.index(axis)
+    dims[position], dims[-1] = dims[-1], dims[position]
     split, left = [1] * len(shape), ctas
     for dim in dims[:-1]:
         split[dim] = clamp(left, 1, shape[dim])
@@ -241,7 +242,7 @@ def own_tiling(store: Operation, ctas: int) -> Bases | None:
 
 
 def stored(store: Operation) -> SSAValue | None:
-    """A tensor of a store that is laid out; numbers are not."""
+    """The tensor operand of a store that has a layout; scalars have none."""
     return next((value for value in store.operands if isinstance(value.type, TensorType)), None)
 
 

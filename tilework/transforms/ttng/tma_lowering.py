@@ -1,4 +1,4 @@
-"""Turn what is left of descriptor ops into TMA copies that are waited for at once.
+"""Lower the remaining descriptor ops to synchronous TMA copies.
 
     %t = tt.descriptor_load %d[%x, %y]      %m = ttg.local_alloc, %b = ttg.local_alloc : 1xi64
                                             ttng.init_barrier %b, 1
@@ -11,10 +11,10 @@
                                      ==>    ttng.async_tma_copy_local_to_global %d[%x, %y] %m
                                             ttng.async_tma_store_wait {pendings = 0}
 
-Gathers, scatters and reductions go the same ways. A `ttg.local_alloc` of a loaded block in the layout in which TMA
-wrote it is that memory. A descriptor made in the kernel is written to scratch memory (`building/tensormap.py`). Loads in
-pipelined loops were lowered before, in `pipeline/`. Stores, scatters and gathers take a `swizzled_shared` descriptor, too;
-a load needs `nvmma_shared`. An op whose descriptor has no layout is left as it is.
+Gathers, scatters and reductions are lowered alike. A `ttg.local_alloc` of a loaded block in the layout of the TMA copy
+reuses its memory. A descriptor made in the kernel is written to scratch memory (`building/tma.py`). Loads in pipelined
+loops were lowered before, in `pipeline/`. Stores, scatters and gathers take a `swizzled_shared` descriptor, too; a load
+needs `nvmma_shared`. An op whose descriptor has no layout is left as it is.
 Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
 """
 
@@ -50,10 +50,17 @@ from tilework.layouts.encodings import (
 )
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
-from tilework.transforms.building.tma_copies import LOADS, STORES, start_load, start_store, stored_value
+from tilework.transforms.building.tma import (
+    LOADS,
+    STORES,
+    TENSORMAP_BYTES,
+    start_load,
+    start_store,
+    stored_value,
+    write_tensormap,
+)
 from tilework.transforms.passes import module_pass
-from tilework.transforms.ttg.pipeline.lower_copies import read_instead
+from tilework.transforms.ttg.pipeline.lower_loads import read_instead
 
 
 @module_pass("triton-nvidia-tma-lowering")
@@ -65,7 +72,8 @@ def tma_lowering(module: ModuleOp) -> None:
 
 
 class EntryEmitter(Emitter):
-    """New ops in front of one op; constants go to the start of the function or partition, where one that is there already serves."""
+    """New ops in front of one op; constants go to the start of the function or partition, where one that is there
+    already serves."""
 
     def __init__(self, loc: LocationAttr, entry: Block) -> None:
         super().__init__(loc)
@@ -87,7 +95,7 @@ def emitter(op: Operation) -> EntryEmitter:
 
 
 def block_layout(descriptor: SSAValue, tensor: Attribute) -> Shared | None:
-    """How TMA lays out a block of `descriptor` used as `tensor`, which may lack leading dimensions of size 1."""
+    """The shared layout of a block of `descriptor` used as `tensor`, which may lack leading dimensions of size 1."""
     encoding = shared_of(descriptor.type)
     return None if encoding is None else encoding.without_leading(encoding.rank - len(shape_of(tensor)))
 
@@ -131,7 +139,7 @@ def lower_load(load: Operation, made: set[SSAValue]) -> None:
 
 
 def take_memory(loaded: SSAValue, memory: SSAValue, load_block: Block | None) -> None:
-    """Use `memory` for each `ttg.local_alloc` of what was loaded, where the layout is the same and nobody writes it."""
+    """Use `memory` for each `ttg.local_alloc` of the loaded value, where the layout is the same and no op writes it."""
     kind = memory.type
     users = tuple(loaded.uses)
     for use in users:
@@ -149,7 +157,8 @@ def take_memory(loaded: SSAValue, memory: SSAValue, load_block: Block | None) ->
 
 
 def can_be_mutable(memory: SSAValue) -> bool:
-    """Whether the type of `memory` may change: its views follow, but loops and branches carry what they were made for."""
+    """Return True if the type of `memory` may change: its views follow, but loops and branches carry what they were
+    made for."""
     for use in memory.uses:
         user = use.operation
         if user.regions or is_terminator(user):
@@ -182,7 +191,8 @@ def lower_store(store: Operation, made: set[SSAValue]) -> None:
 
 
 def loaded_memory(value: SSAValue, kind: MemDescType, made: set[SSAValue]) -> SSAValue | None:
-    """The memory that `value` was loaded from, if it is as `kind` and this pass made it: then nobody else writes it."""
+    """The memory that `value` was loaded from, if it has the type `kind` and this pass made it: then no other op writes
+    it."""
     load = defining_op(value)
     if type(load) is not ttg.LocalLoadOp:
         return None

@@ -2,18 +2,16 @@
 
     for k in tl.range(n, warp_specialize=True):             producer: for k: wait until stage k is empty; start copies of a, b
         acc = tl.dot(load a, load b, acc)          ==>      consumer: for k: wait until stage k is full; acc += a @ b
-                                                                             what product k - 1 read is empty again
+                                                                             release the stage of dot k - 1
 
-The steps, each on whole functions; what they decide is kept in Python, the result is a `ttg.warp_specialize`:
+The steps, each on whole functions; the result is a `ttg.warp_specialize`:
 
-    channels.py      which loads the producer does, which of them share barriers, how many stages there are
-    slicing.py       how the work of the consumers is cut in two, along M or N
-    fewer_warps.py   the layouts of a program for eight warps that four will run
-    rings.py         buffers and barriers; counters that go around them; what producer and consumers do at each load
-    releases.py      where a consumer gives a stage back, once its products are in the background
-    overlap.py       attention: work of one iteration under the products of the one before
-    turns.py         attention: two groups of warps start their products in turn (ping-pong)
-    specialize.py    the pass: asks all of them, and makes the regions
+    channels.py         the loads of the producer, which of them share barriers, the number of stages
+    slicing.py          the split of the consumers' work in two, along M or N; layouts for fewer warps
+    profitability.py    the cost model's decision for loops that do not request partitions
+    multi_buffering.py  ring buffers with barriers; how producer and consumers use and release their stages
+    overlap.py          attention: overlap the work of one iteration with dots of the one before; ping-pong order
+    specialize.py       the pass: builds the regions
 
-A function that asks and cannot be split stays whole, with a warning that says why.
+A function that requests partitions and cannot be split is left alone, with a warning that says why.
 """

@@ -1,12 +1,12 @@
-"""Which loads the producer does, and which of them share barriers.
+"""The loads that the producer warps execute, and which of them share barriers.
 
     %a = tt.descriptor_load ...        one ring: both are read first by the same op, so they are full together
     %b = tt.descriptor_load ...
     warp_group_dot %a, %b
 
-A channel is a load that goes through shared memory from the producer to the consumers: every load by descriptor, and the
-loads by pointer that products need. Channels of one block whose first reader is the same op make a ring: buffers used in
-turn, with one barrier for "full" and one for "empty" per stage.
+A channel is a load that goes through shared memory from the producer to the consumers: every load by descriptor, and
+the loads by pointer that feed dots. Channels of one block whose first reader is the same op form a ring buffer, with
+one "full" and one "empty" barrier per stage.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,11 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import LOOPS, enclosing_op, ops_around, start_of
 from tilework.ir.types import element_type, is_tensor, shape_of, tensor_type, tile_bits
 from tilework.layouts.encodings import Shared
-from tilework.transforms.ttg.pipeline.load_buffers import Clash, copy_width
 from tilework.transforms.ttg.pipeline.load_plans import (
+    Clash,
     buffer_encoding,
     copy_problem,
+    copy_width,
     needs_other,
     replaceable_allocs,
     users_of,
@@ -39,11 +40,11 @@ STAGING: dict[type[Operation], int] = {
     tt.StoreOp: 2,
 }
 RESERVED = 2048  # barriers, captured values, alignment
-OUTER_STAGES = 2  # what a loop around the products loads, such as the queries of a tile: this one and the next
+OUTER_STAGES = 2  # for loads in a loop around the dots, such as the queries of a tile: this one and the next
 
 
 class Refusal(Exception):
-    """Why a function stays whole, at the op that is the reason."""
+    """The reason why a function is not specialized, at the op that causes it."""
 
     def __init__(self, op: Operation, reason: str) -> None:
         super().__init__(reason)
@@ -61,7 +62,7 @@ class Channel:
 
     @property
     def kind(self) -> tuple[Attribute, Shared, bool]:
-        """What the buffers are like, and who fills them."""
+        """The type of the buffers, and True if threads fill them."""
         result = self.load.results[0].type
         return tensor_type(shape_of(result), element_type(result)), self.encoding, bool(self.contiguity)
 
@@ -98,24 +99,24 @@ class Ring:
         return 0 if self.like is not None else self.stages * sum(channel.bytes for channel in self.channels)
 
     def is_like(self, other: "Ring") -> bool:
-        """`other` loads the same kinds of tiles, in another loop that does not run meanwhile."""
+        """Return True if `other` loads the same kinds of tiles, in another loop that does not run at the same time."""
         mine, theirs = ([channel.kind for channel in ring.channels] for ring in (self, other))
         return (
-            self.turns
-            and other.turns
+            self.is_reused
+            and other.is_reused
             and (self.stages, mine) == (other.stages, theirs)
             and all(are_apart(self.block, block) for block in other.blocks)
         )
 
     @property
-    def turns(self) -> bool:
+    def is_reused(self) -> bool:
         """Its stages are used again: the block runs more than once."""
         return any(type(op) in LOOPS for op in ops_around(self.channels[0].load))
 
 
 def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> list[Ring]:
     """The rings of `function`, in program order. Raises `Refusal` if a load cannot be left to a producer."""
-    needed = loads_of_products(function)
+    needed = loads_of_dots(function)
     rings: dict[Operation, Ring] = {}
     for op in ops_in_order(*function.regions):
         if type(op) is tt.DescriptorGatherOp:
@@ -190,8 +191,8 @@ def blocks_around(op: Operation) -> list[Operation]:
     return found
 
 
-def loads_of_products(function: Operation) -> set[Operation]:
-    """The `tt.load` ops of whole tiles that some product's factors are computed from."""
+def loads_of_dots(function: Operation) -> set[Operation]:
+    """The `tt.load` ops of whole tiles from which dot operands are computed."""
     dots = group_dots(function)
     ends = (tt.LoadOp, ttng.WarpGroupDotOp)
     needed = reached(
@@ -203,7 +204,7 @@ def loads_of_products(function: Operation) -> set[Operation]:
 
 
 def make_channel(load: Operation, facts: AxisFacts) -> Channel:
-    """How `load` goes through shared memory."""
+    """The channel of `load` through shared memory."""
     try:
         encoding = buffer_encoding(load)
     except Clash as clash:
@@ -232,12 +233,12 @@ def first_reader(channel: Channel) -> Operation:
 
 
 def readers_of(memory: SSAValue) -> Iterator[Operation]:
-    """The ops that read `memory`, also through views; who only waits for others to have read it does not."""
+    """The ops that read `memory`, also through views; waits for other readers do not count."""
     return (user for user in users_of(memory) if type(user) is not ttng.WarpGroupDotWaitOp)
 
 
 def stages_of(ring: Ring, rings: list[Ring], default: int) -> int:
-    """What the loop asks for; less around another loop with rings, and one for what is loaded once."""
+    """The stages that the loop requests; fewer around another loop with rings, and one for what is loaded once."""
     loops = [op for op in ops_around(ring.channels[0].load) if type(op) is scf.ForOp]
     if not loops:
         return 1

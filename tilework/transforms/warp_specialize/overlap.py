@@ -1,4 +1,4 @@
-"""Two products with work between them, as in attention: the work of one iteration runs under the second product of the
+"""Two dots with work between them, as in attention: overlap the work of one iteration with the second dot of the
 iteration before.
 
     for n:                                    for n:
@@ -12,11 +12,11 @@ iteration before.
                                                   wait for acc, give v[last - 1] back
                                                   acc = acc * a + p @ v[last]
 
-The ops of the body fall into three parts: `first`, the product that can run ahead and what it needs; `second`, the other
-product and what only it needs; and `between`. What `second` needs of the iteration before is carried. The values are
-the same, bit by bit. The first iteration is a branch in the loop, not code in front of it: what is between the products is
-most of a kernel, and ptxas would take its time for a second copy. The wait for acc is at the start of an iteration, not at
-the end of the one before: there ptxas would move it in front of the work.
+The ops of the body form three parts: `first`, the dot that can run ahead and its operands; `second`, the other dot and
+what only it needs; and `between`. What `second` needs from the iteration before is carried. Results are bitwise
+identical. The first iteration is a branch in the loop, not a prologue: the code between the dots is most of a kernel,
+and a second copy would double the time of ptxas. The wait for acc is at the start of an iteration, not at the end of
+the one before, where ptxas would move it in front of the work.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,21 +25,71 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilework.analysis.cost import TENSOR, loop_cost
+from tilework.analysis.scratch import scratch_size
 from tilework.analysis.value_flows import reached
-from tilework.ir import ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure
-from tilework.ir.nesting import body_of, enclosing_op, end_of
-from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.module_facts import find_target, num_warps
+from tilework.ir.nesting import body_of, enclosing_op, end_of, ops_around
+from tilework.ir.rewrite import erase_op, insert_after, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield, poison
-from tilework.ir.types import element_type, i1, int_attr, is_float, is_integer, is_tensor, shape_of
+from tilework.ir.types import element_type, i1, i32, int_attr, is_float, is_integer, is_tensor, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, producers, set_integer, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import readers_of
-from tilework.transforms.warp_specialize.releases import arrive
-from tilework.transforms.warp_specialize.rings import Reading
-from tilework.transforms.warp_specialize.turns import may_meet, take_turns
+from tilework.transforms.warp_specialize.multi_buffering import Reading, arrive, carry, make_barriers
+
+# Ping-pong order: two groups of warps alternate in starting their dots, so that one uses the tensor cores while the
+# other does the work between dots.
+#
+#     for n:
+#         take_turn %barriers, %phase                               the other one has started its products
+#         s = q @ k[n];  acc = acc * a + p @ v[n - 1]               started
+#         give_turn %barriers
+#         wait for s;  p, a = softmax(s)                            while the other one's products run
+#
+# Otherwise both groups may wait for their dots at the same time, and compute at the same time while tensor cores idle.
+# Where tensor cores are the limit that hardly ever happens, and waiting for a turn keeps them idle (docs/cost-model.md
+# has figures). The groups run the same code, so that they take and give turns equally often, and the phase continues
+# from loop to loop. The group that has the turn must not wait for all warps, because the others wait for the turn. The
+# barriers are mbarriers: with named barriers one group would have waited once more than the other, and racecheck then
+# reports accesses ordered by a block-wide barrier as races (benchmarks/results/sanitizer-h200.txt).
+
+GROUPS = 2
+CLEARLY = 1.1  # at 1.03 ping-pong costs as much as it gains, at 1.2 it gains
+WRITES = frozenset({ttg.LocalAllocOp, ttg.LocalStoreOp})
+
+
+def ping_pong_pays(loop: Operation) -> bool:
+    """Return True if something else than tensor cores is clearly the limit of `loop`."""
+    cost = loop_cost(loop)
+    return cost is not None and cost.bound > CLEARLY * cost.cycles[TENSOR]
+
+
+def may_meet(ops: Iterable[Operation]) -> bool:
+    """Return True if all warps may have to meet in one of `ops`: something goes from one to another through shared
+    memory."""
+    inside = (inner for op in ops for inner in op.walk())
+    return any(type(op) in WRITES or scratch_size(op, find_target(op)) > 0 for op in inside)
+
+
+def start_ping_pong(loop: Operation, first: Operation, last: Operation) -> None:
+    """Let the two groups of warps that run `loop` start its dots, from `first` to `last`, in ping-pong order."""
+    specialized = next(op for op in ops_around(loop) if isinstance(op, ttg.WarpSpecializeOp))
+    code = Emitter(loop.location)
+    barriers = make_barriers(code, GROUPS, num_warps(loop) // GROUPS)
+    code.insert_before(specialized)
+    ((phase,),) = carry(frozenset({body_of(loop)}), body_of(specialized), 1, flip, loop.location).values()
+    insert_before(first, ttng.TakeTurnOp.make(barriers, phase, first.location))
+    insert_after(last, ttng.GiveTurnOp.make(barriers, last.location))
+
+
+def flip(code: Emitter, phase: list[SSAValue]) -> list[SSAValue]:
+    return [code.binary(arith.XOrIOp, phase[0], code.constant(1, i32))]
+
 
 Mapping = dict[SSAValue, SSAValue]
 
@@ -55,10 +105,10 @@ class Parts:
     late: list[int]
 
 
-def overlap(loop: Operation, readings: Sequence[Reading], in_turn: bool) -> tuple[Operation | None, list[Reading]]:
-    """Rewrite `loop` if it has that form: the new loop, and the rings of `readings` that are given back by what was written.
+def overlap(loop: Operation, readings: Sequence[Reading], ping_pong: bool) -> tuple[Operation | None, list[Reading]]:
+    """Rewrite `loop` if it has that form; return the new loop, and the rings of `readings` that the new code releases.
 
-    Two groups of warps start their products `in_turn`.
+    With `ping_pong` two groups of warps start their dots alternately.
     """
     own = [reading for reading in readings if reading.block is body_of(loop)]
     parts = find_parts(loop, own)
@@ -70,12 +120,12 @@ def overlap(loop: Operation, readings: Sequence[Reading], in_turn: bool) -> tupl
     rings = ([], [])
     for reading, found in zip(own, users, strict=True):
         rings[parts.dots[1] in found].append(reading)
-    rotation = Rotation(loop, parts, *rings, in_turn and not may_meet(parts.second))
+    rotation = Rotation(loop, parts, *rings, ping_pong and not may_meet(parts.second))
     return (None, []) if not all(is_of_numbers(value.type) for value in rotation.passed) else (rotation.run(), own)
 
 
 def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
-    """How the body falls into parts, if it does."""
+    """The parts of the body, if it has that form."""
     ops, end = body_ops(loop), yield_of(loop)
     dots = [op for op in ops if type(op) is ttng.WarpGroupDotOp]
     inner = [op for op in body_of(loop).walk() if type(op) is ttng.WarpGroupDotOp]
@@ -115,21 +165,24 @@ def is_of_numbers(type: Attribute) -> bool:
 
 
 def stand_in(code: Emitter, type: Attribute) -> SSAValue:
-    """What is there in place of a value of no iteration. Waits look at rows all the same, and barriers are found by numbers."""
+    """A placeholder for a value of no iteration. Its rows are read by waits all the same, and barriers are indexed by
+    it."""
     is_tile = is_tensor(type) and len(shape_of(type)) > 1
     return code.append(poison(type, code.loc)) if is_tile else code.constant(0, type)
 
 
 def is_behind_second(code: Emitter, lower: SSAValue, index: SSAValue, step: SSAValue) -> SSAValue:
-    """Whether `index` is more than one step from `lower`."""
+    """Return True if `index` is more than one step from `lower`."""
     return code.compare("ugt", code.binary(arith.SubiOp, index, lower), step)
 
 
 class Rotation:
-    """The new code of one loop; `early` rings are read by the first product, `late` ones by the second."""
+    """The new code of one loop; the first dot reads `early` rings, the second `late` ones."""
 
-    def __init__(self, loop: Operation, parts: Parts, early: list[Reading], late: list[Reading], in_turn: bool) -> None:
-        self.loop, self.parts, self.early, self.late, self.in_turn = loop, parts, early, late, in_turn
+    def __init__(
+        self, loop: Operation, parts: Parts, early: list[Reading], late: list[Reading], ping_pong: bool
+    ) -> None:
+        self.loop, self.parts, self.early, self.late, self.ping_pong = loop, parts, early, late, ping_pong
         self.arguments = list(body_of(loop).args)
         self.yields = list(yield_of(loop).operands)
         inside = {result for op in parts.second for result in op.results}
@@ -163,12 +216,13 @@ class Rotation:
         for index, old in enumerate(loop.results):
             replace_all_uses(old, results[index])
         erase_op(loop)
-        if self.in_turn:
-            take_turns(behind, *self.started)
+        if self.ping_pong:
+            start_ping_pong(behind, *self.started)
         return behind
 
     def make_loop(self, lower: SSAValue, upper: SSAValue, step: SSAValue, initial: Sequence[SSAValue]) -> Operation:
-        """The loop that carries what `second` needs of the iteration before; the first one finds stand-ins there."""
+        """The loop that carries the values `second` needs from the iteration before; the first iteration finds
+        placeholders."""
         location = self.loop.location
         code = Emitter(location)
         passed = [stand_in(code, value.type) for value in (*self.passed, *self.given_back)]
@@ -198,7 +252,8 @@ class Rotation:
         return new
 
     def add_to_last(self, block: Block, now: Mapping, before: Mapping, lower: SSAValue) -> None:
-        """Start the second product of the iteration before, if there was one; if not, wait for what runs alone."""
+        """Start the second dot of the iteration before, if there was one; if not, wait for the first dot, which runs
+        alone."""
         late, location = self.parts.late, self.loop.location
         alone = Block([make_yield([before[self.arguments[1 + index]] for index in late], location)])
         wait_for([now[self.parts.dots[0].results[0]]], 0, before=alone.last_op)
@@ -214,7 +269,7 @@ class Rotation:
         before.update(zip((self.yields[index] for index in late), branch.results, strict=True))
 
     def settle(self, behind: Operation, here: Mapping, carried: Sequence[SSAValue], condition: SSAValue) -> None:
-        """Wait for the second product of the iteration before, and give back what it read, if there was one.
+        """Wait for the second dot of the iteration before, and release what it read, if there was one.
 
         What the next one reads goes through the wait: its registers must not be filled before.
         """
@@ -227,7 +282,7 @@ class Rotation:
             arrive(reading, index, wait, condition)
 
     def compute(self, block: Block, here: Mapping) -> None:
-        """Wait for the first product, give back what it read, and do what comes between."""
+        """Wait for the first dot, release what it read, and do what comes between."""
         result = self.parts.dots[0].results[0]
         wait = wait_for([here[result]], 1, behind=block.last_op)
         here[result] = wait.results[0]
@@ -236,14 +291,14 @@ class Rotation:
         self.emit(block, self.parts.between, here)
 
     def add(self, block: Block, here: Mapping) -> Operation:
-        """Start the second product."""
+        """Start the second dot."""
         self.emit(block, self.parts.second, here)
         dot = here[self.parts.dots[1].results[0]].owner
         assert isinstance(dot, Operation)
         return dot
 
     def finish(self, block: Block, here: Mapping, dot: Operation) -> None:
-        """Wait for the second product and give back what it read."""
+        """Wait for the second dot and release what it read."""
         wait = wait_for(dot.results, 0, behind=end_of(block))
         result = self.parts.dots[1].results[0]
         for value in [value for value, new in here.items() if new is dot.results[0]]:

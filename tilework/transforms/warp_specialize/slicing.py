@@ -1,15 +1,15 @@
-"""Cut the work of the consumers in two: each computes half of the rows, or of the columns, of every product.
+"""Split the work of the consumers in two: each computes half of the rows, or of the columns, of every dot.
 
     %d = warp_group_dot %a, %b, %acc     128x128         %d = warp_group_dot %a[64:, :], %b, %acc     64x128
     %m = reduce %d, axis 1               128      ==>    %m = reduce %d                               64
     descriptor_store %c[%i, %j], %d                      descriptor_store %c[%i + 64, %j], %d
 
-`find_slices` starts at the products and follows how dimensions belong together, forwards and backwards: a value that is
-computed from half of another is half of the whole. `apply` then changes types in place. What every consumer can make for
-itself (constants, splats, ranges) is made again where it is used; stages of rings are seen through `memdesc_subslice`.
+`find_slices` starts at the dots and follows corresponding dimensions, forwards and backwards: a value that is computed
+from half of another is halved too. `apply` then changes types in place. Values that every consumer can recompute
+(constants, splats, ranges) are cloned at their uses; stages of rings are viewed through `memdesc_subslice`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
@@ -20,9 +20,9 @@ from tilework.analysis.value_flows import Pair, control_flows, targets_of
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
-from tilework.ir.encodings import encoding_of, layout_of, with_encoding
+from tilework.ir.encodings import distributed_of, encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import end_of, owner_of
+from tilework.ir.nesting import end_of, owner_of, values_of
 from tilework.ir.rewrite import attr_value, insert_after, put, recreate, splat_attr
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, retyped
 from tilework.ir.ttg.shared_memory_ops import transposed_memdesc, verify_offsets
@@ -37,21 +37,22 @@ from tilework.ir.types import (
     tensordesc_type,
     with_shape,
 )
+from tilework.layouts.encodings import Encoding
 from tilework.layouts.errors import LayoutError
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.tt.rewrite_tensor_descriptor import block_of
 
 PARTS = 2
-LEAST = {0: 64, 1: 128}  # rows and columns of a product that are left to each consumer
+LEAST = {0: 64, 1: 128}  # rows and columns of a dot that are left to each consumer
 Related = Iterator[tuple[SSAValue, int | None]]
 
 
 class Uncut(Exception):
-    """Why the work cannot be cut along a dimension."""
+    """The reason why the work cannot be cut along a dimension."""
 
 
 def find_slices(region: Region, dim: int) -> "Search":
-    """What of a consumer is cut when products are cut along `dim`. Raises `Uncut`."""
+    """The values and stores of a consumer that are cut when dots are cut along `dim`. Raises `Uncut`."""
     search = Search(region)
     for op in search.ops:
         if type(op) is ttng.WarpGroupDotOp:
@@ -87,7 +88,7 @@ def check_memory(value: SSAValue, dim: int) -> None:
 
 
 class Search:
-    """What has been found to be cut so far: values with their dimension, and stores by descriptor."""
+    """The cuts found so far: values with their dimension, and stores by descriptor."""
 
     def __init__(self, region: Region) -> None:
         self.ops = dict.fromkeys(ops_in_order(region))
@@ -112,7 +113,7 @@ class Search:
                 self.pending.append(value)
 
     def follow(self, op: Operation, value: SSAValue) -> None:
-        """What follows for the other values of `op` from how `value` is cut."""
+        """Derive from the cut of `value` those of the other values of `op`."""
         dim = self.dims[value]
         if (flows := all_flows(op)) is not None:
             for pair in flows:
@@ -151,7 +152,7 @@ class Search:
 
 
 def all_flows(op: Operation) -> list[Pair] | None:
-    """How values pass into, around in, and out of `op`; None for an op that is no control flow."""
+    """The pairs of values that flow into, around, and out of `op`; None for an op that is no control flow."""
     if type(op) is scf.WhileOp:
         raise Uncut("a `while` loop cannot be cut")
     if (flows := control_flows(op)) is None:
@@ -174,7 +175,7 @@ def can_be_remade(value: SSAValue) -> bool:
 
 
 def same_everywhere(op: Operation, value: SSAValue, dim: int) -> Related:
-    """Each element is computed from the elements at its place."""
+    """Each element is computed from the elements at its index."""
     for other in (*op.operands, *op.results):
         if is_tensor(other.type) or is_memdesc(other.type):
             yield other, dim
@@ -313,9 +314,9 @@ def remade(op: Operation, dim: int, part: int, user: Operation) -> SSAValue:
     if isinstance(op, arith.ConstantOp):
         value = properties["value"]
         assert isinstance(value, DenseIntOrFPElementsAttr)
-        number = attr_value(value)
-        assert number is not None
-        properties["value"] = splat_attr(number, type)
+        element = attr_value(value)
+        assert element is not None
+        properties["value"] = splat_attr(element, type)
     elif isinstance(op, tt.MakeRangeOp):
         size = shape_of(type)[0]
         start = op.start.value.data + part * size
@@ -343,3 +344,48 @@ def cut_store(op: Operation, dim: int, part: int) -> None:
     code = Emitter(op.location)
     op.operands[2 + dim] = code.binary(arith.AddiOp, indices[dim], code.constant(part * shape[dim], i32))
     code.insert_before(op)
+
+
+# Relayout a program for eight warps that four warps will run.
+#
+#     #blocked<{..., warpsPerCTA = [8, 1]}>  ==>  [4, 1]        #mma<{warpsPerCTA = [8, 1], instrShape = [16, 256, 16]}>  ==>  [4, 1]
+#
+# Every layout is mapped to one for half of the warps, consistently, so that matching layouts still match. The
+# instruction of a dot whose columns were cut is not wider than the columns that are left.
+
+
+def run_on(region: Region, warps: int, parts: int, needed: Container[SSAValue] | None = None) -> None:
+    """Give the tensors in `region` layouts for `warps` warps; the columns of dots will be cut into `parts`.
+
+    Only `needed` tensors, if given: the others are dropped.
+    """
+    ops = ops_in_order(region)
+    columns: dict[Encoding, int] = {}
+    for result in (op.results[0].type for op in ops if type(op) is ttng.WarpGroupDotOp):
+        encoding = encoding_of(result)
+        assert encoding is not None, result
+        columns[encoding] = min(shape_of(result)[1] // parts, columns.get(encoding, 256))
+    known: dict[Attribute, Attribute] = {}
+
+    def visit(value: SSAValue) -> None:
+        if needed is not None and value not in needed:
+            return
+        if is_tensor(value.type) and (encoding := distributed_of(value.type)) is not None:
+            if value.type not in known:
+                root = encoding.root
+                fewer = root.on_warps(warps, columns.get(root, 256))
+                if fewer is None:
+                    raise Uncut(f"the layout of a tensor has no form for {warps} warps")
+                known[value.type] = with_encoding(value.type, encoding.with_root(fewer))
+            set_type(value, known[value.type])
+
+    for op in ops:
+        for value in values_of(op):
+            visit(value)
+        if needed is not None and not any(result in needed for result in op.results):
+            continue
+        if isinstance(op, arith.ConstantOp) and isinstance(dense := op.properties["value"], DenseIntOrFPElementsAttr):
+            element = attr_value(dense)
+            if element is None:
+                raise Uncut("a constant tensor has different elements")
+            op.properties["value"] = splat_attr(element, op.results[0].type)

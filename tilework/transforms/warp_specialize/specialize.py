@@ -1,4 +1,4 @@
-"""Give the loads of a function to producer warps, and the rest to consumers.
+"""Warp specialization: producer warps execute the loads of a function, consumer warps the rest.
 
     tt.func @kernel(...) {                        tt.func @kernel(...) {
       scf.for ... {                                 buffers, barriers
@@ -7,12 +7,12 @@
       store                                         partition0 { scf.for ... { upper halves of warp_group_dot }; store }
     }                                               partition1 { scf.for ... { lower halves of warp_group_dot }; store }
 
-Each region starts as a copy of the whole function. The producer's loses everything with an effect but its loads, which
-become copies; a consumer's has reads of shared memory for its loads; what nobody needs any more goes. Two consumers of
-four warps share the products by rows or columns. One consumer has all warps of the kernel, and is the default region, where products
-are too small for two, and where it has two groups of warps with rows of their own: these wait for no other either, and there is half as
-much code to compile. Loops are not pipelined again: the ring is the pipeline.
-Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that asks; one walk for others.
+Each region starts as a copy of the whole function. The producer keeps only its loads, which become copies, of all ops
+with effects; a consumer reads shared memory instead of loading; dead code is removed. Two consumers of four warps split
+the dots by rows or columns. There is one consumer, with all warps of the kernel and as the default region, where dots
+are too small for two, and where it has two groups of warps with their own rows: these do not wait for each other
+either, and there is half as much code to compile. Loops are not pipelined again: the ring buffer is the pipeline.
+Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that requests it; one walk for others.
 """
 
 from dataclasses import dataclass, field
@@ -44,13 +44,19 @@ from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_ar
 from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, group_dots, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
-from tilework.transforms.warp_specialize.fewer_warps import run_on
-from tilework.transforms.warp_specialize.overlap import overlap
-from tilework.transforms.warp_specialize.profit import WARP_SPECIALIZE, is_short, reason_to_stay
-from tilework.transforms.warp_specialize.releases import free, release
-from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
-from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
-from tilework.transforms.warp_specialize.turns import turns_pay
+from tilework.transforms.warp_specialize.multi_buffering import (
+    Memory,
+    Program,
+    Reading,
+    consume,
+    free,
+    make_memory,
+    produce,
+    release,
+)
+from tilework.transforms.warp_specialize.overlap import overlap, ping_pong_pays
+from tilework.transforms.warp_specialize.profitability import WARP_SPECIALIZE, is_short, reason_not_to_split
+from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices, run_on
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 ALONE = frozenset({tt.CallOp, llvm.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
@@ -88,20 +94,21 @@ class WarpSpecializationPass(Pass):
             try:
                 if (why := OFF.get(self.when)) is not None:
                     raise Refusal(function, why)
-                if not asking and (why := reason_to_stay(function, self.num_stages)) is not None:
+                if not asking and (why := reason_not_to_split(function, self.num_stages)) is not None:
                     raise Refusal(function, f"it would not pay: {why}")
                 specialize(module, function, self.num_stages, bool(asking))
             except Refusal as refusal:
-                place = asking[0] if asking and refusal.op is function else refusal.op
-                tell = warning if asking else remark
-                tell(place, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
+                anchor = asking[0] if asking and refusal.op is function else refusal.op
+                report = warning if asking else remark
+                report(anchor, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
 
 
 def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked: bool) -> None:
-    """Split `function`. Raises `Refusal`, before anything is changed; where nobody asked, also if it would not pay."""
+    """Split `function`. Raises `Refusal` before anything is changed; where no loop requests partitions, also if they
+    would not pay."""
     check(function)
     rings = find_rings(function, num_stages, axis_info(module))
-    if not any(ring.turns for ring in rings):
+    if not any(ring.is_reused for ring in rings):
         raise Refusal(function, "no load in a loop feeds a product of warp groups")
     fit_stages(function, rings, find_target(function).limits.shared_bytes)
     plan = plan_consumers(function, rings)
@@ -140,10 +147,7 @@ def check_memory(module: ModuleOp, function: Operation, producer: Program) -> No
     """Raise `Refusal` if the producer, which runs ahead, might miss what consumers store."""
     origins, ops = pointer_provenance(module), ops_in_order(*function.regions)
     stored = {
-        place
-        for op in ops
-        if type(op) in WRITERS
-        for place in origins.get(op.operands[WRITERS[type(op)]], NO_PARAMETER)
+        base for op in ops if type(op) in WRITERS for base in origins.get(op.operands[WRITERS[type(op)]], NO_PARAMETER)
     } - {UNKNOWN}
     for op in ops:
         if type(op) in LOADS and op in producer.loads and origins.get(op.operands[0], NO_PARAMETER) & stored:
@@ -177,7 +181,7 @@ def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
 
 
 def has_two_groups(root: Operation) -> bool:
-    """The warps of a kernel are two groups, and each of them has rows of its own in all products under `root`."""
+    """Return True if the warps of a kernel are two groups, and each of them has its own rows in all dots under `root`."""
     rows = [shape_of(dot.results[0].type)[0] for dot in group_dots(root)]
     return num_warps(root) == PARTS * GROUP and all(count >= PARTS * LEAST[0] for count in rows)
 
@@ -194,7 +198,7 @@ def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
 
 
 def drop_common_effects(found: Search, part: int) -> None:
-    """What both consumers would do alike, the first one does."""
+    """Let only the first consumer do what both would do alike."""
     for op in list(found.ops):
         is_cut = op in found.stores or any(value in found.dims for value in (*op.operands, *op.results))
         if is_cut or not has_effect(op):
@@ -236,7 +240,7 @@ def make_producer(function: Operation, rings: list[Ring], memories: list[Memory]
 
 
 def poison_results(op: Operation) -> list[SSAValue]:
-    """Stand-ins for the results of `op`, which nobody may need."""
+    """Placeholders for the results of `op`, which must have no live uses."""
     found: list[SSAValue] = []
     for result in op.results:
         if result.first_use is not None:
@@ -253,15 +257,15 @@ def narrow_producer(function: Operation, producer: Program) -> None:
         for loop in (
             op for op in ops if isinstance(op, scf.ForOp)
         ):  # what one carries is of one type, whoever needs it
-            for place in zip(loop.regions[0].block.args[1:], loop.results, strict=True):
-                needed |= set(place) if not needed.isdisjoint(place) else set()
+            for pair in zip(loop.regions[0].block.args[1:], loop.results, strict=True):
+                needed |= set(pair) if not needed.isdisjoint(pair) else set()
         run_on(producer.region, GROUP, 1, needed)
     except Uncut as reason:
         raise Refusal(function, str(reason)) from None
 
 
 def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program) -> None:
-    """Put the regions in the place of the function's body."""
+    """Replace the body of the function by the regions."""
     block = body_of(function)
     end = block.last_op
     assert end is not None
@@ -284,7 +288,7 @@ def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program) 
         replace_end(region, ttg.WarpReturnOp.make(end.location))
     op = ttg.WarpSpecializeOp.make((), (), [GROUP] * len(partitions), default, partitions, end.location)
     insert_before(end, op)
-    shares = OVERLAPPING if start_products(op, plan) else SHARES
+    shares = OVERLAPPING if start_dots(op, plan) else SHARES
     registers = shares.consumer if len(consumers) > 1 else shares.producer
     op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
     capture(op)
@@ -296,7 +300,7 @@ def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program) 
 
 
 def accumulators(op: Operation) -> int:
-    """The registers of a thread that hold the result of a product of four warps."""
+    """The registers of a thread that hold the result of a dot of four warps."""
     return prod(shape_of(op.results[0].type)) // (GROUP * 32) if type(op) is ttng.WarpGroupDotOp else 0
 
 
@@ -325,13 +329,13 @@ def replace_end(region: Region, end: Operation) -> None:
     block.add_op(end)
 
 
-def start_products(op: ttg.WarpSpecializeOp, plan: Plan) -> bool:
-    """Start the products of loops in the background, and give stages back behind them. True if work overlaps them."""
+def start_dots(op: ttg.WarpSpecializeOp, plan: Plan) -> bool:
+    """Start the dots of loops in the background, and release stages behind them. Return True if work overlaps them."""
     readings = [reading for program in plan.readings for reading in program]
     overlapping = False
     for loop in loops_in(op):
         if not is_short(loop):
-            new, done = overlap(loop, readings, has_two_groups(op) and turns_pay(loop))
+            new, done = overlap(loop, readings, has_two_groups(op) and ping_pong_pays(loop))
             if new is not None:
                 readings = [reading for reading in readings if reading not in done]
                 overlapping = True

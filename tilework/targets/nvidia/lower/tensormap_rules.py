@@ -30,7 +30,7 @@ from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
-from tilework.transforms.building.tensormap import SWIZZLE_MODES, box_shape, element_kind
+from tilework.transforms.building.tma import SWIZZLE_MODES, box_shape, element_kind
 
 MAP_BYTES = 128
 WORD = 4

@@ -44,7 +44,7 @@ from tilework.targets.llvm.types import i1
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import eviction_policy, ptx, shared_word
-from tilework.transforms.building.tensormap import box_shape, element_kind
+from tilework.transforms.building.tma import box_shape, element_kind
 
 BYTES = 8  # of an mbarrier
 GROUP_BITS = 2  # of a warp's number: its place in the group of four

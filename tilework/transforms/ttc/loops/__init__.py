@@ -1,1 +1,1 @@
-"""How tiles become loop nests: what is kept, what is computed again, and in which order."""
+"""Lowering of tiles to loop nests: which tiles are stored or recomputed, and the order of the nests."""

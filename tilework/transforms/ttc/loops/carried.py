@@ -1,8 +1,8 @@
-"""Tiles that cross blocks: carried by loops, given by branches, passed to functions. They live in buffers.
+"""Tiles that cross blocks (carried by loops, yielded by branches, passed to functions) live in buffers.
 
-A loop-carried tile has one buffer, updated in place: the nest that computes the new value writes it, behind all reads of
-the old one. Where the old value is still read later, or read at other places (transposed, gathered), the new value goes
-to a temporary first and is copied at the end of the body:
+A loop-carried tile has one buffer, updated in place: the nest that computes the new value writes it, behind all reads
+of the old one. Where the old value is still read later, or read at other indices (transposed, gathered), the new value
+goes to a temporary first and is copied at the end of the body:
 
     scf.for ... iter_args(%acc = %zero)          nest: write 0 to %b
       %next = arith.addf %acc, %x         ==>    scf.for ...
@@ -27,9 +27,8 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import blocks_within, end_of, home_of, location_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_values
 from tilework.ir.types import array_values, element_type, i32_array, is_tensor, shape_of
-from tilework.transforms.ttc.loops.cost import is_lazy_value, lazy_operands
 from tilework.transforms.ttc.loops.nests import Buffer, Item, Nest, Root, slot
-from tilework.transforms.ttc.loops.schedule import Schedule, at_index, writing
+from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_lazy_value, lazy_operands, writing
 
 if TYPE_CHECKING:
     from tilework.transforms.ttc.tile_loops import Converter
@@ -303,7 +302,7 @@ def convert_return(converter: "Converter", op: Operation) -> None:
 
 
 def convert_dot(converter: "Converter", op: Operation) -> None:
-    """Add the product to the buffer of the accumulator, in place where its old value is not needed."""
+    """Add the dot to the buffer of the accumulator, in place where its old value is not needed."""
     schedule = converter.schedule
     a, b = (schedule.materialise(operand, exact=True) for operand in op.operands[:2])
     target = accumulator(converter, op)

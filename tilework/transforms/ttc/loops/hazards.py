@@ -1,4 +1,4 @@
-"""Which accesses to memory must stay in order.
+"""Memory dependences: the accesses that must stay in order.
 
 Two accesses may be swapped, or run element by element together, when
 
@@ -6,8 +6,8 @@ Two accesses may be swapped, or run element by element together, when
     their pointers come from different arguments of the kernel, which are assumed not to overlap, or
     they use the same tile of pointers, which are all different: then each element meets only itself.
 
-Anything else stays in order. A pointer whose origin is unknown (it was loaded, or selected) may point anywhere. Each
-pair of arguments of which the second rule was used is recorded in `Bases.apart`: the launcher checks that they do not
+Anything else stays in order. A pointer without a known base (it was loaded, or selected) may point anywhere. Each pair
+of arguments of which the second rule was used is recorded in `Bases.apart`: the launcher checks that they do not
 overlap, and else runs code compiled without the rule (`may_alias`). Functions that kernels call never use it, because
 one call may pass the same array twice.
 """
@@ -96,7 +96,8 @@ class Bases:
         return None
 
     def keep(self, arguments: Sequence[SSAValue]) -> None:
-        """Find those of what a loop carries now, while all of it is yielded: behind the loop its results are asked for."""
+        """Find the bases of carried pointers now, while all of them are yielded: their results are looked up behind the
+        loop."""
         for argument in arguments:
             if isinstance(element_type(argument.type), PointerType):
                 self.of(argument)
@@ -106,7 +107,7 @@ class Bases:
         return found.pop() if len(found) == 1 else None
 
     def is_spread(self, pointer: SSAValue) -> bool:
-        """Whether the elements of a tile of pointers are known to be different: strides of the launch are not."""
+        """Return True if the elements of a tile of pointers are known to be different: strides of the launch are not."""
         if pointer not in self.spread:
             count = prod(shape_of(pointer.type))
             self.spread[pointer] = are_different(steps_of(pointer, whole(count)), count)
@@ -114,7 +115,7 @@ class Bases:
 
 
 def steps_of(value: SSAValue, digits: Digits) -> Steps | None:
-    """What each part of the nest's index adds to the element `digits` of a sum of ranges; None if that is not known."""
+    """The step of element `digits` of a sum of ranges for each part of the nest's index; None if unknown."""
     known: dict[Source, Steps] = {}
     stack: list[Source] = [(value, digits)]
     while stack:
@@ -133,7 +134,7 @@ def steps_of(value: SSAValue, digits: Digits) -> Steps | None:
 
 
 def operands_of(value: SSAValue, digits: Digits) -> Sequence[Source] | None:
-    """What an element of a sum of ranges is computed from; None for anything else."""
+    """The values that an element of a sum of ranges is computed from; None for anything else."""
     if not is_tensor(value.type):
         return ()
     if not isinstance(value, OpResult) or not is_lazy(value.op):
@@ -151,9 +152,9 @@ def combined(value: SSAValue, digits: Digits, steps: Sequence[Steps]) -> Steps |
     if op is None or kind is arith.ConstantOp:
         return {}
     if kind is tt.MakeRangeOp:
-        places = accumulate((digit.radix for digit in digits), mul, initial=1)
-        moving = [(digit, place) for digit, place in zip(digits, places, strict=False) if digit.divisor]
-        return None if any(digit.of for digit, _ in moving) else {(d.divisor, d.radix): place for d, place in moving}
+        weights = accumulate((digit.radix for digit in digits), mul, initial=1)
+        moving = [(digit, weight) for digit, weight in zip(digits, weights, strict=False) if digit.divisor]
+        return None if any(digit.of for digit, _ in moving) else {(d.divisor, d.radix): weight for d, weight in moving}
     if len(steps) == 1:
         return steps[0]
     one, other = steps
@@ -173,12 +174,13 @@ def uniform_number(value: SSAValue) -> int | None:
     """The integer that all elements of `value` are, if it is a constant."""
     while isinstance(value, OpResult) and type(value.op) in WIDENING:
         value = value.op.operands[0]
-    number = constant_value(value)
-    return number if isinstance(number, int) else None
+    known = constant_value(value)
+    return known if isinstance(known, int) else None
 
 
 def are_different(steps: Steps | None, count: int) -> bool:
-    """Whether all `count` elements of a sum of ranges are different: smaller steps together reach no larger one."""
+    """Return True if all `count` elements of a sum of ranges are different: smaller steps together never reach a larger
+    one."""
     known, reached = 1, 0
     for divisor, radix in sorted(steps or ()):
         if divisor != known:
@@ -192,7 +194,7 @@ def are_different(steps: Steps | None, count: int) -> bool:
 
 
 def access_of(op: Operation, bases: Bases) -> Access:
-    """What a load, store or atomic does."""
+    """The access of a load, store or atomic."""
     kind = type(op)
     pointer = op.operands[0]
     if kind is tt.LoadOp:
@@ -203,14 +205,15 @@ def access_of(op: Operation, bases: Bases) -> Access:
 
 
 def only_counts(op: Operation) -> bool:
-    """A relaxed sum, maximum ...: a tile of them says nothing about other memory. A single one may be part of a lock."""
+    """Return True for a relaxed addition, maximum ...: a tile of them orders no other memory. A single one may be part
+    of a lock."""
     if type(op) is tt.AtomicCASOp or number_of(op, "atomic_rmw_op") == RMWOp.EXCH or tt.is_ordered(op):
         return False
     return number_of(op, "sem") == MemSemantic.RELAXED
 
 
 def conflict(first: Access, second: Access, bases: Bases) -> bool:
-    """Whether `second` must wait until all elements of `first` are done."""
+    """Return True if `second` must wait until all elements of `first` are done."""
     if not first.orders and not second.orders and not first.writes and not second.writes:
         return False
     if not may_overlap(first, second, bases):
@@ -226,7 +229,7 @@ def conflict(first: Access, second: Access, bases: Bases) -> bool:
 
 
 def may_overlap(first: Access, second: Access, bases: Bases) -> bool:
-    """Whether the two may touch the same place, or one of them orders all accesses."""
+    """Return True if the two may touch the same address, or one of them orders all accesses."""
     if first.orders or second.orders or first.base is None or second.base is None:
         return True
     if first.base is second.base or bases.may_alias:

@@ -1,16 +1,17 @@
-"""Where an element of a tile comes from, as digits of its row-major index.
+"""The source of each element of a tile, as digits of its row-major index.
 
-The row-major index of an element of a 4x8 tile is a number of two digits, the column (below 8) and the row (below 4); ops that
-move elements only drop, permute or fix digits. An index is a tuple of digits, the lowest first, each of which says what it is
-in terms of the loop nest's index: ``nest's index // divisor % radix``, or a number that is known:
+The row-major index of an element of a 4x8 tile has two digits, the column (below 8) and the row (below 4); ops that
+move elements only drop, permute or fix digits. An index is a tuple of digits, the lowest first, each expressed by the
+loop nest's index, ``nest's index // divisor % radix``, or known:
 
     %t = tt.trans %x : tensor<4x8xf32> -> tensor<8x4xf32>
     the element i of %t  is  the element  (i // 4 % 8,  i // 1 % 4)  of %x:  the row was the lower digit
 
-`sources` gives the elements of the operands that one element of a result needs. A reshape keeps all digits as they are, a
-broadcast drops some, a split adds a fixed one. Digits that follow each other are written as one, so that equal indices are equal
-tuples. A digit can be cut where its radix can be divided: 8 into 2 and 4. Where an op would have to cut elsewhere (a transposed
-6x4 seen as 3x8), the digit is one of the whole number that the digits below make: ``(digits) // divisor % radix``.
+`sources` gives the elements of the operands that one element of a result needs. A reshape keeps all digits as they are,
+a broadcast drops some, a split adds a fixed one. Digits that follow each other are written as one, so that equal
+indices are equal tuples. A digit can be cut where its radix can be divided: 8 into 2 and 4. Where an op would have to
+cut elsewhere (a transposed 6x4 seen as 3x8), the digit is one of the whole number that the digits below make:
+``(digits) // divisor % radix``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +29,7 @@ from tilework.ir.types import Shape, array_values, axis_of, is_tensor, shape_of
 
 
 class Digit(NamedTuple):
-    """``index // divisor % radix`` of the nest's index, or of the number `of`; `number` itself where the divisor is 0."""
+    """``index // divisor % radix`` of the nest's index, or of the value `of`; `number` itself where the divisor is 0."""
 
     radix: int
     divisor: int
@@ -53,30 +54,31 @@ def whole(count: int) -> Digits:
 
 @cache
 def spans(shape: Shape) -> tuple[tuple[int, int], ...]:
-    """What one step along each dimension, and behind its end, adds to the row-major index: (8, 32) and (1, 8) of 4x8."""
+    """The steps of the row-major index along each dimension, and behind its end: (8, 32) and (1, 8) of 4x8."""
     ends = [prod(shape[dimension:]) for dimension in range(len(shape) + 1)]
     return tuple((ends[dimension + 1], ends[dimension]) for dimension in range(len(shape)))
 
 
 @cache
 def agree(one: Shape, other: Shape) -> bool:
-    """Whether loops over both shapes of as many elements are loops over one: 48x80 and 96x40 are, 48x80 and 60x64 are not."""
+    """Return True if loops over both shapes of as many elements are loops over one: 48x80 and 96x40 are, 48x80 and
+    60x64 are not."""
     return all(a % b == 0 or b % a == 0 for a, _ in spans(one) for b, _ in spans(other))
 
 
 @cache
 def part(digits: Digits, low: int, high: int) -> Digits:
-    """The digits that `low` divides, modulo `high`: ``number // low % (high // low)``, cut where that is needed."""
+    """The digits that `low` divides, modulo `high`: ``value // low % (high // low)``, cut where that is needed."""
     found: list[Digit] = []
-    place = 1
+    weight = 1
     for digit in digits:
-        end = place * digit.radix
-        first, last = max(low, place), min(high, end)
+        end = weight * digit.radix
+        first, last = max(low, weight), min(high, end)
         if first < last:
-            if first % place or last % first or end % last:
+            if first % weight or last % first or end % last:
                 return (Digit(high // low, low, of=digits),)
-            found.append(cut(digit, first // place, last // place))
-        place = end
+            found.append(cut(digit, first // weight, last // weight))
+        weight = end
     return joined(found)
 
 
@@ -128,7 +130,7 @@ def is_small_reduce(op: Operation) -> bool:
 
 
 def sources(value: SSAValue, digits: Digits) -> Sequence[Source]:
-    """What the element `digits` of the lazy `value` is computed from."""
+    """The values that the element `digits` of the lazy `value` is computed from."""
     assert isinstance(value, OpResult), value
     op = value.op
     if (rule := MAPS.get(type(op))) is not None:
@@ -163,7 +165,7 @@ def cat_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
 
 
 def selector(op: Operation, digits: Digits) -> Digits:
-    """Which operand of a join or cat an element comes from."""
+    """The digit that selects the operand of a join or cat."""
     count = prod(shape_of(op.results[0].type))
     return part(digits, 1, 2) if type(op) is tt.JoinOp else part(digits, count // 2, count)
 
@@ -182,14 +184,14 @@ def reduce_sources(op: Operation, number: int, digits: Digits) -> Sequence[Sourc
     size = end // start
     below, above = part(digits, 1, start), part(digits, start, count // size)
     found: list[Source] = []
-    for place in range(size):
-        inner = joined((*below, fixed(place, size), *above))
+    for weight in range(size):
+        inner = joined((*below, fixed(weight, size), *above))
         found += [(operand, inner) for operand in op.operands]
     return found
 
 
 def no_growth(op: Operation) -> bool:
-    """Whether a `tt.resize` only leaves elements out."""
+    """Return True if a `tt.resize` only leaves elements out."""
     given, made = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     return all(size <= have for size, have in zip(made, given, strict=True))
 
@@ -213,7 +215,7 @@ PICKING = (tt.GatherOp, tt.ResizeOp)  # elements of a buffer: what the first ope
 
 @cache
 def cuts_of(digits: Digits) -> frozenset[int]:
-    """Where the nest's index must be cut into loops, so that each digit is whole loops."""
+    """The cuts of the nest's index into loops after which each digit is whole loops."""
     found: set[int] = set()
     for digit in digits:
         if digit.of:

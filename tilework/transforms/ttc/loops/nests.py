@@ -1,9 +1,9 @@
-"""One loop nest: what it computes, and how it is written down.
+"""One loop nest: what it computes, and how its code is emitted.
 
 A nest runs over an index below `count`. What it must do (`Root`) is collected first; the loops are chosen when it is
 built: the index is cut wherever a root or something it reads needs a row and a column of its own, and nowhere else. A
-copy of a 64x128 tile whose addresses are `row * stride + column` gives ``ttc.nest [64, 128]``, an element by element sum
-of two buffers ``ttc.nest [8192]``.
+copy of a 64x128 tile whose addresses are `row * stride + column` gives ``ttc.nest [64, 128]``, an element by element
+sum of two buffers ``ttc.nest [8192]``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -52,7 +52,7 @@ class Buffer:
 
 @dataclass(eq=False)
 class Scope:
-    """What is known where: tiles in buffers, and the nests that compute tiles. `region` outlives single blocks."""
+    """The tiles in buffers and the nests that compute tiles, in one scope. `region` outlives single blocks."""
 
     parent: "Scope | None" = None
     region: "Scope | None" = None
@@ -121,7 +121,7 @@ class Nest:
     loc: LocationAttr | None = None
 
     def read(self, buffer: Buffer, digits: Digits | None) -> None:
-        """Note that elements `digits` of `buffer` are read; None means computed places."""
+        """Record that elements `digits` of `buffer` are read; None means computed indices."""
         self.reads[buffer] = self.reads.get(buffer, True) and digits == whole(self.count)
         if digits is not None:
             for span in spans(buffer.shape):
@@ -140,7 +140,8 @@ class Nest:
         return ttc.NestOp.make(tuple(high // low for low, high in pairs), Region(self.block), self.location)
 
     def marks(self) -> list[int]:
-        """Where the index is cut, the highest first: each is a multiple of the next; of cuts that are not, the first wished for."""
+        """The cuts of the index, the highest first: each is a multiple of the next; of cuts that are not, the first
+        requested one."""
         folds = [root.fold for root in self.roots if root.fold is not None]
         found = {1, self.count, *(end for fold in folds for end in fold)}
         written = {
@@ -237,7 +238,7 @@ class Nest:
         return self.indices(shape, digits)
 
     def is_whole_loops(self, digits: Digits) -> bool:
-        """Whether every digit is made of indices of loops, or of digits of them."""
+        """Return True if every digit is made of indices of loops, or of digits of them."""
         return all(not digit.of and (digit.divisor == 0 or self.pieces(digit) is not None) for digit in digits)
 
     def indices(self, shape: Shape, digits: Digits) -> list[SSAValue]:
@@ -245,26 +246,26 @@ class Nest:
         return [self.index(part(digits, *span)) for span in spans(shape)]
 
     def index(self, digits: Digits) -> SSAValue:
-        """The number with the given digits."""
+        """The index with the given digits."""
         if (known := self.memo.get((None, digits))) is None:
             known = self.memo[None, digits] = self.number(digits)
         return known
 
     def number(self, digits: Digits) -> SSAValue:
-        place, known = 1, 0
+        weight, known = 1, 0
         terms: list[tuple[int, int, tuple[SSAValue, int, int, int]]] = []  # loop, scale, a field of an index
         for digit in digits:
             if digit.divisor == 0:
-                known += place * digit.number
+                known += weight * digit.number
             elif digit.of or (found := self.pieces(digit)) is None:
                 base, size = digit.of or whole(self.count), prod(d.radix for d in digit.of) if digit.of else self.count
-                terms.append((len(self.loops), place, (self.index(base), digit.divisor, digit.radix, size)))
+                terms.append((len(self.loops), weight, (self.index(base), digit.divisor, digit.radix, size)))
             else:
                 for loop, low, high in found:
                     start, end, argument = self.loops[loop]
                     field = argument, low // start, high // low, end // start
-                    terms.append((loop, place * (low // digit.divisor), field))
-            place *= digit.radix
+                    terms.append((loop, weight * (low // digit.divisor), field))
+            weight *= digit.radix
         total: SSAValue | None = None
         for _, scale, field in sorted(terms, key=lambda term: term[0]):
             term = self.field(*field)
@@ -275,7 +276,8 @@ class Nest:
         return self.binary(arith.AddiOp, total, self.constants.number(known)) if known else total
 
     def pieces(self, digit: Digit) -> list[tuple[int, int, int]] | None:
-        """(loop, low, high): what of which loops makes a digit of the nest's index; None if a loop would have to be cut."""
+        """(loop, low, high): what of which loops makes a digit of the nest's index; None if a loop would have to be
+        cut."""
         first, behind = digit.divisor, digit.divisor * digit.radix
         found: list[tuple[int, int, int]] = []
         for loop, (start, end, _) in enumerate(self.loops):
@@ -348,7 +350,7 @@ class Constants:
         return self.attribute(splat_attr(value, i32), i32)
 
     def allocate(self, buffer: Buffer, location: LocationAttr) -> SSAValue:
-        """Give `buffer` its place."""
+        """Allocate `buffer`."""
         buffer.value = self.at_start(ttc.AllocOp.make(ttc.buffer_type(buffer.shape, buffer.element), location))
         return buffer.value
 
@@ -384,7 +386,7 @@ def chosen_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SS
 
 
 def folded_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
-    """A reduction of one or two elements, in place."""
+    """A reduction of one or two elements, without a loop."""
     found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], digits)]
     width = len(op.operands)
     results = found if len(found) == width else inline(nest, op.regions[0].block, found)
@@ -405,7 +407,7 @@ def inline(nest: Nest, block: Block, arguments: Sequence[SSAValue]) -> list[SSAV
 
 
 def gathered_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
-    """Read at a computed place; an index outside is taken modulo the size."""
+    """Read at a computed index; an index outside is taken modulo the size."""
     index = nest.element(op.operands[1], digits)
     if (wide := bit_width(index.type)) != 32:
         kind = arith.TruncIOp if wide > 32 else arith.ExtSIOp
@@ -421,7 +423,7 @@ def gathered_element(nest: Nest, op: Operation, number: int, digits: Digits) -> 
 
 
 def resized_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
-    """The element at the same place of a larger buffer."""
+    """The element at the same index of a larger buffer."""
     buffer = nest.choices[op.operands[0], ()]
     assert buffer is not None
     places = nest.indices(shape_of(op.results[0].type), digits)
@@ -439,7 +441,7 @@ def wrapped(nest: Nest, index: SSAValue, size: int) -> SSAValue:
 
 
 def index_bound(value: SSAValue) -> int:
-    """The largest an index can be, as far as is plain from how it was computed: ``range ^ 4`` stays in the range."""
+    """The largest possible index, as far as its definition shows: ``range ^ 4`` stays in the range."""
     op = value.op if isinstance(value, OpResult) else None
     kind = type(op)
     if op is None:

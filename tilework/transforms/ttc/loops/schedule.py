@@ -1,30 +1,30 @@
-"""The order of the nests of a block, found while its ops are read.
+"""The schedule of the nests of a block, built while its ops are read.
 
-Waiting items (nests, and scalar code that depends on them) form a list. Each new root goes into the earliest nest of its
-shape that comes after everything it depends on, else into a new nest at the earliest place:
+Waiting items (nests, and scalar code that depends on them) form a list. Each new root goes into the earliest nest of
+its shape that comes after everything it depends on, else into a new nest at the earliest position:
 
     %x = tt.load  64x128        [nest 64x128: load x]
     %b = tt.load  128           [nest 128: load b] [nest 64x128: load x]
     tt.store x + b              [nest 128: load b, keep b] [nest 64x128: load x, store x + b]
 
 Tiles are computed where they are used, once per nest. A tile that another nest computed is kept in a buffer if that is
-cheaper than computing it again (`cost.py`). `flush` writes the list down.
+cheaper than computing it again (`Costs`). `flush` emits the list.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math, ub
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import tt, ttc
+from tilework.ir.arith_ext import RemfOp
 from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import constant_value, insert_before
-from tilework.ir.types import Shape, element_type, is_tensor, shape_of
-from tilework.transforms.ttc.loops.cost import Costs, is_lazy_value
+from tilework.ir.types import Shape, bit_width, element_type, is_float, is_pointer, is_tensor, shape_of
 from tilework.transforms.ttc.loops.hazards import Access, Bases, conflict, may_overlap
 from tilework.transforms.ttc.loops.index_maps import (
     PICKING,
@@ -32,6 +32,7 @@ from tilework.transforms.ttc.loops.index_maps import (
     Source,
     agree,
     cuts_of,
+    is_lazy,
     part,
     selector,
     sources,
@@ -40,10 +41,125 @@ from tilework.transforms.ttc.loops.index_maps import (
 )
 from tilework.transforms.ttc.loops.nests import MAX_BUFFER_RANK, Buffer, Code, Constants, Emit, Item, Nest, Root, Scope
 
+# What computing one element of a tile again would cost, compared with keeping it in a buffer.
+#
+# The unit is about one vector instruction. An op costs its own price plus that of its operands; an operand that is
+# repeated along a dimension is paid once per element of its own:
+#
+#     range, splat, constant          0       float add, multiply, compare, cast   0.5
+#     integer, address and mask ops   0.25    division, square root, remainder     4
+#     a value in memory               2       exp, log, sin, library functions     8
+#
+# A value of cost `LIMIT` or more is kept: it is computed once, in a nest of its own shape, and stored if another nest
+# needs it.
+
+LIMIT = 4.0
+STORED = 2.0
+CHEAP_INT, CHEAP_FLOAT, NARROW_FLOAT, SLOW, FUNCTION = 0.25, 0.5, 1.0, 4.0, 8.0
+FREE = frozenset(
+    {
+        arith.ConstantOp,
+        tt.BroadcastOp,
+        tt.ExpandDimsOp,
+        tt.MakeRangeOp,
+        tt.ReshapeOp,
+        tt.SplatOp,
+        tt.SplitOp,
+        tt.TransOp,
+        ub.PoisonOp,
+    }
+)
+PRICES: dict[type[Operation], float] = {
+    **dict.fromkeys(FREE, 0.0),
+    **dict.fromkeys((arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp), SLOW),
+    **dict.fromkeys((arith.CeilDivSIOp, arith.CeilDivUIOp, arith.DivfOp, RemfOp), SLOW),
+    **dict.fromkeys((tt.PreciseDivFOp, tt.PreciseSqrtOp, math.SqrtOp, math.RsqrtOp, tt.MulhiUIOp), SLOW),
+    **dict.fromkeys((math.AbsFOp, math.AbsIOp, math.FmaOp, math.FloorOp, math.CeilOp, math.TruncOp), CHEAP_FLOAT),
+    tt.GatherOp: STORED,
+    tt.ResizeOp: STORED,
+}
+VIEWS = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplitOp, tt.TransOp})
+REPEATED = frozenset({tt.BroadcastOp, tt.SplatOp})
+
+
+class Costs:
+    """The cost of each requested value, memoized."""
+
+    def __init__(self) -> None:
+        self.known: dict[SSAValue, float] = {}
+
+    def of(self, value: SSAValue) -> float:
+        """The cost of one element of `value`."""
+        if not is_tensor(value.type):
+            return 0.0
+        if (known := self.known.get(value)) is not None:
+            return known
+        stack = [value]
+        while stack:
+            top = stack[-1]
+            missing = [v for v in lazy_operands(top) if v not in self.known]
+            if missing:
+                stack += missing
+            else:
+                self.known[stack.pop()] = self.total(top)
+        return self.known[value]
+
+    def is_kept(self, value: SSAValue) -> bool:
+        """Return True if `value` should be stored rather than computed again.
+
+        Of pointers only the parts are stored: their base, and that neighbours are contiguous, must stay visible. Of a
+        view its source is stored.
+        """
+        if is_pointer(element_type(value.type)) or (isinstance(value, OpResult) and type(value.op) in VIEWS):
+            return False
+        return self.of(value) >= LIMIT
+
+    def is_read(self, value: SSAValue) -> bool:
+        """Return True if to read `value` from a buffer that has it: addresses and masks are better computed again."""
+        if not is_lazy_value(value):
+            return True
+        return not is_pointer(element_type(value.type)) and self.of(value) >= STORED
+
+    def total(self, value: SSAValue) -> float:
+        if not isinstance(value, OpResult) or not is_lazy_value(value):
+            return STORED
+        op = value.op
+        below = sum(self.known.get(operand, 0.0) for operand in op.operands)
+        if type(op) in REPEATED:
+            count = prod(shape_of(op.results[0].type))
+            return below * prod(shape_of(op.operands[0].type)) / count
+        if type(op) is tt.ReduceOp:
+            return 2 * below + CHEAP_FLOAT * len(list(op.regions[0].block.ops))
+        return min(below + price(op), 1e9)
+
+
+def lazy_operands(value: SSAValue) -> list[SSAValue]:
+    """The tiles that `value` is computed from."""
+    if not isinstance(value, OpResult) or not is_lazy_value(value):
+        return []
+    return [operand for operand in value.op.operands if is_tensor(operand.type)]
+
+
+def is_lazy_value(value: SSAValue) -> bool:
+    """A tile that is computed where it is used."""
+    return isinstance(value, OpResult) and is_lazy(value.op)
+
+
+def price(op: Operation) -> float:
+    """The cost of `op` itself."""
+    if (known := PRICES.get(type(op))) is not None:
+        return known
+    if type(op).name.startswith("math.") or type(op) is tt.ExternElementwiseOp:
+        return FUNCTION
+    element = element_type(op.results[0].type)
+    if not is_float(element):
+        return CHEAP_INT
+    return CHEAP_FLOAT if bit_width(element) >= 32 else NARROW_FLOAT
+
 
 @dataclass(eq=False)
 class Needs:
-    """What a root depends on: items it must follow, and nests it may join or follow."""
+    """The dependences of a root: items it must follow, and nests it may join or follow."""
 
     count: int
     behind: list[Item] = field(default_factory=list)
@@ -75,7 +191,7 @@ class Schedule:
         self.add(root, shape)
 
     def force_before(self, access: Access) -> None:
-        """Place the loads that must not see what `access` writes."""
+        """Schedule the loads that must not see what `access` writes."""
         if access.writes or access.orders:
             for value, (root, _) in tuple(self.deferred.items()):
                 if value in self.deferred and root.access is not None and may_overlap(root.access, access, self.bases):
@@ -104,14 +220,14 @@ class Schedule:
 
     def place(self, root: Root, shape: Shape, needs: Needs) -> Nest:
         """The nest for `root`: one of those it reads from if possible, else the first of its shape, else a new one."""
-        order = {item: number for number, item in enumerate(self.items)}
+        order = {item: index for index, item in enumerate(self.items)}
         floor = max((order[item] + 1 for item in needs.behind if item in order), default=0)
         joined = max((order[nest] for nest in needs.joins if nest in order), default=-1)
         floor = max(floor, joined)
         for access in needs.accesses:
-            for number in range(len(self.items) - 1, floor - 1, -1):
-                if any(conflict(earlier, access, self.bases) for earlier in self.items[number].accesses):
-                    floor = number + 1
+            for index in range(len(self.items) - 1, floor - 1, -1):
+                if any(conflict(earlier, access, self.bases) for earlier in self.items[index].accesses):
+                    floor = index + 1
                     break
         later = self.items[floor:]
         for nest in sorted((n for n in needs.joins if n in order), key=order.__getitem__, reverse=True):
@@ -312,7 +428,7 @@ def writing(value: SSAValue, buffer: Buffer) -> Root:
 
 
 def fits(nest: Nest, root: Root) -> bool:
-    """Whether the folded dimension of `root` is a loop of `nest` like those already there."""
+    """Return True if the folded dimension of `root` is a loop of `nest` like those already there."""
     fold = root.fold
     return fold is None or all(
         other.fold is None or other.fold == fold or apart(other.fold, fold) for other in nest.roots
@@ -320,7 +436,7 @@ def fits(nest: Nest, root: Root) -> bool:
 
 
 def apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether one of two loops can be around the other."""
+    """Return True if one of two loops can be around the other."""
     (_, end), (start, _) = sorted((one, other))
     return start % end == 0
 

@@ -1,1 +1,1 @@
-"""How layouts travel: forwards, backwards, and what that costs."""
+"""Layout propagation forwards and backwards, and its cost."""

@@ -1,14 +1,14 @@
-"""What would have to be computed again for a value in another layout.
+"""The backward slice that must be recomputed to get a value in another layout.
 
     %0 = tt.make_range : #a
     %1 = tt.splat %n : #a                       layouts: {%2: #b, %0: #b, %1: #b}
     %2 = arith.addi %0, %1 : #a                 the slice of %2 for #b stops at the range and the splat,
     %3 = ttg.convert_layout %2 : #a -> #b       which make any layout
 
-A slice follows operands backwards: out of branches through what they yield, around loops through their carried values. It
-stops at ops that absorb a conversion, at values that exist in that layout already, and at ops the caller names. It fails at
-results of loops, at ops without a rule, and where one value would need two layouts. Nothing is changed here: rebuilding a
-slice is `rematerialize.py`.
+A slice follows operands backwards: out of branches through what they yield, around loops through their carried values.
+It stops at ops that absorb a conversion, at values that exist in that layout already, and at ops the caller names. It
+fails at results of loops, at ops without a rule, and where one value would need two layouts. Nothing is changed here:
+rebuilding a slice is `rematerialize.py`.
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def expand(
     push: Callable[[SSAValue, Operation, Distributed], None],
     stop: Stop | None,
 ) -> bool:
-    """Ask for what `value` is computed from; False if it cannot have `layout`."""
+    """Request the values that `value` is computed from; return False if it cannot have `layout`."""
     if isinstance(value, BlockArgument):
         return expand_argument(value, layout, push)
     assert isinstance(value, OpResult)

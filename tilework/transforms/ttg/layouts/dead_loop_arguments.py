@@ -1,4 +1,4 @@
-"""Find values that loops carry for nothing.
+"""Find dead loop-carried values.
 
     scf.for ... iter_args(%p = %p0, %q = %q0) {           scf.for ... iter_args(%p = %p0, %q = %q0) {
       %v = tt.load %q                                       %v = tt.load %q
@@ -7,8 +7,8 @@
       scf.yield %p1, %q1
     }
 
-`%p` keeps itself alive, and nothing else. A value is live if an op with an effect, the control flow, or a used result of
-the loop needs it. Dead arguments yield themselves here; `canonicalize` and its relatives then drop them.
+`%p` keeps itself alive, and nothing else. A value is live if an op with an effect, the control flow, or a used result
+of the loop needs it. Dead arguments yield themselves here; `canonicalize` and its relatives then drop them.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
 
 
 def needed_for(value: SSAValue) -> Sequence[SSAValue]:
-    """What `value` is computed from."""
+    """The values that `value` is computed from."""
     if type(value) is OpResult and type(value.op) not in FOLLOWED:
         return value.op._operands
     is_followed = type(owner_of(value)) in FOLLOWED

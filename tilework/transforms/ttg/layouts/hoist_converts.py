@@ -1,4 +1,4 @@
-"""Move the conversions that stay to where they move less, or where they are pipelined.
+"""Hoist the remaining conversions to where they move less data, or where they can be pipelined.
 
     over an extension       %x = arith.extf %v : f16 #a to f32 #a        %w = convert_layout %v : f16 #a -> #b
                             %y = convert_layout %x : f32 #a -> #b   ==>  %y = arith.extf %w : f16 #b to f32 #b
@@ -9,7 +9,7 @@
     to the loads            %x = arith.addf %v, %u ; dot(convert_layout %x)        what a dot follows is converted
                                                                                    where it is loaded
 
-Each is a slice that ends where the conversion goes; what follows is computed in the new layout.
+Each hoist is a slice that ends at the new conversion; everything behind it is computed in the new layout.
 """
 
 from xdsl.dialects import arith, scf
@@ -45,7 +45,7 @@ def hoist_converts(function: Operation) -> None:
 
 
 def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
-    """Convert the smaller operand of the one widening op that stands in the way. True if it was done."""
+    """Convert the smaller operand of the one widening op in between. Return True if it was done."""
     layout = target_layout(convert)
     if layout.operand_index is not None:
         return False
@@ -145,7 +145,8 @@ def converted(value: SSAValue, layout: Distributed, convert: Operation) -> ttg.C
 
 
 def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
-    """Convert in front of a dot what was loaded right behind the load, so that it can be pipelined. True if it was done."""
+    """Convert in front of a dot what was loaded right behind the load, so that it can be pipelined. True if it was
+    done."""
     if not feeds_dot(convert):
         return False
     layout = target_layout(convert)
@@ -176,7 +177,7 @@ def is_load(value: SSAValue) -> bool:
 
 
 def starts_from_loads(found: Slice) -> bool:
-    """What is computed again moves no data; it starts from loads and constants."""
+    """Return True if the slice starts from loads and constants: then recomputing it moves no data."""
     return all(
         isinstance(value, OpResult)
         and (value.op.name in LOADS or value.op.name == arith.ConstantOp.name or moves_no_data(value.op))

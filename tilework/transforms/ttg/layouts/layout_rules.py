@@ -1,12 +1,12 @@
-"""Which layouts an op can have: from its operands to its results, and back.
+"""The layouts that an op can have: from its operands to its results, and back.
 
     forward(reduce axis=1, #blocked)                     #ttg.slice<{dim = 1, parent = #blocked}>
     backward(expand_dims axis=1, #blocked)               #ttg.slice<{dim = 1, parent = #blocked}>
     backward(addf, #mma)                                 #mma: elementwise ops have one layout
     backward(tt.dot, #mma)                               None: its layouts are not free
 
-Passes that move tensors to other layouts also ask which ops choose layouts of their own (`is_anchor`), which may be done
-twice (`can_clone`), and which give their result in any layout at no cost (`absorbs`).
+Also: ops that choose layouts of their own (`is_anchor`), that may be cloned (`can_clone`), and that give their result
+in any layout at no cost (`absorbs`).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ from tilework.layouts.infer import (
 )
 from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
 from tilework.layouts.to_linear import to_linear
-from tilework.transforms.building.tma_copies import LOADS, STORES
+from tilework.transforms.building.tma import LOADS, STORES
 
 Rule = Callable[[Operation, Distributed], Distributed | None]
 
@@ -204,7 +204,7 @@ def moves_no_data(op: Operation) -> bool:
 
 
 def is_renaming(source: Attribute, target: Attribute) -> bool:
-    """A conversion in which every thread keeps its elements: at most registers change places."""
+    """Return True for a conversion in which every thread keeps its elements: at most registers are permuted."""
     return conversion(layout_of(source), layout_of(target)).kind in ("none", "register")
 
 

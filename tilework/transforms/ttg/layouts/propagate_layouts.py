@@ -1,14 +1,15 @@
-"""Let the ops behind a good layout use it too, so that its conversions disappear.
+"""Propagate good layouts to the ops behind them, so that conversions disappear.
 
     %v = tt.load %p : #a                          %v = tt.load %p : #a
     %w = ttg.convert_layout %v : #a -> #b   ==>   %x = arith.addf %v, %v : #a
     %x = arith.addf %w, %w : #b                   %y = ttg.convert_layout %x : #a -> #b
     tt.store %q, %x : #b                          tt.store %q, %y : #b
 
-First the facts. Anchors (expensive loads, dots, atomics) have the layout they should have. From them layouts flow to the
-users of a value, through loops and branches and through conversions, as `candidates`: each value gets a list of layouts it
-could have. Then one is chosen for each, and the types change in place; where a value is still wanted in its old layout, a
-conversion follows its definition. Conversions that became useless are left to `clean_converts`.
+First the candidates are collected. Anchors (expensive loads, dots, atomics) have the layout they should have. From them
+layouts flow to the users of a value, through loops and branches and through conversions, as `candidates`: each value
+gets a list of layouts it could have. Then one is chosen for each, and the types change in place; where a value is still
+wanted in its old layout, a conversion follows its definition. Conversions that became useless are left to
+`clean_converts`.
 
 Cost: one visit per use and candidate, and one walk.
 """
@@ -170,7 +171,7 @@ class Rewriter:
         self.set_layouts(op.results)
 
     def operand_layout(self, op: Operation, layout: Distributed) -> Distributed | None:
-        """The layout of an operand that gives `layout` if there is one, else the one that `layout` asks for."""
+        """The layout of an operand that gives `layout` if there is one, else the one that `layout` requires."""
         for operand in op._operands:
             own = self.chosen.get(operand)
             if own is not None and forward(op, own) == layout:
@@ -203,7 +204,7 @@ class Rewriter:
     # Control flow
 
     def visit_control(self, op: Operation) -> None:
-        """What is handed on has the layout of what it becomes."""
+        """Values passed on have the layout of the values they become."""
         self.set_layouts(
             [*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)]
         )

@@ -1,27 +1,28 @@
-"""Compute a value again in the layout that is wanted, instead of converting it.
+"""Recompute a value in the wanted layout instead of converting it.
 
     %r = tt.make_range : #a                             %r = tt.make_range : #b
     %x = arith.addi %r, %n : #a                   ==>   %x = arith.addi %r, %n' : #b
     %y = ttg.convert_layout %x : #a -> #b
 
-`Rematerializer` remembers what it computed, so that a second conversion of the same value finds it. It clones the ops of a
-slice (`backward_slice.py`) each in front of its original; carried values of loops and results of branches are added behind
-those there are, and the old ones die when nobody uses them any more. Whether it pays is in `rematerialize_cost.py`.
+`Rematerializer` remembers what it computed, so that a second conversion of the same value finds it. It clones the ops
+of a slice (`backward_slice.py`) each in front of its original; carried values of loops and results of branches are
+appended, and the old ones become dead without uses. A cost model decides if it pays.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.create import add_result
-from tilework.ir.encodings import with_encoding
+from tilework.ir.encodings import layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.scf_ext import also_yield
-from tilework.ir.types import is_tensor
+from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.backward_slice import (
     Known,
@@ -31,7 +32,103 @@ from tilework.transforms.ttg.layouts.backward_slice import (
     properly_dominates,
 )
 from tilework.transforms.ttg.layouts.layout_rules import absorbs, backward, encoding, is_renaming, laid_out_operands
-from tilework.transforms.ttg.layouts.rematerialize_cost import pays
+
+# Is it cheaper to compute a slice again than to convert its result?
+#
+# A conversion counts 32 for each byte that it moves through shared memory. Computing again counts what is computed
+# twice: an op all of whose users are the conversion, or such ops, is only moved and costs nothing. For the others:
+#
+#     load                        8 for each byte
+#     arith, math                 1 for each byte, 8 if it is a long sequence of instructions (exp, log, a division ...)
+#     reduce                      lanes along the axis, and 8 for each warp; sums of floats never, as they would differ
+#     constants, views, the rest  0
+
+CONVERT_BYTE = 32
+LOAD_BYTE = 8
+SLOW_BYTE = 8
+REDUCE_WARP = 8
+LEAST_ELEMENTS = 32
+LEAST_BITS = 32
+
+SLOW = frozenset(
+    {
+        arith.DivfOp.name,
+        *(
+            f"math.{name}"
+            for name in (
+                *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "sin", "sincos", "sinh"),
+                *("tan", "tanh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "powf", "ipowi", "fpowi"),
+                *("sqrt", "rsqrt", "cbrt", "erf", "erfc", "ctpop", "ctlz", "cttz"),
+            )
+        ),
+    }
+)
+LOADS = frozenset({tt.LoadOp.name, ttg.LocalLoadOp.name})
+SUMS = frozenset({arith.AddfOp.name, arith.MulfOp.name})
+
+
+def pays(convert: Operation, found: Slice) -> bool:
+    """Computing the slice again costs no more than `convert`."""
+    limit = CONVERT_BYTE * num_bytes(convert._operands[0].type, LEAST_ELEMENTS, LEAST_BITS)
+    total = 0
+    for op in staying(convert, found):
+        cost = cost_of(op)
+        if cost is None:
+            return False
+        total += cost
+    return total <= limit
+
+
+def staying(convert: Operation, found: Slice) -> list[Operation]:
+    """The ops of the slice that are still needed when `convert` is gone."""
+    free: dict[Operation, bool] = {}
+    ops = found.ops
+    for start in ops:
+        pending = [start]
+        while pending:
+            op = pending[-1]
+            users = [use.operation for result in op.results for use in result.uses if use.operation is not convert]
+            unknown = [user for user in users if user in ops and user not in free]
+            if unknown and all(user in ops for user in users):
+                pending += unknown
+                continue
+            free[op] = all(free.get(user, False) for user in users)
+            pending.pop()
+    return [op for op in ops if not free[op]]
+
+
+def cost_of(op: Operation) -> int | None:
+    """The cost of computing `op` once more; None if it must not be."""
+    name = op.name
+    if name == arith.ConstantOp.name:
+        return 0
+    if name in LOADS:
+        return LOAD_BYTE * num_bytes(op.results[0].type)
+    if name == tt.ReduceOp.name:
+        return cost_of_reduce(op)
+    if name.startswith(("arith.", "math.")):
+        return num_bytes(op.results[0].type) * (SLOW_BYTE if name in SLOW else 1)
+    return 0
+
+
+def cost_of_reduce(op: Operation) -> int | None:
+    source, axis = op._operands[0].type, axis_of(op)
+    if shape_of(source)[axis] > 2 and is_rounded_sum(op):
+        return None
+    counts = {name: prod(2 for vector in vectors if vector[axis]) for name, vectors in layout_of(source).bases}
+    return counts["lane"] + REDUCE_WARP * counts["warp"]
+
+
+def is_rounded_sum(op: Operation) -> bool:
+    """The result depends on the order in which elements are added or multiplied."""
+    return any(inner.name in SUMS for inner in op.regions[0].walk())
+
+
+def num_bytes(type: Attribute, least_elements: int = 0, least_bits: int = 0) -> int:
+    """The size of a tensor. Pointers have none: the conversion of a pointer is always worth avoiding."""
+    bits = 0 if isinstance(element_type(type), PointerType) else bit_width(type)
+    return max(prod(shape_of(type)), least_elements) * max(bits, least_bits) // 8
+
 
 Yields = dict[tuple[OpResult, int], SSAValue]
 """What branch 0 or 1 of the `scf.if` of a result yields in the new layout, where the slice does not say it."""
@@ -57,8 +154,8 @@ def target_layout(convert: Operation) -> Distributed:
 
 
 class Rematerializer:
-    """Replaces conversions. `known` has the values that exist in another layout, and `replaced` the conversions that are
-    not used any more: they stay until the end, since they still tell which values are needed in their old layout."""
+    """Replaces conversions. `known` holds the values that exist in another layout, and `replaced` the conversions that
+    are unused: they are kept until the end, since they still show which values are needed in their old layout."""
 
     def __init__(self) -> None:
         self.known: Known = {}
@@ -102,7 +199,7 @@ class Rematerializer:
         self.replaced.append(convert)
 
     def keep(self, convert: Operation) -> None:
-        """Conversions that stay serve others."""
+        """Reuse conversions that are kept for other uses."""
         self.known[convert._operands[0], target_layout(convert)] = convert.results[0]
 
     def finish(self) -> bool:

@@ -1,4 +1,4 @@
-"""Turn a loop and a schedule into a prologue and a loop that works on several iterations at once.
+"""Expand a loop and its schedule into a prologue and a kernel loop that works on several iterations at once.
 
 With S the last stage, iteration j of the new loop runs the ops of stage s for iteration j + S - s of the old one:
 
@@ -14,33 +14,123 @@ old loop. In the new loop a value made in stage d and read in stage s > d is car
 first. A value that the old loop carried and that an op of stage d computes is, at the start of iteration j, the one for
 iteration j + S - d; an op of stage d - 1 reads the result of that op directly.
 
-Ops that run for iterations that may not exist are made conditional (`predicate.py`), those with a `slack` only for later ones:
-what they make is read for so many more. If a carried value is used after
-the loop, it keeps its value in those: ``select(exists, new, old)``.
+Ops that run for iterations that may not exist are predicated, those with a `slack` only for later ones: their results
+are read for that many more iterations. If a carried value is used after the loop, it keeps its value in those:
+``select(exists, new, old)``.
 
-The last iterations may instead be *peeled*: the loop ends S iterations early, and what they lack comes behind it, with the conditions
-of the prologue (if the loop ran at all, they all hold). Then nothing inside the loop is conditional.
+The last iterations may instead be *peeled*: the loop ends S iterations early, and an epilogue completes them, with the
+conditions of the prologue (if the loop ran at all, they all hold). Then nothing inside the loop is conditional.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.arith_ext import binary
 from tilework.ir.create import append_op
+from tilework.ir.effects import is_pure, writes
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value, insert_before, recreate, replace_op
-from tilework.ir.scf_ext import make_for, make_yield
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.iterations import iterations
+from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.transforms.building.emitter import Emitter, iterations
+from tilework.transforms.building.memory_access import narrowed, set_mask
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
-from tilework.transforms.ttg.pipeline.predicate import can_predicate, in_branch, predicated
+
+# Make an op do nothing where a predicate is false: the copies of an op that run before the first or after the last
+# iteration that exists.
+#
+#     tt.store %p, %v                  ==>   tt.store %p, %v, (splat %pred)
+#     tt.load %p, %m                   ==>   tt.load %p, (splat %pred) & %m
+#     scf.if %c { ... }                ==>   scf.if %pred & %c { ... }
+#     ttng.barrier_expect %b, 64, %q   ==>   ttng.barrier_expect %b, 64, %pred & %q
+#
+# Ops without effects may run all the same, and so may waits, commits (an empty group) and accesses to shared memory
+# that belongs to the loop, and descriptors, which are unused then. Anything else with an effect cannot be predicated,
+# and the loop is not pipelined.
+
+Rule: TypeAlias = Callable[[Operation, SSAValue], list[Operation]]
+
+GUARDED: tuple[type[Operation], ...] = (
+    *(tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, ttg.AsyncCopyGlobalToLocalOp),
+    *(ttng.WaitBarrierOp, ttng.ArriveBarrierOp),
+)
+HARMLESS: frozenset[type[Operation]] = frozenset(
+    {
+        AssumeOp,
+        ttg.AsyncCommitGroupOp,
+        ttg.AsyncWaitOp,
+        ttg.LocalAllocOp,
+        ttg.LocalLoadOp,
+        ttg.LocalStoreOp,
+        ttng.FenceAsyncSharedOp,
+        ttng.TensormapCreateOp,
+        ttng.TensormapFenceproxyAcquireOp,
+        ttng.WarpGroupDotOp,
+        ttng.WarpGroupDotWaitOp,
+    }
+)
+
+
+def can_predicate(op: Operation) -> bool:
+    """`op` may be run where it should not count."""
+    return type(op) in RULES or is_harmless(op)
+
+
+def is_harmless(op: Operation) -> bool:
+    """`op` may run as it is where it should not count."""
+    return type(op) in HARMLESS or is_pure(op) or (type(op) not in RULES and not writes(op))
+
+
+def predicated(op: Operation, pred: SSAValue) -> list[Operation]:
+    """The detached `op` made conditional: itself or its substitute, which is last, behind what computes its mask."""
+    return [op] if is_harmless(op) else RULES[type(op)](op, pred)
+
+
+def in_branch(op: Operation, pred: SSAValue) -> list[Operation]:
+    """As `predicated`, but expensive ops are not run in vain: a dot gives its accumulator, other effects move into a
+    branch."""
+    otherwise = [op.operands[2]] if type(op) in (tt.DotOp, tt.DotScaledOp) else []
+    if len(otherwise) != len(op.results) or (not otherwise and can_predicate(op)):
+        return predicated(op, pred)
+    then = Region(Block([op, make_yield(op.results, op.location)]))
+    other = Region(Block([make_yield(otherwise, op.location)])) if otherwise else None
+    return [make_if(pred, [value.type for value in op.results], then, other, op.location)]
+
+
+def guarded(op: Operation, pred: SSAValue) -> list[Operation]:
+    """An access by pointers, a wait or an arrival, which may have no mask yet."""
+    code = Emitter(op.location)
+    set_mask(op, narrowed(code, op, pred))
+    return [*code.ops, op]
+
+
+def conditional(op: Operation, pred: SSAValue, position: int) -> list[Operation]:
+    """An op with a predicate of its own, the operand at `position`."""
+    combined = binary(arith.AndIOp, pred, op.operands[position], op.location)
+    op.operands[position] = combined.results[0]
+    return [combined, op]
+
+
+RULES: dict[type[Operation], Rule] = {
+    scf.IfOp: partial(conditional, position=0),
+    **dict.fromkeys(
+        (ttng.BarrierExpectOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp),
+        lambda op, pred: conditional(op, pred, len(op.operands) - 1),
+    ),
+    **dict.fromkeys(GUARDED, guarded),
+}
+
 
 Order = Sequence[tuple[Operation, int]]
 
 
 def problem(loop: Operation, order: Order, peels: bool = False) -> str | None:
-    """Why the ops of `loop` cannot run in `order`, or None."""
+    """The reason why the ops of `loop` cannot run in `order`, or None."""
     last = max((stage for _, stage in order), default=0)
     cycle = {op: position + stage * len(order) for position, (op, stage) in enumerate(order)}
     body, yields = body_of(loop), yield_of(loop).operands
@@ -127,16 +217,16 @@ class Expander:
             self.exists.append(self.has_iteration(part))
             self.emit_part(part)
 
-    def has_iteration(self, number: int) -> SSAValue:
-        """Whether the loop has so many iterations and one more. From where it starts they might wrap around."""
+    def has_iteration(self, iteration: int) -> SSAValue:
+        """Return True if the loop has so many iterations and one more. From where it starts they might wrap around."""
         code = self.code
-        if number == 0 or constant_value(self.lower) == 0:
-            return code.compare("slt", self.start(number), self.upper)
+        if iteration == 0 or constant_value(self.lower) == 0:
+            return code.compare("slt", self.start(iteration), self.upper)
         span = code.binary(arith.SubiOp, self.upper, self.lower)
-        return code.binary(arith.AndIOp, self.exists[0], code.compare("ugt", span, self.steps(number)))
+        return code.binary(arith.AndIOp, self.exists[0], code.compare("ugt", span, self.steps(iteration)))
 
     def emit_epilogue(self, kernel: "Kernel", results: Sequence[SSAValue]) -> None:
-        """What the last iterations lack. Versions are counted from where the loop would have gone on."""
+        """Emit what is missing of the last iterations. Versions are counted from where the loop would have continued."""
         self.is_behind = True
         self.code, self.starts = Emitter(self.loop.location), {}
         self.versions = {}
@@ -290,7 +380,7 @@ class Kernel:
         code.ops.append(make_yield(values, yield_of(old.loop).location))
 
     def read(self, value: SSAValue, stage: int) -> SSAValue:
-        """What an op of `stage` reads for `value`."""
+        """The value that an op of `stage` reads for `value`."""
         if value is self.old.body.args[0]:
             counter = self.block.args[0]
             if stage == self.last:
@@ -307,12 +397,12 @@ class Kernel:
         return self.next_value(value.index - 1)
 
     def next_value(self, position: int) -> SSAValue:
-        """What this iteration computes for the argument at `position`."""
+        """The value that this iteration computes for the argument at `position`."""
         value = self.old.yields[position]
         return self.made.get(value, value)
 
     def yielded(self) -> Iterator[SSAValue]:
-        """What each argument of the new loop is in its next iteration."""
+        """The value of each argument of the new loop in its next iteration."""
         for position in range(len(self.old.yields)):
             value, stage = self.next_value(position), self.old.made_at[position]
             if stage < len(self.exists) and self.old.is_used_after(position):

@@ -1,17 +1,18 @@
-"""Decide which loads are worth starting early, and how many stages before their use.
+"""Choose the loads that start early, and the number of stages before their use.
 
     scf.for ... {                                    scf.for ... {
       %a = tt.load %pa                                 %a = tt.load %pa {tt.latency = 2 : i32}
       %b = tt.load %pb                   ==>           %b = tt.load %pb {tt.latency = 2 : i32}       num-stages = 3
       %d = tt.dot %a', %b', %acc                       %d = tt.dot %a', %b', %acc
 
-Loads that feed a product are candidates, at a level: 0 if nothing else is loaded between them and the product, 1 if they
-load the address (or mask) of one of those, and so on. The stages are shared out over the levels. A loop with its own
-`tt.num_stages` asks for all loads that feed anything: those that no product needs are at level 0 of their first user.
-With the option `spare` a loop may have more (`spare_stages.py`). Latencies that an author has set are left alone. What is loaded through a parameter of the kernel that the loop also stores
-through may be what an iteration before has stored: it is not loaded early, unless the loop stores where it has just loaded and
-moves on.
-Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product; origins where a loop stores.
+Loads that feed a dot are candidates, at a level: 0 if nothing else is loaded between them and the dot, 1 if they load
+the address (or mask) of one of those, and so on. The stages are divided among the levels. In a loop with its own
+`tt.num_stages` all loads with users are candidates: those that feed no dot are at level 0 of their first user. With the
+option `spare` a loop may get more stages (`enough_stages`). Latencies set by the user are left alone. A load through a
+kernel parameter that the loop also stores through may read what an earlier iteration stored: it does not start early,
+unless the loop stores where it has just loaded and moves on.
+Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per dot; pointer provenance where a
+loop stores.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,22 +31,22 @@ from tilework.ir.nesting import body_of, enclosing_op
 from tilework.process.forks import cached_property
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.pipeline.descriptors import called_for
-from tilework.transforms.ttg.pipeline.load_buffers import is_profitable
+from tilework.transforms.ttg.pipeline.load_plans import is_profitable
 from tilework.transforms.ttg.pipeline.loops import (
     DOTS,
     LATENCY,
     LOADS,
     NUM_STAGES,
     body_ops,
+    dots_in,
+    enough_stages,
     loops_in,
     num_stages,
     producers,
-    products_in,
     refusal,
     set_integer,
 )
-from tilework.transforms.ttg.pipeline.spare_stages import enough_stages
+from tilework.transforms.ttg.pipeline.lower_loads import called_for
 
 Judge: TypeAlias = Callable[[Operation, AxisFacts], str | None]  # why a load should not start early
 ACCUMULATOR = 2  # the operand of a product that is the sum so far
@@ -63,7 +64,7 @@ class AssignLatenciesPass(Pass):
 
 
 class Facts:
-    """What is found out about a module when somebody asks."""
+    """Facts about a module, computed on demand."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
@@ -97,21 +98,22 @@ def assign(loop: Operation, default_stages: int, spare: bool, facts: Facts) -> N
 
 
 def early_loads(loop: Operation, default_stages: int, judge: Judge, facts: Facts) -> tuple[int, dict[Operation, int]]:
-    """The stages of `loop`, and its loads worth starting early, each with how many such loads lie between it and what is computed."""
+    """The stages of `loop`, and its loads worth starting early, each with how many such loads lie between it and what
+    is computed."""
     ops, stages = body_ops(loop), num_stages(loop, default_stages)
-    products = products_in(loop)
+    dots = dots_in(loop)
     if not any(type(op) in LOADS for op in ops):
         return stages, {}
     if stages <= 1:
-        if products:
+        if dots:
             remark(loop, f"the loop is not pipelined: num_stages is {stages}")
         return stages, {}
     if (reason := refusal(loop)) is not None:
         remark(loop, f"the loop is not pipelined: {reason}")
         return stages, {}
     search = Search(body_of(loop), judge, facts)
-    levels = search.levels_of(ops, products, NUM_STAGES in loop.attributes)
-    if not levels and not products:
+    levels = search.levels_of(ops, dots, NUM_STAGES in loop.attributes)
+    if not levels and not dots:
         remark(loop, "the loop is not pipelined: no load feeds a dot. tl.range(..., num_stages=N) pipelines all loads")
     return stages, levels
 
@@ -123,17 +125,15 @@ class Search:
         self.body, self.judge, self.facts = body, judge, facts
         self.writers = [op for op in body.walk() if type(op) in WRITERS]
         self.levels: dict[Operation, int] = {}
-        self.products: Sequence[Operation] = ()
+        self.dots: Sequence[Operation] = ()
         self.dropped: set[Operation] = set()
         self.judged: dict[Operation, bool] = {}
 
-    def levels_of(
-        self, ops: Sequence[Operation], products: Sequence[Operation], every_load: bool
-    ) -> dict[Operation, int]:
-        """The loads that `products` need, or that anything needs."""
+    def levels_of(self, ops: Sequence[Operation], dots: Sequence[Operation], every_load: bool) -> dict[Operation, int]:
+        """The loads that `dots` need, or that anything needs."""
         seen: set[Operation] = set()
-        self.products = products
-        for op in products:
+        self.dots = dots
+        for op in dots:
             self.from_root(op, found := set())
             seen |= found
         for op in ops if every_load else ():
@@ -158,8 +158,9 @@ class Search:
             pending.extend((producer, level) for producer in reversed(self.needs(op)))
 
     def needs(self, op: Operation) -> list[Operation]:
-        """The ops of the body that `op` uses; of a product without those of the sum so far, of a branch without its condition."""
-        if type(op) is scf.IfOp and op in self.products:
+        """The ops of the body that `op` uses; of a dot without those of the accumulator, of a branch without its
+        condition."""
+        if type(op) is scf.IfOp and op in self.dots:
             inside = (value for inner in ops_in_order(*op.regions) for value in inner.operands)
             return [value.op for value in inside if isinstance(value, OpResult) and value.op.parent is self.body]
         if type(op) not in DOTS:
@@ -178,11 +179,11 @@ class Search:
         return self.judged[load]
 
     def overtaken(self, load: Operation) -> str | None:
-        """Why an early `load` might miss what the loop stores; parameters are taken to be different memory."""
+        """The reason why an early `load` might miss what the loop stores, or None; parameters are assumed not to alias."""
         if not self.writers:
             return None
         origins = self.facts.origins
-        own = {place for place in origins.get(load.operands[0], NO_PARAMETER) if place != UNKNOWN}
+        own = {base for base in origins.get(load.operands[0], NO_PARAMETER) if base != UNKNOWN}
         for writer in self.writers:
             target = writer.operands[WRITERS[type(writer)]]
             if own & origins.get(target, NO_PARAMETER) and not self.leaves_behind(writer, load):
@@ -190,7 +191,8 @@ class Search:
         return None
 
     def leaves_behind(self, writer: Operation, load: Operation) -> bool:
-        """Whether `writer` stores where `load` has read in this iteration, and no later iteration comes there again."""
+        """Return True if `writer` stores where `load` has read in this iteration, and no later iteration comes there
+        again."""
         if type(writer) is not tt.StoreOp or type(load) is not tt.LoadOp:
             return False
         holder, loop = enclosing_op(writer, self.body), self.body.parent_op()

@@ -1,11 +1,12 @@
-"""What will become of each load of a scheduled loop: which buffers, how many, who reads them first.
+"""The plan for each load of a scheduled loop: the layout and number of its buffers, and their first reader.
 
-`distance` is how many iterations lie between the load and its first use: the difference of their stages, and one more if
-in an iteration of the new loop the load comes before the use, because then the buffer is not free yet. There are as many
-buffers, and more where memory is read later than that: registers are filled at the first use, but a product in a later
-cluster reads the buffer itself. One that only products read has another, so that they may run on when the next copy starts; where
-registers are filled from it too, products end before that copy (`wgmma.py`). What is small beside these has one more as well
-where copies start early, or its copies would have to wait until its buffer has been read (`early_copies.py`).
+`distance` is the number of iterations between the load and its first use: the difference of their stages, and one more
+if in an iteration of the new loop the load comes before the use, because then the buffer is not free yet. There are as
+many buffers, and more where memory is read later than that: registers are filled at the first use, but a dot in a later
+cluster reads the buffer itself. A load that only dots read has one more buffer, so that they may still run when the
+next copy starts; where registers are filled from it too, dots end before that copy (`wgmma.py`). Small tiles beside
+these get one more buffer as well where copies start early (`software_pipeline.py`), because their copies would
+otherwise wait until the buffer has been read.
 """
 
 from collections.abc import Iterator
@@ -17,30 +18,186 @@ from xdsl.ir import Operation, SSAValue
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import (
+    distributed_of,
+    dot_operand_of,
+    encoding_of,
+    shared_of,
+    spread_of,
+)
 from tilework.ir.module_facts import find_num_warps, num_ctas
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value
+from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of, tile_bits
-from tilework.layouts.encodings import Shared, SwizzledShared
-from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
-from tilework.transforms.ttg.pipeline.load_buffers import (
-    MIN_COPY_BITS,
-    Clash,
-    alloc_users,
-    copy_bytes,
-    copy_width,
-    shared_encoding,
+from tilework.layouts.construct import dot_shared
+from tilework.layouts.encodings import (
+    Distributed,
+    DotOperand,
+    NvidiaMma,
+    Shared,
+    SwizzledShared,
 )
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LinearLayout
+from tilework.layouts.queries import contig_per_thread, order, order_for_memory, thread_order
+from tilework.layouts.to_linear import to_linear
+from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import LOADS, body_ops, enclosing_op, yield_of
+from tilework.transforms.ttg.pipeline.schedule import Cluster, Schedule
+
+# The layout in which a load can be copied to shared memory, if at all.
+#
+# Global memory is read in the layout of the load; the buffer should be in the layout that its users want to read:
+#
+#     tt.load -> ttg.local_alloc (#shared)           #shared: the copy can go there directly
+#     tt.load -> ttg.convert_layout (dot_op)         swizzled so that `ldmatrix` has no bank conflicts
+#     anything else                                  rows as they are
+#
+# ``cp.async`` copies 4, 8 or 16 bytes: what a thread holds side by side must lie side by side in memory and in the
+# buffer.
+
+MIN_COPY_BITS = 32
+
+
+class Clash(Exception):
+    """The users of a load want different layouts."""
+
+
+def copy_width(load: Operation, facts: AxisFacts) -> int:
+    """The number of contiguous elements that a thread reads at once, by its pointers and its mask."""
+    pointers = load.operands[0]
+    encoding = distributed_of(pointers.type)
+    if encoding is None:
+        return 1
+    shape = shape_of(pointers.type)
+    axes = order(encoding, shape)
+    width = facts.contiguity(pointers, axes, contig_per_thread(encoding, shape))
+    mask = getattr(load, "mask", None)
+    return width if mask is None else min(width, facts.mask_alignment(mask, axes))
+
+
+def copy_bytes(value: SSAValue, encoding: Shared) -> int:
+    """The bytes that a thread's registers have in one piece in the buffer."""
+    shape = shape_of(value.type)
+    registers = distributed_of(value.type)
+    if registers is None or encoding.intervals:
+        return 0
+    try:
+        conversion = to_linear(registers, shape).invert_and_compose(to_linear(encoding, shape))
+    except LayoutError:
+        return 0
+    return conversion.num_consecutive_in_out * bit_width(value.type) // 8
+
+
+def alloc_users(load: Operation) -> list[Operation]:
+    """The `ttg.local_alloc` ops that copy the loaded tensor to memory."""
+    return [use.operation for use in load.results[0].uses if type(use.operation) is ttg.LocalAllocOp]
+
+
+def shared_encoding(load: Operation) -> Shared | None:
+    """The layout of the buffers of `load`. Raises `Clash` if its users do not agree; None for a scalar."""
+    result = load.results[0]
+    if type(load) is not tt.LoadOp:
+        return descriptor_encoding(load)
+    if not is_tensor(result.type) or distributed_of(result.type) is None:
+        return None
+    allocs = {shared_of(alloc.results[0].type) for alloc in alloc_users(load)}
+    if len(allocs) > 1:
+        raise Clash("its users want different layouts in shared memory")
+    if allocs:
+        (encoding,) = allocs
+        return encoding
+    return dot_encoding(result) or plain_encoding(result)
+
+
+def descriptor_encoding(load: Operation) -> Shared | None:
+    """The layout that the descriptor gives the blocks it copies; the tile may lack their leading dimensions of size 1."""
+    encoding = shared_of(block_type(load.operands[0].type))
+    missing = 0 if encoding is None else encoding.rank - len(shape_of(load.results[0].type))
+    return encoding.without_leading(missing) if encoding is not None and missing > 0 else encoding
+
+
+def plain_encoding(value: SSAValue) -> SwizzledShared:
+    """Rows as they are."""
+    encoding = spread_of(value.type)
+    return SwizzledShared(1, 1, 1, order(encoding, shape_of(value.type)), encoding.cga_bases)
+
+
+def dot_encoding(value: SSAValue) -> SwizzledShared | None:
+    """The layout that all users of `value` want, if all of them make it a dot operand. May raise `Clash`."""
+    found: SwizzledShared | None = None
+    for use in value.uses:
+        wanted = wanted_by(use.operation, value)
+        if wanted is None:
+            return None
+        if found is not None and found != wanted:
+            raise Clash("its users want different layouts in shared memory")
+        found = wanted
+    return found
+
+
+def wanted_by(user: Operation, value: SSAValue) -> SwizzledShared | None:
+    """The layout in which `user`, a conversion to a dot operand, reads without bank conflicts."""
+    if type(user) is not ttg.ConvertLayoutOp and type(user) is not ttg.LocalLoadOp:
+        return None
+    shape, bits = shape_of(value.type), bit_width(value.type)
+    source, target = distributed_of(value.type), distributed_of(user.results[0].type)
+    if source is None or target is None or len(shape) < 2:
+        return None
+    cga = source.cga_bases
+    if (operand := dot_operand_of(user.results[0].type)) is not None:
+        return dot_shared(operand, shape, order_for_memory(source, shape), bits, cga=cga)
+    dot = micro_tile(target, shape)
+    return None if dot is None else dot_shared(dot, shape, thread_order(target, shape), bits, cga=cga)
+
+
+def micro_tile(encoding: Distributed, shape: tuple[int, ...]) -> DotOperand | None:
+    """The operand that `encoding` looks like: its lanes are 8 x 4, each with some neighbours along K."""
+    rank = len(shape)
+    lanes = thread_order(encoding, shape)
+    rows_first = (rank - 1, rank - 2, *range(rank - 3, -1, -1))
+    columns_first = (rank - 2, rank - 1, *range(rank - 3, -1, -1))
+    if lanes == rows_first:
+        index = 0
+    elif lanes == columns_first:
+        index = 1
+    else:
+        return None
+    width = contig_per_thread(encoding, shape)[lanes[0]]
+    fast, slow = f"dim{lanes[0]}", f"dim{lanes[1]}"
+    tile = (
+        LinearLayout.identity(width, "register", fast)
+        * LinearLayout.identity(4, "lane", fast)
+        * LinearLayout.identity(8, "lane", slow)
+    )
+    if to_linear(encoding, shape).divide_left(tile) is None:
+        return None
+    return DotOperand(index, NvidiaMma(2, 0, (1,) * rank, (16, 8)), width)
+
+
+def is_profitable(load: Operation, facts: AxisFacts) -> str | None:
+    """The reason why copying `load` ahead of time does not pay, or None if it does."""
+    if type(load) is not tt.LoadOp:
+        return None
+    result = load.results[0]
+    if copy_width(load, facts) * bit_width(result.type) < MIN_COPY_BITS:
+        return "its elements lie too far apart: less than 4 bytes are read at once"
+    try:
+        encoding = shared_encoding(load)
+    except Clash as clash:
+        return str(clash)
+    if encoding is not None and alloc_users(load) and copy_bytes(result, encoding) * 8 < MIN_COPY_BITS:
+        return "less than 4 bytes go to one place in shared memory"
+    return None
+
 
 READERS: frozenset[type[Operation]] = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
 SMALL = 16  # times smaller than what products read
 
 
 class Kind(Enum):
-    """How a load runs ahead."""
+    """The way in which a load runs ahead."""
 
     COPY = "cp.async"
     TMA = "TMA"
@@ -52,7 +209,7 @@ class LoadPlan:
 
     load: Operation
     kind: Kind
-    place: tuple[int, Cluster]
+    slot: tuple[int, Cluster]
     first_use: tuple[int, Cluster]
     distance: int
     buffers: int
@@ -75,7 +232,8 @@ def plan_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> list[Lo
 
 
 def with_free_buffers(plans: list[LoadPlan]) -> list[LoadPlan]:
-    """The plans, with another buffer for what is small: then all copies of a turn may start while its buffers are read."""
+    """The plans, with another buffer for small tiles: then all copies of an iteration may start while its buffers are
+    read."""
     copies = [plan for plan in plans if plan.kind is Kind.COPY]
     limit = max((buffer_bits(plan) for plan in copies if plan.buffers > plan.distance), default=0) // SMALL
     return [
@@ -93,8 +251,8 @@ def buffer_bits(plan: LoadPlan) -> int:
 
 def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisFacts) -> LoadPlan | str | None:
     """The plan for `load`; why there is none; None where it need not run ahead."""
-    stage, cluster = place = schedule.places[load]
-    uses = [schedule.places[user] for user in final_users(load.results[0], loop)]
+    stage, cluster = slot = schedule.slots[load]
+    uses = [schedule.slots[user] for user in final_users(load.results[0], loop)]
     if not uses:
         return None
 
@@ -121,13 +279,13 @@ def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisF
     buffers = distance
     readers = [user for alloc in allocs for user in final_users(alloc.results[0], loop)]
     for user in readers:
-        buffers = max(buffers, distance_to(schedule.places[user]))
+        buffers = max(buffers, distance_to(schedule.slots[user]))
     is_only_copied = len(allocs) == len(list(load.results[0].uses))
     users = [type(user) for alloc in allocs for user in users_of(alloc.results[0])]
     if is_only_copied and ttng.WarpGroupDotOp in users:  # it may still be reading when the next copy starts
         buffers = max(buffers, distance + 1)
     first = min(uses, key=lambda use: schedule.key(*use))
-    return LoadPlan(load, kind, place, first, distance, buffers, encoding, contiguity, allocs)
+    return LoadPlan(load, kind, slot, first, distance, buffers, encoding, contiguity, allocs)
 
 
 def final_users(value: SSAValue, loop: Operation, seen: frozenset[SSAValue] = frozenset()) -> Iterator[Operation]:
@@ -158,7 +316,7 @@ def buffer_encoding(load: Operation) -> Shared | None:
 
 
 def copy_problem(load: Operation, contiguity: int, encoding: Shared) -> str | None:
-    """Why cp.async cannot do the load, or None."""
+    """The reason why cp.async cannot do the load, or None."""
     result = load.results[0]
     bits = bit_width(result.type)
     if contiguity * bits < MIN_COPY_BITS:

@@ -1,21 +1,24 @@
-"""Questions about `scf.for` that the pipeliner asks.
+"""Queries about `scf.for` for the pipeliner, and the number of its stages.
 
-A loop is pipelined only if it is *innermost*, and if every value it carries is computed in the iteration before: a yield
-of an argument (`yield %b` for `%a`) would need a value of two iterations ago.
+A loop is pipelined only if it is *innermost*, and if every value it carries is computed in the iteration before: a
+yield of an argument (`yield %b` for `%a`) would need a value of two iterations ago.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import ceil
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.cost import carried_registers, loop_cost, occupancy
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.functions import ops_in_order
+from tilework.ir.functions import function_around, ops_in_order
 from tilework.ir.llvm import GpuBarrierOp
-from tilework.ir.module_facts import integer
+from tilework.ir.module_facts import find_target, integer
 from tilework.ir.nesting import LOOPS, body_of, enclosing_op, end_of, is_inside
 from tilework.ir.scf_ext import SKIPS
-from tilework.ir.types import i32, int_attr
+from tilework.ir.types import i32, int_attr, tile_bits
+from tilework.transforms.remarks import remark
 
 LATENCY = "tt.latency"
 SELF_LATENCY = "tt.self_latency"
@@ -52,12 +55,12 @@ def yield_of(loop: Operation) -> Operation:
 
 
 def integer_attribute(op: Operation, name: str) -> int | None:
-    """The number in the attribute `name` of `op`."""
+    """The integer in the attribute `name` of `op`."""
     return integer(op.attributes, name)
 
 
 def group_dots(root: Operation) -> list[Operation]:
-    """The products of warp groups under `root`."""
+    """The warp-group dots under `root`."""
     return [op for op in ops_in_order(*root.regions) if type(op) is ttng.WarpGroupDotOp]
 
 
@@ -67,13 +70,13 @@ def set_integer(op: Operation, name: str, value: int) -> None:
 
 
 def num_stages(loop: Operation, default: int) -> int:
-    """What the loop asks for, or `default`."""
+    """The stages that the loop requests, or `default`."""
     asked = integer_attribute(loop, NUM_STAGES)
     return default if asked is None else asked
 
 
 def refusal(loop: Operation) -> str | None:
-    """Why `loop` has a form that is never pipelined, or None."""
+    """The reason why `loop` is never pipelined, or None."""
     for op in body_of(loop).walk():
         if type(op) in LOOPS:
             return "it has another loop inside"
@@ -119,8 +122,8 @@ def carried_producer(argument: SSAValue, loop: Operation) -> Operation | None:
     return value.op if isinstance(value, OpResult) and value.op.parent is body else None
 
 
-def products_in(loop: Operation) -> list[Operation]:
-    """The products of the body, and where `continue` skips some, the branches that they are in."""
+def dots_in(loop: Operation) -> list[Operation]:
+    """The dots of the body, and where `continue` skips some, the branches that contain them."""
     found = [op for op in body_ops(loop) if type(op) in DOTS]
     if SKIPS in loop.attributes:
         branches = (op for op in body_ops(loop) if type(op) is scf.IfOp)
@@ -137,3 +140,39 @@ def ops_outside_loops(block: Block, *kinds: type[Operation]) -> Iterator[Operati
             for region in op.regions:
                 for inner in region.blocks:
                     yield from ops_outside_loops(inner, *kinds)
+
+
+# More stages where shared memory would be idle.
+#
+# A block whose accumulators leave no registers for another block has the whole shared memory of its multiprocessor. If
+# the requested stages load tiles more slowly than dots consume them, it gets as many as keep dots busy: one that they
+# read, one that they have just read, and as many as hide the memory latency. A tile of 256x128x32 in bf16 keeps tensor
+# cores busy for 512 cycles and memory takes 700: 4 stages. Blocks that share a multiprocessor hide each other's waits,
+# and more stages would leave room for fewer of them.
+
+OTHERS = 24  # registers of a thread beside the sums
+SHARE = 0.75  # of shared memory that stages may take: there is more in a kernel
+
+
+def enough_stages(loop: Operation, stages: int, loads: Sequence[Operation]) -> int:
+    """The stages of `loop`, whose dots read what `loads` load: those requested, or more."""
+    rates = find_target(loop).rates
+    if rates is None or stages < 2 or NUM_STAGES in loop.attributes or not has_only_dots(loop):
+        return stages
+    cost = loop_cost(loop)
+    room = occupancy(loop, carried_registers(function_around(loop)) + OTHERS, 0)
+    if cost is None or room is None or room.blocks > 1:
+        return stages
+    enough = 2 + ceil(rates.memory_cycles / cost.bound)
+    tiles = sum(tile_bits(load.results[0].type) // 8 for load in loads)
+    fitting = int(rates.shared_memory * SHARE) // tiles
+    if min(enough, fitting) <= stages:
+        return stages
+    remark(loop, f"{min(enough, fitting)} stages instead of {stages}: no other block has room for its registers")
+    return min(enough, fitting)
+
+
+def has_only_dots(loop: Operation) -> bool:
+    """Return True if all warp-group dots of the function are in `loop`: the needs of other loops are not known."""
+    dots = group_dots(function_around(loop))
+    return bool(dots) and all(dot.parent_op() is loop for dot in dots)

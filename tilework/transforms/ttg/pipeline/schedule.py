@@ -4,8 +4,8 @@
     %d = tt.dot %a', ..., %acc            ==>     %d = tt.dot ...       {loop.cluster = 0, loop.stage = 2}
     %n = tt.addptr %pa, %step                     %n = tt.addptr ...    {loop.cluster = 2, loop.stage = 1}
 
-1. From the loads: an op is as many stages behind a load as the latencies on the longest way there say. Later stages
-   come first in an iteration, so that what they read is free again before it is loaded anew.
+1. From the loads: an op is as many stages behind a load as the latencies on the longest path to it. Later stages come
+   first in an iteration, so that the buffers they read are free before they are loaded again.
 2. An `scf.if` that these ops need runs in front of everything, any other behind everything.
 3. What an op needs in the same iteration runs where the first op that needs it does.
 4. What an op needs from the iteration before (the next pointer) may run one stage later, just in front of it.
@@ -13,6 +13,8 @@
 
 Stage: TTGIR to TTGIR, attributes only. Cost: a few walks of each body with latencies.
 """
+
+from collections.abc import Iterable
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -25,21 +27,161 @@ from tilework.ir.nesting import body_of
 from tilework.ir.scf_ext import SKIPS
 from tilework.transforms.passes import module_pass
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
 from tilework.transforms.ttg.pipeline.loops import (
+    CLUSTER,
     LATENCY,
+    MAX_STAGE,
     SELF_LATENCY,
+    STAGE,
     body_ops,
     carried_producer,
+    dots_in,
     integer_attribute,
     loops_in,
     producers,
-    products_in,
     refusal,
+    set_integer,
     used_values,
     users_in,
     yield_of,
 )
+
+# The schedule of a loop body: each op has a stage (how many iterations late) and a cluster (its position in the
+# iteration).
+#
+#     op          stage  cluster          order in the pipelined loop: dot (of k), addptr (of k + 1), load (of k + 2)
+#     load          0       3
+#     addptr        1       2
+#     dot           2       0
+#
+# Clusters are an ordered list into which new ones are put while scheduling; inside a cluster ops keep the order of the
+# program. As attributes a cluster is its position in that list.
+
+
+class Cluster:
+    """One of the parts of an iteration; what counts is which one it is."""
+
+
+class Schedule:
+    """The stage and cluster of ops of one loop."""
+
+    def __init__(self) -> None:
+        self.clusters: list[Cluster] = []
+        self.numbered: tuple[Cluster, ...] = ()  # those of the attributes, whatever came between them since
+        self.slots: dict[Operation, tuple[int, Cluster]] = {}
+        self.last_stage = 0
+        self.slack: dict[Operation, int] = {}  # ops that also run for so many iterations behind the last
+
+    def front_cluster(self) -> Cluster:
+        """A new cluster before all others."""
+        self.clusters.insert(0, cluster := Cluster())
+        return cluster
+
+    def back_cluster(self) -> Cluster:
+        """A new cluster behind all others."""
+        self.clusters.append(cluster := Cluster())
+        return cluster
+
+    def cluster_before(self, other: Cluster) -> Cluster:
+        """A new cluster just before `other`."""
+        self.clusters.insert(self.position(other), cluster := Cluster())
+        return cluster
+
+    def position(self, cluster: Cluster) -> int:
+        return self.clusters.index(cluster)
+
+    def assign(self, op: Operation, stage: int, cluster: Cluster) -> None:
+        """Run `op` there, wherever it was before."""
+        self.slots[op] = (stage, cluster)
+
+    def assign_earlier(self, op: Operation, stage: int, cluster: Cluster) -> bool:
+        """Run `op` there, unless it already runs as early. True if it was moved."""
+        found = self.slots.get(op)
+        if found is not None and self.key(*found) <= self.key(stage, cluster):
+            return False
+        self.slots[op] = (stage, cluster)
+        return True
+
+    def key(self, stage: int, cluster: Cluster) -> tuple[int, int]:
+        """Earlier stages first, then earlier clusters."""
+        return (stage, self.position(cluster))
+
+    def assign_dependencies(
+        self, op: Operation, stage: int, cluster: Cluster, loop: Operation, through_arguments: bool = False
+    ) -> None:
+        """Run what `op` needs, and what that needs, no later than (stage, cluster)."""
+        body = body_of(loop)
+        pending = [op]
+        while pending:
+            current = pending.pop()
+            needed = list(producers(current, body))
+            if through_arguments:
+                carried = (carried_producer(value, loop) for value in used_values(current))
+                needed.extend(producer for producer in carried if producer is not None)
+            for producer in needed:
+                if self.assign_earlier(producer, stage, cluster):
+                    pending.append(producer)
+
+    def in_order(self, loop: Operation) -> list[tuple[Operation, int]]:
+        """The ops of the body with their stages, as they will run; all of them must be placed."""
+        lists: dict[Cluster, list[tuple[Operation, int]]] = {cluster: [] for cluster in self.clusters}
+        for op in body_ops(loop):
+            stage, cluster = self.slots[op]
+            lists[cluster].append((op, stage))
+        return [entry for cluster in self.clusters for entry in lists[cluster]]
+
+    def by_stage(self, loop: Operation) -> list[Operation]:
+        """The scheduled ops of the body: stage by stage, cluster by cluster, in program order."""
+        placed = (op for op in body_ops(loop) if op in self.slots)
+        return sorted(placed, key=lambda op: self.key(*self.slots[op]))
+
+    def assign_all_dependencies(self, loop: Operation) -> None:
+        """Run what the scheduled ops need no later than them."""
+        for op in self.by_stage(loop):
+            self.assign_dependencies(op, *self.slots[op], loop)
+
+    def write(self, loop: Operation) -> None:
+        """Put the schedule into the attributes of the ops."""
+        positions = {cluster: position for position, cluster in enumerate(self.clusters)}
+        for op, (stage, cluster) in self.slots.items():
+            set_integer(op, CLUSTER, positions[cluster])
+            set_integer(op, STAGE, stage)
+        set_integer(loop, MAX_STAGE, max((stage for stage, _ in self.slots.values()), default=0))
+
+    @classmethod
+    def read(cls, loop: Operation) -> "Schedule | None":
+        """The schedule in the attributes, which ops that came later need not have; None if there is none."""
+        if (last := integer_attribute(loop, MAX_STAGE)) is None:
+            return None
+        schedule = cls()
+        found: list[tuple[Operation, int, int]] = []
+        for op in body_ops(loop):
+            stage, cluster = integer_attribute(op, STAGE), integer_attribute(op, CLUSTER)
+            if stage is not None and cluster is not None:
+                found.append((op, stage, cluster))
+        if not found:
+            return None
+        schedule.clusters = [Cluster() for _ in range(1 + max(number for *_, number in found))]
+        schedule.numbered = tuple(schedule.clusters)
+        for op, stage, number in found:
+            schedule.slots[op] = (stage, schedule.clusters[number])
+        schedule.last_stage = last
+        return schedule
+
+
+def erase_schedule(root: Operation) -> None:
+    """Remove the attributes through which the three passes communicate."""
+    for op in ops_in_order(*root.regions):
+        if attributes := op.attributes:
+            for name in (STAGE, CLUSTER, MAX_STAGE):
+                attributes.pop(name, None)
+
+
+def drop_attributes(ops: Iterable[Operation], *names: str) -> None:
+    """Remove the attributes `names` from `ops`."""
+    for op in ops:
+        for name in names:
+            op.attributes.pop(name, None)
 
 
 @module_pass("tritongpu-schedule-loops")
@@ -57,23 +199,23 @@ def schedule_loops(module: ModuleOp) -> None:
 
 def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     """The schedule of `loop`, whose ops in `latencies` should start that many stages before their users."""
-    schedule = place_key_ops(loop, latencies)
+    schedule = assign_key_ops(loop, latencies)
     first = schedule.clusters[0]
     if SKIPS in loop.attributes:
         hasten_carried(loop, schedule)
-    place_ifs(loop, schedule)
+    assign_ifs(loop, schedule)
     complete(loop, schedule, first)
     return schedule
 
 
 def complete(loop: Operation, schedule: Schedule, first: Cluster) -> None:
-    """Place the ops that have no place yet: before those that need them, or in the last stage, not before `first`."""
-    schedule.place_all_dependencies(loop)
-    place_carried(loop, schedule)
-    place_rest(loop, schedule, first)
+    """Assign the remaining ops: before those that need them, or to the last stage, not before `first`."""
+    schedule.assign_all_dependencies(loop)
+    assign_carried(loop, schedule)
+    assign_rest(loop, schedule, first)
 
 
-def place_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
+def assign_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     """Ops with a latency and all that depends on them: the longer the way to the end, the earlier the stage."""
     body, terminator = body_of(loop), yield_of(loop)
     ops = body_ops(loop)
@@ -89,80 +231,82 @@ def place_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
             distance[op] = latencies.get(op, 0) + max(below, default=0)
     schedule = Schedule()
     schedule.last_stage = longest = max(distance.values())
-    products = products_in(loop)
+    dots = dots_in(loop)
     clusters = [schedule.back_cluster() for _ in range(longest + 1)]
     epilogue = schedule.back_cluster()
     for op in ops:
         if op in distance:
-            is_end = type(op) is scf.IfOp and op not in latencies and op not in products
+            is_end = type(op) is scf.IfOp and op not in latencies and op not in dots
             is_end = is_end and all(user is terminator for user in users_in(op, body))
-            schedule.place(op, longest - distance[op], epilogue if is_end else clusters[distance[op]])
+            schedule.assign(op, longest - distance[op], epilogue if is_end else clusters[distance[op]])
     return schedule
 
 
 def hasten_carried(loop: Operation, schedule: Schedule) -> None:
-    """Pointers that a load decides about (``if skipped: continue``) do not wait for the last stage if loads of the next iteration need them."""
-    products = products_in(loop)
+    """Pointers that a load decides about (``if skipped: continue``) do not wait for the last stage if loads of the next
+    iteration need them."""
+    dots = dots_in(loop)
     for op in schedule.by_stage(loop):
-        stage, cluster = schedule.places[op]
+        stage, cluster = schedule.slots[op]
         for value in used_values(op):
             producer = carried_producer(value, loop)
-            if producer is None or producer in products or schedule.places.get(producer, (0,))[0] <= stage + 1:
+            if producer is None or producer in dots or schedule.slots.get(producer, (0,))[0] <= stage + 1:
                 continue
-            place = (stage + 1, schedule.cluster_before(cluster))
-            schedule.place(producer, *place)
-            schedule.place_dependencies(producer, *place, loop)
+            slot = (stage + 1, schedule.cluster_before(cluster))
+            schedule.assign(producer, *slot)
+            schedule.assign_dependencies(producer, *slot, loop)
 
 
-def place_ifs(loop: Operation, schedule: Schedule) -> None:
+def assign_ifs(loop: Operation, schedule: Schedule) -> None:
     """Branches that scheduled ops need come first, the others last."""
     body = body_of(loop)
     needed: dict[Operation, int] = {}
-    for op, (stage, _) in tuple(schedule.places.items()):
+    for op, (stage, _) in tuple(schedule.slots.items()):
         for producer in reached(producers(op, body), lambda one: producers(one, body)):
             if type(producer) is scf.IfOp:
                 needed[producer] = min(stage, needed.get(producer, stage))
     if needed:
         prologue = schedule.front_cluster()
         for op, stage in needed.items():
-            if op not in schedule.places:
-                schedule.place(op, stage, prologue)
+            if op not in schedule.slots:
+                schedule.assign(op, stage, prologue)
     epilogue = schedule.back_cluster()
     for op in body_ops(loop):
-        if type(op) is scf.IfOp and op not in schedule.places:
-            schedule.place(op, schedule.last_stage, epilogue)
+        if type(op) is scf.IfOp and op not in schedule.slots:
+            schedule.assign(op, schedule.last_stage, epilogue)
 
 
-def place_carried(loop: Operation, schedule: Schedule) -> None:
-    """What scheduled ops need from the iteration before: one stage later, in front of them, or with them if a load."""
+def assign_carried(loop: Operation, schedule: Schedule) -> None:
+    """Assign ops that feed the next iteration: one stage later, in front of their users, or with them if they are
+    loads."""
     before: dict[Cluster, Cluster] = {}
     for op in schedule.by_stage(loop):
-        stage, cluster = schedule.places[op]
+        stage, cluster = schedule.slots[op]
         if stage >= schedule.last_stage:
             continue
         for value in used_values(op):
             producer = carried_producer(value, loop)
-            if producer is None or producer in schedule.places:
+            if producer is None or producer in schedule.slots:
                 continue
             if type(producer) is tt.LoadOp:
-                place = (stage, cluster)
+                slot = (stage, cluster)
             else:
                 if cluster not in before:
                     before[cluster] = schedule.cluster_before(cluster)
-                place = (stage + 1, before[cluster])
-            schedule.place(producer, *place)
-            schedule.place_dependencies(producer, *place, loop, through_arguments=True)
+                slot = (stage + 1, before[cluster])
+            schedule.assign(producer, *slot)
+            schedule.assign_dependencies(producer, *slot, loop, through_arguments=True)
 
 
-def place_rest(loop: Operation, schedule: Schedule, first: Cluster) -> None:
+def assign_rest(loop: Operation, schedule: Schedule, first: Cluster) -> None:
     """All other ops: in the last stage, as soon as what they need is there, but not before `first`."""
     body, last = body_of(loop), schedule.last_stage
     for op in body_ops(loop):
-        if op in schedule.places:
+        if op in schedule.slots:
             continue
         cluster = first
         for producer in producers(op, body):
-            stage, other = schedule.places[producer]
+            stage, other = schedule.slots[producer]
             if stage == last and schedule.position(other) > schedule.position(cluster):
                 cluster = other
-        schedule.place(op, last, cluster)
+        schedule.assign(op, last, cluster)

@@ -1,8 +1,8 @@
 """Pipeline the loops that have a schedule.
 
-Six steps, each in its own file: loads to copies (`lower_loads.py`), prologue and kernel loop (`expand.py`), matrix
-products that run on in the background (`wgmma.py`), the numbers of waits (`waits.py`), copies as early as
-buffers allow (`early_copies.py`), stores by descriptor (`tma_stores.py`). A loop whose schedule cannot be carried out is left as it is.
+Six steps: loads to copies (`lower_loads.py`), prologue and kernel loop (`expand.py`), asynchronous warp-group dots
+(`wgmma.py`), the counts of waits (`waits.py`), copies as early as buffers allow, and asynchronous stores by descriptor.
+A loop whose schedule cannot be expanded is left alone.
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and a copy of the body per stage.
 """
 
@@ -10,27 +10,148 @@ from collections.abc import Callable
 from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
+from tilework.analysis.ring_slots import in_other_slots, is_drained, slots_of
+from tilework.ir import ttg, ttng
+from tilework.ir.effects import is_pure
+from tilework.ir.encodings import (
+    shared_of,
+)
 from tilework.ir.functions import functions
 from tilework.ir.module_facts import MAX_REGISTERS
+from tilework.ir.nesting import body_of
+from tilework.ir.rewrite import insert_after, move_behind, put, replace_op
+from tilework.ir.tt.descriptor_ops import block_type
+from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
+from tilework.ir.types import element_type, shape_of
+from tilework.transforms.building.tma import STORES, start_store, stored_value
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.worklist import Driver, rule_table
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
-from tilework.transforms.ttg.pipeline.early_copies import start_copies_early
 from tilework.transforms.ttg.pipeline.expand import Order, expand, problem
 from tilework.transforms.ttg.pipeline.latencies import Facts
-from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
-from tilework.transforms.ttg.pipeline.lower_loads import lower_loads
-from tilework.transforms.ttg.pipeline.schedule import complete
-from tilework.transforms.ttg.pipeline.tma_stores import pipeline_stores
+from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in, num_stages, ops_outside_loops, producers
+from tilework.transforms.ttg.pipeline.lower_loads import buffer_descriptors, called_for, lower_loads
+from tilework.transforms.ttg.pipeline.schedule import Schedule, complete, erase_schedule
 from tilework.transforms.ttg.pipeline.waits import update_waits
 from tilework.transforms.ttg.pipeline.wgmma import launch_dots
+
+# Start copies as soon as the barrier that frees their buffers allows: at the top of an iteration instead of its end.
+#
+#     %w = ttg.async_wait                                  %w = ttg.async_wait
+#     products that read slot t, in the background  ==>    products that read slot t, in the background
+#     wait for them                                        copies to slot t + 2
+#     copies to slot t + 2                                 wait for them
+#
+# Where a loop waits for all its dots in each iteration, those of the iteration before have ended in every warp behind
+# the barrier of the wait. Their operands are free then: the second barrier of the iteration, in front of the copies, is
+# not needed. The copies start behind the last dot of the iteration; where registers are scarce, behind the first one,
+# so that their addresses are not live in between (sageattention on an H200, 128 registers: 0.591 ms behind the last
+# one, 0.540 behind the first; with all registers 0.606 and 0.623). `analysis/ring_slots.py` proves which slots are
+# free.
+
+READERS = (ttng.WarpGroupDotOp, ttg.LocalLoadOp)
+STARTS = (ttg.AsyncCopyGlobalToLocalOp, ttg.AsyncCommitGroupOp)
+
+
+def start_copies_early(loop: Operation, is_limited: bool = False) -> None:
+    """Move the copies of `loop` right behind the start of its dots, if nothing still reads what they overwrite; behind
+    the first of them if registers are limited."""
+    ops = body_ops(loop)
+    wait = next((op for op in ops if type(op) is ttg.AsyncWaitOp), None)
+    if wait is None or not is_drained(body_of(loop)) or sum(type(op) is ttg.AsyncWaitOp for op in ops) > 1:
+        return
+    dots = [op for op in ops[ops.index(wait) :] if type(op) is ttng.WarpGroupDotOp]
+    if not dots:
+        return
+    at = dots[0 if is_limited else -1]
+    late = ops[ops.index(at) + 1 :]
+    starts = [op for op in late if type(op) in STARTS]
+    copies = [op for op in starts if type(op) is ttg.AsyncCopyGlobalToLocalOp]
+    readers = [op for op in ops if type(op) in READERS]
+    if not copies or not all(are_apart(reader, copy) for reader in readers for copy in copies):
+        return
+    moved = set(starts)
+    for op in reversed(late):
+        if op in moved:
+            moved.update(producer for producer in producers(op, body_of(loop)) if producer in late)
+    if not all(type(op) in STARTS or (is_pure(op) and op not in dots) for op in moved):
+        return
+    move_behind(at, *(op for op in late if op in moved))
+
+
+def are_apart(reader: Operation, copy: Operation) -> bool:
+    """`reader` reads another ring than `copy` writes, or another slot."""
+    ((target, _),) = slots_of(copy)
+    return all(ring is not target for ring, _ in slots_of(reader)) or in_other_slots(reader, copy)
+
+
+# Step 5 of the pipeliner: stores by descriptor run asynchronously in loops.
+#
+#     tt.descriptor_store %d[%i, %j], %x       ttng.async_tma_store_wait {pendings = 0}      the one before has read the buffer
+#                                       ==>    ttg.local_store %x, %buffer
+#                                              ttng.fence_async_shared
+#                                              ttng.async_tma_copy_local_to_global %d[%i, %j] %buffer
+#
+# The wait for a store moves to the next store, or behind the loop. Stores of the same shape share a buffer.
+
+DESCRIPTOR_SLOTS = 2  # the store of the iteration before may still read its descriptor
+
+
+def pipeline_stores(root: Operation, default_stages: int) -> None:
+    """Let the stores by descriptor in the loops under `root` run on."""
+    for loop in loops_in(root):
+        if num_stages(loop, default_stages) > 1:
+            body = body_of(loop)
+            stores = [
+                store
+                for store in ops_outside_loops(body, *STORES)
+                if buffer_type(store) is not None and not called_for(store.operands[0], body)
+            ]
+            if stores:
+                pipeline_loop(loop, stores)
+
+
+def buffer_type(store: Operation) -> MemDescType | None:
+    """The memory that TMA reads; None if the descriptor says nothing that fits."""
+    encoding, value = shared_of(block_type(store.operands[0].type)), stored_value(store)
+    shape = shape_of(value.type)
+    if encoding is None or encoding.rank != len(shape) or encoding.without_leading(0) is None:
+        return None
+    return memdesc_type(shape, element_type(value.type), encoding, True)
+
+
+def pipeline_loop(loop: Operation, stores: list[Operation]) -> None:
+    """Rewrite the `stores` of `loop`."""
+    buffers: dict[MemDescType, SSAValue] = {}
+    for store in stores:
+        kind = buffer_type(store)
+        assert kind is not None
+        if kind not in buffers:
+            buffers[kind] = put(loop, ttg.LocalAllocOp.make(None, kind, store.location))
+        rewrite_store(store, buffers[kind])
+    deallocs = [ttg.LocalDeallocOp.make(buffer, loop.location) for buffer in reversed(buffers.values())]
+    insert_after(loop, ttng.AsyncTMAStoreWaitOp.make(0, loop.location), *deallocs)
+    buffer_descriptors(loop, DESCRIPTOR_SLOTS, lambda old, new: None)
+
+
+def rewrite_store(store: Operation, buffer: SSAValue) -> None:
+    """Wait for the store before, fill the buffer, and start."""
+    location = store.location
+    replace_op(
+        store,
+        ttng.AsyncTMAStoreWaitOp.make(0, location),
+        ttg.LocalStoreOp.make(stored_value(store), buffer, location),
+        ttng.FenceAsyncSharedOp.make(False, location),
+        start_store(store, buffer),
+        results=(),
+    )
+
 
 ARITHMETIC = rule_table(FOLDS, {**folding_arith.REWRITES, **folding_casts.REWRITES})
 
@@ -76,7 +197,7 @@ def lower_loops(
     for loop in loops_in(module):
         if (schedule := Schedule.read(loop)) is None:
             continue
-        if len(schedule.places) < len(body_ops(loop)):
+        if len(schedule.slots) < len(body_ops(loop)):
             complete(loop, schedule, schedule.clusters[0])
         if is_feasible(loop, schedule.in_order(loop), peels):
             lower(loop, schedule, facts.axes)

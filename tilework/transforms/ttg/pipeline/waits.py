@@ -1,14 +1,14 @@
-"""Step 4 of the pipeliner: how many groups of copies may still be under way at each `ttg.async_wait`.
+"""Step 4 of the pipeliner: the number of copy groups that may still be in flight at each `ttg.async_wait`.
 
     %g1 = ttg.async_commit_group tokens %a
     %g2 = ttg.async_commit_group tokens %b         one group was committed after %g1, so
     %w = ttg.async_wait %g1 {num = 1 : i32}        one group may be under way when %g1 is done
 
-Groups finish in order. The number for a token is the least number of commits on any way from where the token was made
-to the wait; a token that a loop carries comes from before the loop or from an iteration before. A way that cannot be
+Groups finish in order. The count for a token is the minimum number of commits on any path from its definition to the
+wait; a token that a loop carries comes from before the loop or from an earlier iteration. A path that cannot be
 followed gives 0: wait for everything.
 
-Waits with no commit between them become one, at the first, with the least number.
+Waits without a commit between them are merged into the first, with the smallest count.
 """
 
 from xdsl.dialects import scf
@@ -26,18 +26,18 @@ BRANCHES = LOOPS | {scf.IfOp}
 
 
 def update_waits(root: Operation) -> None:
-    """Set the number of every wait for one token under `root`, then merge waits."""
+    """Set the count of every wait for one token under `root`, then merge waits."""
     waits = [op for op in ops_in_order(*root.regions) if type(op) is ttg.AsyncWaitOp]
     for wait in waits:
         if len(wait.operands) == 1:
-            number = commits_since(wait.operands[0], wait, frozenset())
-            wait.properties["num"] = int_attr(number if number < FAR else 0, i32)
+            pending = commits_since(wait.operands[0], wait, frozenset())
+            wait.properties["num"] = int_attr(pending if pending < FAR else 0, i32)
     for block in dict.fromkeys(wait.parent for wait in waits if wait.parent is not None):
         merge_waits(block)
 
 
 def commits_since(token: SSAValue, at: Operation, seen: frozenset[SSAValue]) -> int:
-    """The least number of commits between the making of `token` and `at`."""
+    """The minimum number of commits between the definition of `token` and `at`."""
     if token in seen:
         return FAR  # once more around the loop is never the shorter way
     if isinstance(token, OpResult):
@@ -57,7 +57,7 @@ def commits_since(token: SSAValue, at: Operation, seen: frozenset[SSAValue]) -> 
 
 
 def commits_between(block: Block, start: Operation, end: Operation) -> int:
-    """The least number of commits from `start`, an op of `block`, to just before `end`, which may be deeper inside."""
+    """The minimum number of commits from `start`, an op of `block`, to just before `end`, which may be nested deeper."""
     stop = enclosing_op(end, block)
     if stop is None:
         return 0
@@ -76,7 +76,7 @@ def commits_between(block: Block, start: Operation, end: Operation) -> int:
 
 
 def commits_in(op: Operation) -> int:
-    """The least number of commits that `op` makes."""
+    """The minimum number of commits that `op` makes."""
     if type(op) is ttg.AsyncCommitGroupOp:
         return 1
     if type(op) is scf.IfOp:
@@ -100,9 +100,9 @@ def merge_waits(block: Block) -> None:
 def merge(waits: list[Operation]) -> None:
     """One wait, at the first of `waits`, for all of them."""
     first = waits[0]
-    number = min(wait.properties["num"].value.data for wait in waits)  # pyright: ignore[reportAttributeAccessIssue]
+    pending = min(wait.properties["num"].value.data for wait in waits)  # pyright: ignore[reportAttributeAccessIssue]
     tokens = list(dict.fromkeys(token for wait in waits for token in wait.operands))
-    joined = put(first, ttg.AsyncWaitOp.make(tokens, number, first.location))
+    joined = put(first, ttg.AsyncWaitOp.make(tokens, pending, first.location))
     for wait in waits:
         replace_all_uses(wait.results[0], joined)
         erase_op(wait)

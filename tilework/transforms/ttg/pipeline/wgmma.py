@@ -1,42 +1,163 @@
-"""Step 3 of the pipeliner: matrix products of warp groups run in the background.
+"""Step 3 of the pipeliner: make warp-group dots asynchronous.
 
     %d = ttng.warp_group_dot %a, %b, %acc                %d = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
     scf.yield %d                                 ==>     %w:3 = ttng.warp_group_dot_wait %d, %a, %b {pendings = 1}
                                                          scf.yield %w#0
 
-With `pendings = 1` the product of the iteration before is done, and this one runs on while the next copies start. That is
-right if nobody looks at the sum or overwrites the operands meanwhile:
+With `pendings = 1` the dot of the iteration before is done, and this one still runs while the next copies start. That
+is correct if no op reads the accumulator or overwrites the operands until the wait:
 
-1. the memory of the operands is not written in the same iteration: it is one of several buffers, or from outside; where the next
-   copy goes to the buffer itself, all products end before it;
+1. the memory of the operands is not written in the same iteration: it is one of several buffers, or from outside; where
+   the next copy goes to the buffer itself, all dots end before it;
 2. the result is only carried to the next iteration (f32 or i32), or read in an `scf.if`, which then waits;
-3. there it is only the sum of products again, or read behind a wait for everything.
+3. there it is only an accumulator again, or read behind a wait for everything.
 
-A product for which this does not hold is waited for at once (`pendings = 0`), and so are all before it. A wait takes as
-operands, besides the sums, the memory that the products read: it is in use until then.
+A dot for which this does not hold is waited for at once (`pendings = 0`), and so are all before it. The operands of a
+wait are the accumulators and the memory that the dots read, which is in use until then.
 """
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.cost import occupancy, registers
 from tilework.analysis.ring_slots import slots_of
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.effects import writes
+from tilework.ir.effects import ELEMENTWISE, is_speculatable, writes
 from tilework.ir.encodings import (
     is_accumulator,
     layout_of,
+    tensor_core_of,
 )
-from tilework.ir.module_facts import MAX_REGISTERS, find_target, num_warps, threads_per_warp
+from tilework.ir.module_facts import MAX_REGISTERS, find_target, integer, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, ops_behind
-from tilework.ir.rewrite import block_of, insert_after, insert_before, replace_op, replace_uses
+from tilework.ir.rewrite import (
+    block_of,
+    constant,
+    constant_value,
+    erase_op,
+    insert_after,
+    insert_before,
+    put,
+    recreate,
+    replace_op,
+    replace_uses,
+)
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_tensor
+from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_tensor, shape_of, with_shape
 from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, used_values, yield_of
-from tilework.transforms.ttg.pipeline.wgmma_split import PRODUCTS, computation, split_along_k
+
+# Split a dot whose left operand is loaded from shared memory into registers along K, one piece per instruction.
+#
+# Elementwise ops on the operand (a conversion from i8, a scale for each row) are computed piece by piece too.
+#
+#     %a = local_load %m                             %a0 = local_load (memdesc_subslice %m[0, 0])
+#     %d = warp_group_dot %a, %b, %c           ==>   %d0 = warp_group_dot %a0, (memdesc_subslice %b[0, 0]), %c
+#     (K = 32, an instruction takes 16)              %a1 = local_load (memdesc_subslice %m[0, 16])
+#                                                    %d = warp_group_dot %a1, (memdesc_subslice %b[16, 0]), %d0, %true
+#
+# The registers of a piece are free again when its instruction is done, before those of the whole; the next one is read
+# while it runs.
+
+WAITS = frozenset({ttng.WaitBarrierOp, ttg.AsyncWaitOp})
+WGMMA_OPS = frozenset({ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp})
+
+
+def split_along_k(dot: Operation) -> list[Operation]:
+    """Replace `dot` by its pieces, in order; itself alone where it cannot or need not be cut."""
+    left, right, total, *use_total = dot.operands
+    mma = tensor_core_of(dot.results[0].type)
+    if not is_tensor(left.type) or mma is None:  # its instruction says how K is cut
+        return [dot]
+    shape, width = shape_of(left.type), mma.instr_shape[-1]
+    if len(shape) != 2 or shape[1] <= width or shape[1] % width or len(mma.instr_shape) < 3:
+        return [dot]
+    if bit_width(left.type) == 8 and integer(dot.properties, "maxNumImpreciseAcc") in range(1, shape[1] + 1):
+        return [dot]  # its lowering counts products: pieces would not know of each other
+    read, *computing = computation(left) or [dot]
+    if read is dot or not is_undisturbed(read, dot):
+        return [dot]
+    starts = range(0, shape[1], width)
+    of_right = (width, shape_of(right.type)[1])
+    rights = [put(dot, ttg.MemDescSubsliceOp.make(right, (at, 0), of_right, dot.location)) for at in starts]
+    always = put(dot, constant(1, i1, dot.location))
+    dots: list[Operation] = []
+    is_alone = not any(type(between) in WGMMA_OPS for between in ops_behind(read, dot))
+    for at, part in zip(starts, rights, strict=True):
+        piece = read_piece(read if is_alone and not at else dot, read, at, width)  # before a wait for the right factor
+        for op in computing:
+            piece = compute_piece(dot, op, piece)
+        dots.append(recreate(dot, operands=(piece, part, total, *use_total)))
+        total, use_total = put(dot, dots[-1]), [always]
+    replace_op(dot, results=(total,))
+    for op in reversed((read, *computing)):
+        erase_op(op)
+    return dots
+
+
+def computation(left: SSAValue) -> list[Operation] | None:
+    """The load from shared memory that a factor comes from, and the ops that make it of that element by element; None
+    if others do."""
+    found: list[Operation] = []
+    while left.has_one_use() and isinstance(op := left.owner, Operation):
+        found.append(op)
+        if type(op) is ttg.LocalLoadOp:
+            return found[::-1]
+        varying = [operand for operand in op.operands if not is_alike(operand)]
+        is_elementwise = type(op) in ELEMENTWISE and is_speculatable(op)
+        if len(varying) != 1 or len(op.results) != 1 or not (is_elementwise or is_read_otherwise(op)):
+            return None
+        left = varying[0]
+    return None
+
+
+def is_read_otherwise(op: Operation) -> bool:
+    """A conversion of what was loaded just now, which will be loaded like that."""
+    return type(op) is ttg.ConvertLayoutOp and type(op.operands[0].owner) is ttg.LocalLoadOp
+
+
+def is_alike(value: SSAValue) -> bool:
+    """All columns of `value` are the same."""
+    op = value.owner
+    is_constant = type(op) is arith.ConstantOp and constant_value(value) is not None
+    return (
+        is_constant
+        or type(op) is tt.SplatOp
+        or (type(op) is tt.BroadcastOp and shape_of(op.operands[0].type)[-1:] == (1,))
+    )
+
+
+def compute_piece(dot: Operation, op: Operation, piece: SSAValue) -> SSAValue:
+    """The result of `op` for a piece of its operand."""
+    operands = [piece_of(dot, operand, shape_of(piece.type)) if is_alike(operand) else piece for operand in op.operands]
+    return put(
+        dot, recreate(op, operands=operands, result_types=(with_shape(op.results[0].type, shape_of(piece.type)),))
+    )
+
+
+def piece_of(dot: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    type, op = with_shape(value.type, shape), value.owner
+    if isinstance(op, arith.ConstantOp):
+        return put(dot, constant(constant_value(value), type, op.location))  # pyright: ignore[reportArgumentType]
+    assert isinstance(op, Operation)
+    return put(dot, recreate(op, result_types=(type,)))
+
+
+def is_undisturbed(read: Operation, dot: Operation) -> bool:
+    """Nothing writes memory between the two, which are in one block; to wait for other memory is no matter."""
+    is_behind = read.parent is dot.parent and read.is_before_in_block(dot)
+    return is_behind and all(type(between) in WAITS or not writes(between) for between in ops_behind(read, dot))
+
+
+def read_piece(anchor: Operation, read: Operation, start: int, width: int) -> SSAValue:
+    """The columns from `start` on of what `read` reads, in front of `anchor`."""
+    memory, rows = read.operands[0], shape_of(read.results[0].type)[0]
+    part = put(anchor, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
+    type = with_shape(read.results[0].type, (rows, width))
+    return put(anchor, ttg.LocalLoadOp.make(part, type, read.location, *read.operands[1:]))
+
 
 Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
@@ -52,7 +173,8 @@ WHOLE_VIEWS = VIEWS - {ttg.MemDescIndexOp}  # not of one of several buffers
 
 
 def launch_dots(root: Operation, default_stages: int, two_blocks: bool = False) -> None:
-    """Make the products directly in loops under `root` asynchronous; with `two_blocks` so that another one has room beside."""
+    """Make the dots directly in loops under `root` asynchronous; with `two_blocks` so that another block fits on the
+    multiprocessor."""
     for loop in loops_in(root):
         if num_stages(loop, default_stages) >= 1:
             dots = [op for op in body_ops(loop) if type(op) is Dot]
@@ -61,8 +183,8 @@ def launch_dots(root: Operation, default_stages: int, two_blocks: bool = False) 
 
 
 def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) -> None:
-    """Start the products `dots` of `loop` in the background, and wait where it must be, or `at_once`."""
-    running: dict[Operation, int] = {}  # the products that go on, with the number of the carried value each gives
+    """Start the dots `dots` of `loop` in the background, and wait where that is required, or `at_once`."""
+    running: dict[Operation, int] = {}  # the dots that run on, with the index of the carried value that each gives
     for dot in dots:
         dot.properties["isAsync"] = int_attr(1, i1)
         ends_here = at_once or overwriting_copy(loop, [dot], until=dots[-1]) is not None
@@ -85,7 +207,8 @@ def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) ->
 
 
 def leaves_room(root: Operation, loop: Operation, dots: Sequence[Operation]) -> bool:
-    """Whether another block has room if `dots` end in their iteration. The limit of registers is set for the assembler."""
+    """Return True if another block has room if `dots` end in their iteration. The limit of registers is set for the
+    assembler."""
     share = half_share(loop, dots)
     room = None if share is None else occupancy(loop, share)
     if room is None or room.blocks < BLOCKS:
@@ -95,9 +218,9 @@ def leaves_room(root: Operation, loop: Operation, dots: Sequence[Operation]) -> 
 
 
 def half_share(loop: Operation, dots: Sequence[Operation]) -> int | None:
-    """Half the registers of a multiprocessor, for each thread, if they are enough for `dots` only where these end in their
-    iteration: then the left factor of one may be where the other's sum was. Another block works while this one waits.
-    """
+    """Half the registers of a multiprocessor, per thread, if they suffice for `dots` only when these end in their
+    iteration: then the left operand of one may reuse the registers of the other's accumulator. Another block works
+    while this one waits."""
     sums = sum(registers(dot.results[0].type) for dot in dots)
     made = [dot.operands[0].type for dot in dots if must_free_registers(dot, loop, of_sums=True)]
     factors = sum(registers(type) * bit_width(type) // 32 for type in made)
@@ -106,9 +229,8 @@ def half_share(loop: Operation, dots: Sequence[Operation]) -> int | None:
 
 
 def wait_late(dot: Operation) -> bool:
-    """Wait for `dot` where its result is read, if other products come before that, and nothing writes memory until then. False
-    if that is not so.
-    """
+    """Wait for `dot` where its result is read, if other dots come before that, and nothing writes memory until then.
+    Return False otherwise."""
     reader, other_dots = dot.next_op, 0
     while reader is not None and not any(value in dot.results for value in used_values(reader)):
         if type(reader) not in ORDERING and writes(reader):
@@ -122,7 +244,7 @@ def wait_late(dot: Operation) -> bool:
 
 
 def carried_position(loop: Operation, dot: Operation) -> int | None:
-    """Which value of `loop` the result of `dot` becomes, if it may run on until the next iteration."""
+    """The index of the value of `loop` that the result of `dot` becomes, if it may run on until the next iteration."""
     if not all(is_stable(value, loop, set()) for value in dot.operands[:SUM] if is_memdesc(value.type)):
         return None
     if element_type(dot.results[0].type) not in RUN_ON:
@@ -140,7 +262,7 @@ def carried_position(loop: Operation, dot: Operation) -> int | None:
 
 
 def may_run_on(loop: Operation, dot: Operation) -> bool:
-    """`dot` is a product that may still run in the next iteration, as far as `loop` tells before its loads have buffers."""
+    """Return True if `dot` may still run in the next iteration, as far as `loop` shows before its loads have buffers."""
     positions: list[int] = []
     if (
         type(dot) is not Dot
@@ -153,7 +275,8 @@ def may_run_on(loop: Operation, dot: Operation) -> bool:
 
 
 def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
-    """`memory` is not written while the product runs: it is from outside the loop, or one of several buffers."""
+    """Return True if `memory` is not written while the dot runs: it is from outside the loop, or one of several
+    buffers."""
     while isinstance(memory, OpResult) and type(memory.op) in WHOLE_VIEWS:
         memory = memory.op.operands[0]
     if memory in seen:
@@ -177,19 +300,20 @@ def overwriting_copy(loop: Operation, dots: Sequence[Operation], until: Operatio
 
 
 def is_overwritten_next(loop: Operation, dots: Sequence[Operation], wait: Operation) -> bool:
-    """Whether in the next iteration a copy in front of `wait` may go to memory which one of `dots` reads in this one."""
+    """Return True if in the next iteration a copy in front of `wait` may go to memory which one of `dots` reads in this
+    one."""
     early = [copy for copy in copies_of(loop) if is_before(copy, wait)]
-    return any(is_overwritten(dot, copy, turns=1) for dot in dots for copy in early)
+    return any(is_overwritten(dot, copy, iterations=1) for dot in dots for copy in early)
 
 
 def copies_of(loop: Operation) -> list[Operation]:
     return [op for op in body_ops(loop) if type(op) in COPIES]
 
 
-def is_overwritten(dot: Operation, copy: Operation, turns: int = 0) -> bool:
-    """Whether `copy`, so many iterations later, may go to memory that `dot` reads."""
+def is_overwritten(dot: Operation, copy: Operation, iterations: int = 0) -> bool:
+    """Return True if `copy`, so many iterations later, may go to memory that `dot` reads."""
     return any(
-        ring is other and (mine is None or theirs is None or not mine.is_apart(theirs, turns))
+        ring is other and (mine is None or theirs is None or not mine.is_apart(theirs, iterations))
         for ring, mine in slots_of(dot)
         for other, theirs in slots_of(copy)
     )
@@ -222,7 +346,7 @@ def follow_result(value: SSAValue, loop: Operation, positions: list[int]) -> boo
 
 
 def is_only_summed(value: SSAValue) -> bool:
-    """`value` is only the sum so far of products."""
+    """Return True if `value` is only used as the accumulator of dots."""
     for use in value.uses:
         user = use.operation
         if type(user) is Dot and use.index == SUM:
@@ -233,7 +357,7 @@ def is_only_summed(value: SSAValue) -> bool:
 
 
 def first_full_wait(loop: Operation) -> Operation | None:
-    """The first wait of the body for all products."""
+    """The first wait of the body for all dots."""
     for op in body_ops(loop):
         if type(op) is Wait and op.properties["pendings"].value.data == 0:  # pyright: ignore
             return op
@@ -252,7 +376,7 @@ def is_behind(op: Operation, wait: Operation, loop: Operation) -> bool:
 
 
 def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
-    """Wait for the products of the iteration before, where those of this one have all been started."""
+    """Wait for the dots of the iteration before, after those of this one have all been started."""
     results = [dot.results[0] for dot in dots]
     fresh = [must_free_registers(dot, loop) for dot in dots]
     copy, is_early = overwriting_copy(loop, dots), is_overwritten_next(loop, dots, dots[-1])
@@ -271,15 +395,17 @@ def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
 
 
 def is_read_for(dot: Operation) -> bool:
-    """The left factor is read from memory, and computed, right in front of `dot`, behind the wait for the one that had its registers before."""
+    """The left factor is read from memory, and computed, right in front of `dot`, behind the wait for the one that had
+    its registers before."""
     read, op = next(iter(computation(dot.operands[0]) or ()), None), dot.prev_op
-    while op is not None and op is not read and type(op) not in PRODUCTS:
+    while op is not None and op is not read and type(op) not in WGMMA_OPS:
         op = op.prev_op
     return op is not None and op is read
 
 
 def must_free_registers(dot: Operation, loop: Operation, of_sums: bool = False) -> bool:
-    """The left factor is in registers that the loop computes anew, for this iteration or the next; `of_sums`: from other products."""
+    """Return True if the left operand is in registers that the loop computes anew, for this iteration or the next;
+    `of_sums`: from other dots."""
     left = dot.operands[0]
     if not is_tensor(left.type):
         return False
@@ -334,7 +460,7 @@ def wait_for(
 
 
 def memory_read_for(value: SSAValue) -> list[SSAValue]:
-    """The memory that the products read which `value` is the sum of, as far as nobody has waited for them."""
+    """The memory read by the dots that `value` accumulates, as far as no wait is between them."""
     found: list[SSAValue] = []
     while isinstance(value, OpResult):
         if type(value.op) is Dot:

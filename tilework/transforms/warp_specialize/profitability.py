@@ -1,12 +1,13 @@
-"""Whether partitions pay for loops that do not ask for them, by the cost model (docs/cost-model.md).
+"""Decide by the cost model if partitions pay for loops that do not request them (docs/cost-model.md).
 
-    products, then other work, of one block      tensor cores ####----####----       all warps run both: an iteration takes their sum,
+    dots, then other work, of one block      tensor cores ####----####----       all warps run both: an iteration takes their sum,
                                                  other units  ----####----####       divided by the blocks that a multiprocessor has
-    two consumers, each with half of the rows    tensor cores ########              one works while the other's products run
+    two consumers, each with half of the rows    tensor cores ########              one works while the other's dots run
 
-Two consumers, or two groups of warps of one, take no longer than the busiest unit; so they pay where a block waits for its products, and there is no other block to
-fill the gap. Where nobody waits there is nothing to win but the instructions of copies: a thread of the producer starts a whole tile
-by descriptor, and consumers do not wait for each other. Copies by threads are as many as before, by half as many threads.
+Two consumers, or two groups of warps of one, take no longer than the busiest unit; so they pay where a block waits for
+its dots, and no other block fills the gap. Otherwise only the instructions of copies are saved: one producer thread
+starts a whole tile by descriptor, and consumers do not wait for each other. Copies by threads are as many as before, by
+half as many threads.
 """
 
 from dataclasses import replace
@@ -22,29 +23,28 @@ from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, num_stages
 from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, half_share, may_run_on
-from tilework.transforms.warp_specialize.channels import loads_of_products, tile_bytes
+from tilework.transforms.warp_specialize.channels import loads_of_dots, tile_bytes
 
 WARP_SPECIALIZE = "tt.warp_specialize"
-OTHERS = 32  # registers of a thread beside sums and factors of its products
+OTHERS = 32  # registers of a thread beside accumulators and operands of its dots
 FEW = 2  # iterations, of which nothing overlaps
 LEAST_GAIN = 1.1  # what a model of throughput does not see is less
 
 
 def will_split(function: Operation, when: str, default_stages: int) -> bool:
-    """Whether partitions are tried for `function`: a loop asks for them, or (`when` is "pays") they pay."""
+    """Return True if partitions are tried for `function`: a loop requests them, or (`when` is "pays") the cost model
+    favours them."""
     ops = ops_in_order(*function.regions)
     if when not in ("asked", "pays") or is_private(function) or not any(type(op) is ttng.WarpGroupDotOp for op in ops):
         return False
     asks = any(WARP_SPECIALIZE in op.attributes for op in ops)
-    return asks or (when == "pays" and reason_to_stay(function, default_stages) is None)
+    return asks or (when == "pays" and reason_not_to_split(function, default_stages) is None)
 
 
-def reason_to_stay(function: Operation, default_stages: int) -> str | None:
-    """Why the loops of `function` should be run by all warps; None if partitions pay for one of them."""
+def reason_not_to_split(function: Operation, default_stages: int) -> str | None:
+    """The reason why all warps should run the loops of `function`; None if partitions pay for one of them."""
     loops = [loop for loop in hot_loops(function) if any(type(op) is ttng.WarpGroupDotOp for op in body_ops(loop))]
-    loads = loads_of_products(function) | {
-        op for op in ops_in_order(*function.regions) if type(op) is tt.DescriptorLoadOp
-    }
+    loads = loads_of_dots(function) | {op for op in ops_in_order(*function.regions) if type(op) is tt.DescriptorLoadOp}
     reasons = [loop_reason(loop, loads, num_stages(loop, default_stages)) for loop in loops]
     return None if None in reasons else next(iter(reasons), "it has no loop with products")
 
@@ -78,7 +78,8 @@ def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | No
 
 
 def is_short(loop: Operation) -> bool:
-    """Whether a loop between constants, or over a constant distance, runs at most a few times: the masked tiles of causal attention."""
+    """Return True if a loop between constants, or over a constant distance, runs at most a few times: the masked tiles
+    of causal attention."""
     lower, upper, step = loop.operands[:3]
     distance, by = constant_value(upper), constant_value(step)
     if constant_value(lower) is not None and distance is not None:

@@ -1,11 +1,11 @@
-"""Which tensor-core instruction a `tt.dot` becomes, and how its result is laid out.
+"""Select the tensor-core instruction of a `tt.dot`, and the layout of its result.
 
     64x64 += 64x32 @ 32x64, f16, 4 warps
         cuda:80    mma.sync (version 2)    warps (2, 2), one instruction is 16x8
         cuda:90    wgmma (version 3)       warps (4, 1), one instruction is 64x64: 16 rows for each of four warps
         cuda:75    none: multiply and add
 
-`reason_against` says why a version cannot be used; the first version of the target without a reason is taken.
+`reason_against` returns why a version cannot be used; the first version of the target without a reason is selected.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ from tilework.target import Feature, Target
 
 FP8 = (f8E4M3FN, f8E5M2)
 FNUZ = (f8E4M3FNUZ, f8E5M2FNUZ)  # laid out for mma.sync like the others, but no NVIDIA GPU multiplies them
-# What each version multiplies, and the accumulators it has for that.
+# The operand types of each version, and the accumulators for them.
 ACCUMULATORS: dict[int, dict[Attribute, tuple[Attribute, ...]]] = {
     2: {
         f16: (f16, f32),
@@ -104,7 +104,7 @@ def versions(target: Target) -> tuple[int, ...]:
 
 
 def reason_against(version: int, dot: Dot) -> str | None:
-    """Why `dot` cannot run on this version of tensor cores, or None if it can."""
+    """The reason why `dot` cannot run on this version of tensor cores, or None if it can."""
     a, b, d = element_type(dot.a), element_type(dot.b), element_type(dot.d)
     known = ACCUMULATORS[version]
     if a not in known or b not in known:
@@ -121,7 +121,7 @@ def reason_against(version: int, dot: Dot) -> str | None:
 
 
 def reason_against_group(dot: Dot) -> str | None:
-    """Why the shape does not suit warp groups."""
+    """The reason why the shape does not suit warp groups."""
     if len(dot.tile) != 2:
         return "the dot is batched"
     rows, columns = dot.tile
@@ -260,7 +260,7 @@ def is_from_memory(value: SSAValue) -> bool:
 
 
 def without_sign(value: SSAValue) -> SSAValue:
-    """`value`, or what it is a product of with 1 or -1 for all (`tt/scaled_maximum.py`)."""
+    """`value` without a multiplication by a scalar of 1 or -1 (`tt/scaled_maximum.py`)."""
     product = converted_from(value).owner
     if not isinstance(product, arith.MulfOp) or not isinstance(signs := product.operands[1].owner, tt.SplatOp):
         return value

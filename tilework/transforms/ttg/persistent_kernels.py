@@ -1,4 +1,4 @@
-"""Blocks that stay: each multiprocessor gets one, which runs programs of the grid one after the other.
+"""Persistent kernels: each multiprocessor gets one block, which runs several programs of the grid.
 
     tt.func @matmul(...) {                        %me = tt.get_program_id x, %all = tt.get_num_programs x
       %pid = tt.get_program_id x                  %step = the number of multiprocessors
@@ -7,45 +7,99 @@
     }                                               store
                                                   }
 
-Where a block has a multiprocessor for itself nothing is computed while it starts, loads its first tiles and stores its result. In
-partitions (`warp_specialize/`) the warps that copy go on to the next program while the others still store. The grid is what it was:
-blocks beyond the number of multiprocessors end at once. A GPU with fewer than it says runs the rest later.
+A block that occupies a whole multiprocessor leaves it idle while it starts, loads its first tiles and stores its
+result. With warp specialization (`warp_specialize/`) the producer warps continue with the next program while the
+consumers still store. The grid is unchanged: blocks beyond the number of multiprocessors end at once. A GPU with fewer
+multiprocessors than it reports runs the rest later.
 
-It is for one loop of products that read tiles as descriptors load them, or turned by their warps, equally long in every program, and where partitions pay. Programs
-that might wait for each other (atomics, volatile loads) need all their blocks, and so do those whose assembly asks for the number of its block.
+Fires for one loop of dots that read tiles as descriptors load them, or transposed by their warps, with the same trip
+count in every program, where partitions pay. Programs that might wait for each other (atomics, volatile loads), or
+whose assembly reads the block id, are left alone.
 
-Warps store the rows that they have computed (`store_layouts.py`): no barrier keeps one warp group from the next program's products
-while the other stores.
+Warps store the rows that they have computed (`store_layouts.py`): no barrier keeps one warp group from starting the
+dots of the next program while the other stores.
 
-A loop has no more stages than keep its products busy: with more of them L2 was asked for more, by blocks that read the same tiles, and at the
-limit of power that is slower (docs/cost-model.md).
-Stage: TTGIR. Cost: one walk, and the cost model of loops with products.
+A loop has no more stages than keep its dots busy: more stages request more of L2, by blocks that read the same tiles,
+which is slower at the power limit (docs/cost-model.md).
+Stage: TTGIR. Cost: one walk, and the cost model of loops with dots.
 """
 
 from math import ceil
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.cost import loop_cost
-from tilework.ir import tt, ttg
+from tilework.analysis.inline_assembly import depends_on_block
+from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
-from tilework.ir.module_facts import find_target, num_ctas, num_warps
-from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.module_facts import LONGEST_FIRST, find_target, num_ctas, num_warps
+from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for
 from tilework.ir.types import i32, is_tensor
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import Pass, module_pass
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.longest_first import is_bound
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_stages, set_integer
-from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_products
-from tilework.transforms.warp_specialize.profit import will_split
+from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_dots
+from tilework.transforms.warp_specialize.profitability import will_split
+
+# Start programs with longer loops first, where the trip count grows with the program id along x: short ones fill the
+# tail.
+#
+#     for k in range(0, tl.program_id(0) * BM, BN)        causal attention: "tilework.longest-first" on the module
+#
+# Blocks start in the order of their ids; the program of a block is computed from its id
+# (`targets/gpu/codegen.py`): for eight y those with the largest x, then the next x, and so on, then the next
+# eight y, which may load other data. Programs that might wait for each other (atomics, volatile loads, `while`), or
+# whose assembly reads the block id, keep their order.
+# Stage: TTGIR. Cost: one walk.
+
+SAME = frozenset({arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp})
+EITHER = frozenset({arith.MinSIOp, arith.MaxSIOp})
+SCALED = frozenset({arith.MuliOp, arith.DivSIOp, arith.ShLIOp})
+ALONE = frozenset({
+    tt.FuncOp, tt.ReturnOp, scf.ForOp, scf.IfOp, tt.LoadOp, tt.StoreOp, tt.DescriptorLoadOp, tt.DescriptorStoreOp,
+    ttg.LocalAllocOp, ttg.LocalLoadOp, ttng.WarpGroupDotOp, tt.ReduceOp, tt.ScanOp,
+})  # fmt: skip
+
+
+@module_pass("tritongpu-longest-first")
+def longest_first(module: ModuleOp) -> None:
+    ops = ops_in_order(*module.regions)
+    slopes = [slope(loop.operands[1]) - slope(loop.operands[0]) for loop in ops if type(loop) is scf.ForOp]
+    if num_ctas(module) == 1 and max(slopes, default=0) > 0 <= min(slopes) and not any(map(is_bound, ops)):
+        module.attributes[LONGEST_FIRST] = UnitAttr()
+
+
+def is_bound(op: Operation) -> bool:
+    """Return True if `op` may see what another program does at the same time, or which block runs it."""
+    is_volatile = isinstance(op, tt.LoadOp) and bool(op.is_volatile.value.data)
+    return depends_on_block(op) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
+
+
+def slope(value: SSAValue) -> float:
+    """1 if `value` grows with the program id along x, -1 if it falls, 0 if it is constant or unknown."""
+    op = defining_op(value)
+    kind = type(op)
+    if op is None:
+        return 0
+    if kind is tt.GetProgramIdOp:
+        return float(op.properties["axis"].value.data == ProgramDim.X)  # pyright: ignore[reportAttributeAccessIssue]
+    if kind in SAME:
+        return slope(op.operands[0])
+    if kind in SCALED:
+        return slope(op.operands[0]) if (constant_value(op.operands[1]) or 0) > 0 else 0
+    if kind is arith.AddiOp or kind in EITHER:
+        sides = [slope(side) for side in op.operands]
+        return max(sides) if min(sides) >= 0 else 0
+    return 0
+
 
 MULTIPROCESSORS = "mov.u32 $0, %nsmid;"
 GROUP = 4  # warps that tensor cores treat as one
@@ -79,16 +133,16 @@ def has_one_loop(function: Operation) -> bool:
         type(loop) is scf.ForOp
         and loop.parent_op() is function
         and len(function.regions[0].blocks) == 1
-        and any(map(is_number, ops))
-        and not loads_of_products(function)
+        and any(map(is_program_id, ops))
+        and not loads_of_dots(function)
         and not any(map(is_bound, ops))
         and varying(function).isdisjoint(loop.operands[:3])
     )
 
 
 def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> bool:
-    """Products, or two warp groups that turn a factor for them, read what copies write: others have not been measured, and beside
-    one group that turns another block may have room.
+    """Return True if dots, or two warp groups that transpose an operand for them, read what copies write: other forms
+    have not been measured, and beside one transposing group another block may have room.
 
     A descriptor that each program makes for itself would be made in a loop, where no partition copies by it.
     """
@@ -102,13 +156,13 @@ def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> b
     return all(channel.allocs and channel.load.operands[0] not in differ for channel in channels)
 
 
-def is_number(op: Operation) -> bool:
+def is_program_id(op: Operation) -> bool:
     """``tt.get_program_id x``."""
     return type(op) is tt.GetProgramIdOp and op.properties["axis"].value.data == ProgramDim.X  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def varying(function: Operation) -> set[SSAValue]:
-    """What may differ between programs."""
+    """The values that may differ between programs."""
     found: set[SSAValue] = set()
     for op in function.regions[0].blocks[0].ops:
         if type(op) is tt.GetProgramIdOp or op.regions or not is_pure(op) or not found.isdisjoint(op.operands):
@@ -117,7 +171,7 @@ def varying(function: Operation) -> set[SSAValue]:
 
 
 def limit_stages(function: Operation, default: int) -> None:
-    """One stage that products read, one that they have just read, and those that come while memory lets wait."""
+    """Limit the stages to one that dots read, one that they have just read, and as many as hide the latency of memory."""
     loop = group_dots(function)[0].parent_op()
     assert loop is not None
     cost, rates = loop_cost(loop), find_target(function).rates
@@ -149,14 +203,15 @@ def stay(function: Operation) -> None:
     each.add_ops([*ops, scf.YieldOp.create(location=function.location)])
     region = Region(each)
     for op in ops_in_order(region):
-        if is_number(op):
+        if is_program_id(op):
             replace_all_uses(op.results[0], each.args[0])
             erase_op(op)
     insert_before(end, *start.ops, make_for(own, count, step, (), region, function.location))
 
 
 def is_common(op: Operation, inside: set[SSAValue]) -> bool:
-    """One for all programs: a constant, or a number that is not made of tiles, nor of what is `inside` of the loop over programs."""
+    """Return True if all programs have the same value: a constant, or a scalar that is not computed from tiles, nor
+    from what is `inside` of the loop over programs."""
     if type(op) is arith.ConstantOp:
         return True
     is_made = inside.isdisjoint((*op.operands, *op.results))

@@ -1,4 +1,4 @@
-"""Programs that reduce rows ask for the rows of later programs: DRAM has work while they compute.
+"""Prefetch into L2 the rows that later programs will reduce, so that DRAM stays busy during the reduction.
 
     %row = tt.get_program_id x               %row = tt.get_program_id x
     %p = ... %row ...                        %p = ... %row ...
@@ -7,12 +7,14 @@
                                              ttg.fetch (... %later ...) mask (%m & %later < tt.get_num_programs x)
                                              %s = "tt.reduce"(%x)
 
-A block that has its row asks DRAM for nothing until it ends, and the next one in its place begins to ask only then. What a program asks for here finds a
-block that starts later in L2. So far ahead are as many rows as keep DRAM busy (`analysis/cost.py`): less have not come when they are
-loaded, more drive each other out of L2 (docs/cost-model.md).
+A block that has loaded its row requests nothing from DRAM until it ends, and the block that replaces it starts to load
+only then. Rows prefetched here are in L2 when a later block loads them. The prefetch distance is the number of rows
+that keeps DRAM busy (`analysis/cost.py`): nearer rows have not arrived when they are loaded, farther ones evict
+each other from L2 (docs/cost-model.md).
 
-It is for programs without loops that DRAM limits, and for loads of whole lines, eight bytes of a thread at least, at addresses that are computed from the number of the program along
-x and arguments: what is asked for is what that program loads, where its mask holds. Stage: TTGIR to TTGIR. Cost: one walk.
+Fires for DRAM-bound programs without loops, and for loads of whole lines, at least eight bytes per thread, at addresses
+computed from the program id along x and arguments: the prefetch covers what that program loads, where its mask holds.
+Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +41,7 @@ from tilework.ir.ttg.shared_memory_ops import LINE
 from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, shape_of, with_element
 from tilework.layouts.queries import order
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.masks import mask_of
+from tilework.transforms.building.memory_access import mask_of
 from tilework.transforms.passes import module_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
@@ -83,7 +85,8 @@ def reads_lines(load: Operation, facts: AxisFacts) -> bool:
 
 
 def moving(load: Operation) -> list[Operation]:
-    """The ops, in order, that make other pointers and another mask in another program along x; none where that cannot be known ahead."""
+    """The ops, in order, that make other pointers and another mask in another program along x; none where that cannot
+    be known ahead."""
 
     def makers(op: Operation) -> list[Operation]:
         return [made for operand in op.operands if (made := defining_op(operand)) is not None]
@@ -93,12 +96,12 @@ def moving(load: Operation) -> list[Operation]:
         return []
     found: dict[Operation, None] = {}
     for op in takewhile(lambda op: op is not load, block_of(load).ops):
-        if op in made and (is_number(op) or any(operand.owner in found for operand in op.operands)):
+        if op in made and (is_program_id(op) or any(operand.owner in found for operand in op.operands)):
             found[op] = None
     return list(found) if load.operands[0].owner in found else []
 
 
-def is_number(op: Operation) -> bool:
+def is_program_id(op: Operation) -> bool:
     """Of the program along x."""
     return type(op) is tt.GetProgramIdOp and op.properties["axis"].value.data == ProgramDim.X  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -111,19 +114,19 @@ def rows_ahead(rows: Collection[Operation]) -> int:
 
 
 def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int) -> None:
-    """Ask for what the program `distance` further on will load, at pointers that these ops make."""
+    """Prefetch what the program `distance` further on will load, at pointers that these ops compute."""
     last = next(reversed(list(rows)))
     code = Emitter(last.location)
     count = code.append(tt.GetNumProgramsOp.make(ProgramDim.X, code.loc))
     later: dict[SSAValue, SSAValue] = {}
     inside: SSAValue | None = None
     for op in dict.fromkeys(op for made in rows.values() for op in made):
-        if is_number(op):
-            number = code.binary(arith.AddiOp, op.results[0], code.constant(distance, i32))
-            inside = code.compare("ult", number, count)  # one that has wrapped is no program
+        if is_program_id(op):
+            later_value = code.binary(arith.AddiOp, op.results[0], code.constant(distance, i32))
+            inside = code.compare("ult", later_value, count)  # one that has wrapped is no program
         else:
-            number = code.append(recreate(op, operands=[later.get(operand, operand) for operand in op.operands]))
-        later[op.results[0]] = number
+            later_value = code.append(recreate(op, operands=[later.get(operand, operand) for operand in op.operands]))
+        later[op.results[0]] = later_value
     assert inside is not None, "rows depend on the number of the program"
     for row in rows:
         tile, mask = row.operands[0], mask_of(row)

@@ -1,11 +1,12 @@
-"""`tt.make_tensor_descriptor` as the 128 bytes that TMA reads.
+"""Build the 128-byte tensor map that TMA reads from a `tt.make_tensor_descriptor`, and TMA copies.
 
     %d = tt.make_tensor_descriptor %p, [%m, %n], [%s, 1]      ttng.tensormap_create %slot, %p, [box], [%n, %m], [2 * %s], [1, 1]
                                                        ==>    ttng.tensormap_fenceproxy_acquire %slot
                                                               %d = ttng.reinterpret_tensor_descriptor %slot
 
-TMA counts dimensions from the contiguous one, and strides in bytes, without that of the contiguous dimension, which is 1.
-A box is what one instruction copies: at most 256 in each dimension, and one row of the swizzle in the contiguous one.
+TMA counts dimensions from the contiguous one, and strides in bytes, without that of the contiguous dimension, which is
+1. A box is what one instruction copies: at most 256 in each dimension, and one row of the swizzle in the contiguous
+one.
 """
 
 from xdsl.dialects import arith
@@ -14,6 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import tt, ttng
+from tilework.ir.create import create_op
 from tilework.ir.encodings import (
     encoding_of,
     shared_of,
@@ -35,7 +37,7 @@ SIGNED_KINDS = {8: 0, 16: 1, 32: 3, 64: 5}
 
 
 def element_kind(element: Attribute) -> int:
-    """The number of an element type in a tensor map; 8-bit floats are bytes to TMA."""
+    """The code of an element type in a tensor map; 8-bit floats are bytes to TMA."""
     if (kind := FLOAT_KINDS.get(type(element))) is not None:
         return kind
     if isinstance(element, IntegerType) and element.signedness.data == Signedness.SIGNED:
@@ -44,7 +46,7 @@ def element_kind(element: Attribute) -> int:
 
 
 def box_shape(block: Attribute, rows: int | None = None) -> tuple[int, ...]:
-    """What one instruction copies of a block, of at most so many `rows`."""
+    """The shape that one instruction copies of a block, with at most `rows` rows."""
     encoding = encoding_of(block)
     shape = shape_of(block)
     if not isinstance(encoding, NvmmaShared):  # only its rows are swizzled by the hardware, and bound a box
@@ -94,3 +96,35 @@ def refuse_impossible(make: tt.MakeTensorDescOp, itemsize: int) -> None:
         is_used = axis < len(make.strides) - 1 and (size is None or size > 1)
         if is_used and isinstance(stride, int) and (refusal := refused_stride(axis, stride, itemsize)):
             raise PassError(refusal, make.location)
+
+
+# The asynchronous copies that loads and stores by descriptor become.
+
+LOADS = (tt.DescriptorLoadOp, tt.DescriptorGatherOp)
+STORES = (tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp)
+
+
+def start_load(load: Operation, target: SSAValue, barrier: SSAValue, always: SSAValue) -> Operation:
+    """The copy of a block, or of rows of one, to shared memory."""
+    desc, *offsets = load.operands
+    if type(load) is tt.DescriptorGatherOp:
+        return ttng.AsyncTMAGatherOp.make(desc, offsets[0], offsets[1], barrier, target, always, load.location)
+    return ttng.AsyncTMACopyGlobalToLocalOp.make(desc, offsets, barrier, target, always, load.location)
+
+
+def stored_value(store: Operation) -> SSAValue:
+    """The tensor that is written."""
+    assert isinstance(store, STORES)
+    return store.src
+
+
+def start_store(store: Operation, buffer: SSAValue) -> Operation:
+    """The asynchronous form of `store`."""
+    location = store.location
+    if isinstance(store, tt.DescriptorScatterOp):
+        return ttng.AsyncTMAScatterOp.make(store.desc, store.x_offsets, store.y_offset, buffer, location)
+    if isinstance(store, tt.DescriptorReduceOp):
+        operands = (store.desc, *store.indices, buffer)
+        return create_op(ttng.AsyncTMAReduceOp, operands, (), location, {"kind": store.properties["kind"]})
+    assert isinstance(store, tt.DescriptorStoreOp)
+    return ttng.AsyncTMACopyLocalToGlobalOp.make(store.desc, tuple(store.indices), buffer, location)
