@@ -1,4 +1,4 @@
-"""What a backend is: a target, its options, and a list of named stages.
+"""A backend: a target, its options, and a list of named stages.
 
     >>> backend = find_backend(GPUTarget.parse("cuda:90"))
     >>> list(backend.stages(backend.parse_options({})))
@@ -62,7 +62,7 @@ class Backend(ABC):
         return {}
 
     def target_for(self, options: "CompileOptions") -> "Target":
-        """What the code is for, if the options can ask for another architecture than the device's."""
+        """The target of the code, where the options can select another architecture than the device's."""
         from tilework.target import Target  # lazily: what a bundle serves is not compiled
 
         return Target.of(self.target)
@@ -73,7 +73,7 @@ class Backend(ABC):
 
     @abstractmethod
     def hash(self) -> str:
-        """What identifies the tools behind the stages, for the cache key."""
+        """A key of the tools behind the stages, for the cache."""
 
     def entering(self, options: "CompileOptions") -> Mapping[str, Stage]:
         """By stage, what is done with a file that the user brings as its product, if it is not taken as it is."""
@@ -86,7 +86,9 @@ class Backend(ABC):
     def kernel_facts(
         self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
-        """What the launcher must know, from the product of a stage of the kernel `name`; `given` are options that the user named."""
+        """The facts that the launcher needs, from the output of a stage for the kernel `name`; `given` are the options
+        that the user set.
+        """
         return {}
 
     def check_fit(self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]) -> None:  # noqa: B027
@@ -95,7 +97,8 @@ class Backend(ABC):
     def inspected(
         self, hook: Callable[..., Any], stages: dict[str, Stage], options: "CompileOptions", facts: dict[str, Any]
     ) -> dict[str, Stage]:
-        """The stages after the user's hook (`knobs.runtime.add_stages_inspection_hook`) has seen, and perhaps replaced, them.
+        """The stages after the user's hook (`knobs.runtime.add_stages_inspection_hook`) has seen, and perhaps replaced,
+        them.
 
         `facts` is where stages of the hook leave what the launcher must know.
         """
@@ -155,7 +158,9 @@ def run_needed(module: Any, names: list[str]) -> None:
 
 
 def run_passes(module: Any, names: list[str], tag: str = "passes") -> Any:
-    """Run passes, written as in a pipeline (``name{option=value}``), in order, in place; `tag` names them to observers."""
+    """Run passes, written as in a pipeline (``name{option=value}``), in order, in place; `tag` names them to
+    observers.
+    """
     from tilework.targets.observe import observer  # lazily: what a bundle serves is not compiled
 
     if (watching := observer(module, names, tag)) is None:

@@ -1,4 +1,4 @@
-"""What the passes of a compilation have to say, on standard error, if the environment asks for it.
+"""Print the diagnostics of passes to standard error, if the environment requests them.
 
     MLIR_ENABLE_DIAGNOSTICS=remarks,operations python train.py
 
@@ -28,7 +28,7 @@ from tilework.targets.recording import is_recording
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is shown: warnings, and with them perhaps remarks; how much of each."""
+    """The diagnostics to print: warnings, optionally remarks, and the detail of each."""
 
     remarks: bool = False
     operations: bool = False
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def wanted() -> Wanted | None:
-    """What the environment asks for now; None, as mostly: nothing."""
+    """The diagnostics that the environment requests now; None (the usual case): none."""
     text = knobs.getenv("MLIR_ENABLE_DIAGNOSTICS")
     if not text and not knobs.compilation.performance_remarks:
         return None
@@ -63,13 +63,13 @@ def wanted() -> Wanted | None:
 
 
 def wants_remarks() -> bool:
-    """Whether what could be faster is worth looking for."""
+    """Return True if what could be faster is worth looking for."""
     found = wanted()
     return is_recording() or (found is not None and found.remarks)
 
 
 def wants_limits() -> bool:
-    """Whether what limits each loop is worth saying."""
+    """Return True if what limits each loop is worth saying."""
     return is_recording() or knobs.compilation.performance_remarks
 
 

@@ -6,8 +6,8 @@
     >>> cuda.count_devices(ctypes.byref(count))           # the same: what every vendor has is called `cuDeviceGetCount` there
     >>> cuda.code("cuCtxSetLimit", 1, 1 << 20)            # the number of the result, for callers that expect failures
 
-A vendor (`nvidia/libcuda.py`, `amd/libhip.py`) says how it calls `CALLS`, what else it has, and how a thread uses a device. Nothing is
-loaded before `FoundLibrary.library()` is called.
+A vendor (`nvidia/libcuda.py`, `amd/libhip.py`) says how it calls `CALLS`, what else it has, and how a thread uses a
+device. Nothing is loaded before `FoundLibrary.library()` is called.
 """
 
 import ctypes
@@ -65,7 +65,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
 
 
 def names_of(prefix: str, second: Collection[str], own: Mapping[str, str]) -> dict[str, str]:
-    """How a vendor calls `CALLS`: some by their second version, some in a way of its `own`, as what only it has.
+    """A vendor's names of `CALLS`: some in their second version, some with names of its `own`.
 
     >>> names_of("cu", ["destroy_event"], {"free": "cuMemFree_v2"})["destroy_event"]
     'cuEventDestroy_v2'
@@ -79,7 +79,7 @@ def arguments_of(names: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
 
 
 class LaunchConfig(ctypes.Structure):
-    """How a grid is launched: CUlaunchConfig, HIP_LAUNCH_CONFIG."""
+    """The configuration of a grid launch: CUlaunchConfig, HIP_LAUNCH_CONFIG."""
 
     _fields_ = (
         ("grid", c_uint * 3),
@@ -91,7 +91,8 @@ class LaunchConfig(ctypes.Structure):
     )
 
 
-# what a kernel did, after which every call fails: illegal address, timeout, assert, stack, instruction, alignment, space, pc, other
+# what a kernel did, after which every call fails: illegal address, timeout, assert, stack, instruction, alignment,
+# space, pc, other
 STICKY = (700, 702, 710, 714, 715, 716, 717, 718, 719)
 DEAD = (
     "\nA kernel that was launched before did this. The GPU cannot be used again in this process, arrays of the host can."
@@ -139,14 +140,14 @@ class DriverLibrary(ABC):
         return found
 
     def address(self, name: str) -> int:
-        """Where a function is, for machine code that calls it."""
+        """The address of a function, for machine code that calls it."""
         function = self.function(name)
         if isinstance(self.loaded, ctypes.CDLL):
             return ctypes.cast(function, c_void_p).value or 0  # pyright: ignore[reportArgumentType]
         return self.loaded.address(self.names.get(name, name))
 
     def has(self, name: str) -> bool:
-        """Whether this version of the driver has a function."""
+        """Return True if this version of the driver has a function."""
         return name in self.raw or getattr(self.loaded, self.names.get(name, name), None) is not None
 
     def code(self, name: str, *args: Any) -> int:
@@ -154,7 +155,9 @@ class DriverLibrary(ABC):
         return self.function(name)(*args)
 
     def give_back(self, name: str, handle: int, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        """Destroy or free something; what is left when Python ends goes with the process, and modules are gone by then."""
+        """Destroy or free something; what is left when Python ends goes with the process, and modules are gone by
+        then.
+        """
         if not is_ending():
             self.code(name, handle)
 
@@ -192,7 +195,7 @@ class DriverLibrary(ABC):
 
     @abstractmethod
     def error_text(self, code: int) -> str:
-        """What the driver says about a result."""
+        """The driver's text for an error code."""
 
     @abstractmethod
     def context(self) -> int:
@@ -200,7 +203,7 @@ class DriverLibrary(ABC):
 
     @abstractmethod
     def has_context(self) -> bool:
-        """Whether this thread can use a device."""
+        """Return True if this thread can use a device."""
 
     @abstractmethod
     def use_device(self, device: int) -> None:
@@ -239,7 +242,9 @@ class FoundLibrary(Generic[Library]):
             self.found.start()
 
     def is_installed(self) -> bool:
-        """Whether the library is there; it is not initialised for this, which costs time and memory on the GPU."""
+        """Return True if the library is there; it is not initialised for this, which costs time and memory on the
+        GPU.
+        """
         if self.found is not None:
             return True
         try:

@@ -1,10 +1,10 @@
-"""Whether a vendor's driver is worth loading: what can be known before any of its modules is.
+"""Return True if a vendor's driver is worth loading: what can be known before any of its modules is.
 
 >>> is_likely("cuda"), is_likely("hip"), is_likely("abacus")        # on a machine without a GPU
 (False, False, True)
 
-A process that finds no GPU has imported some twenty modules to find none; here it looks where they would. What is not known here is
-likely, and so is all that is loaded already: it may have been given a library.
+A process that finds no GPU has imported some twenty modules to find none; here it looks where they would. What is not
+known here is likely, and so is all that is loaded already: it may have been given a library.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ HIP_DEVICES = ("/dev/kfd", "/dev/dxg")  # of Linux's driver, and of WSL's
 
 
 def is_likely(name: str) -> bool:
-    """Whether the driver of this name may find a device."""
+    """Return True if the driver of this name may find a device."""
     loaded, rule = RULES.get(name, ("", None))
     return rule is None or loaded in sys.modules or rule()
 

@@ -1,4 +1,4 @@
-"""What the environment asks to see of a compilation while its passes run.
+"""Print or record the parts of a compilation that the environment requests while its passes run.
 
     MLIR_ENABLE_DUMP=1           the module before every pass, on standard error (a kernel's name: only that kernel's)
     MLIR_DUMP_PATH=FILE          appended to a file instead

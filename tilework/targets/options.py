@@ -27,7 +27,8 @@ REPRODUCIBLE = {"reproducible": True, "enable_fp_fusion": False, "default_dot_in
 class CompileOptions:
     """One value per option, in Triton's order; frozen, because its hash is part of the cache key.
 
-    What finds a kernel in the cache needs nothing that a dataclass compiles: `__init__` is written here, and `names` asks no field.
+    What finds a kernel in the cache needs nothing that a dataclass compiles: `__init__` is written here, and `names`
+    asks no field.
     """
 
     num_warps: int = 4
@@ -111,7 +112,9 @@ class CompileOptions:
 
 
 def content_digest(path: str) -> bytes:
-    """SHA-256 of a file, which is read again when it has changed: libdevice is half a megabyte, and part of every key."""
+    """SHA-256 of a file, which is read again when it has changed: libdevice is half a megabyte, and part of every
+    key.
+    """
     found = Path(path).stat()
     is_settled = abs(time.time_ns() - found.st_mtime_ns) > RECENTLY  # two versions of one moment look alike
     digest = digest_of_version if is_settled else digest_of_version.__wrapped__

@@ -4,8 +4,8 @@
         lower(source, target, ["ttgir"])
     [(step.name, step.seconds) for run in seen.runs for step in run.steps]
 
-Nobody records most of the time, and then a stage asks once whether somebody does. While somebody does, passes are asked for their
-remarks, too, and code for the host has line tables.
+Nobody records most of the time, and then a stage asks once whether somebody does. While somebody does, passes are asked
+for their remarks, too, and code for the host has line tables.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,9 @@ class PassRun:
 
 
 class Recording:
-    """What was seen: runs of passes, remarks (`transforms/remarks.py`), what the assembler printed, seconds that the recording itself took."""
+    """A record of a compilation: runs of passes, remarks (`transforms/remarks.py`), output of the assembler, seconds
+    that recording itself took.
+    """
 
     def __init__(self, with_texts: bool = True) -> None:
         self.with_texts = with_texts
@@ -46,7 +48,7 @@ RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 def is_recording() -> bool:
-    """Whether somebody wants to see everything."""
+    """Return True if somebody wants to see everything."""
     return RECORDING.get() is not None
 
 

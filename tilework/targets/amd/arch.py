@@ -1,4 +1,4 @@
-"""What AMD's GPUs can do, by the name of their architecture: gfx942 is CDNA3 (MI300), gfx1100 RDNA3.
+"""The features of AMD's GPUs, by the name of their architecture: gfx942 is CDNA3 (MI300), gfx1100 RDNA3.
 
 >>> describe("gfx942").warp_size, describe("gfx1100").warp_size
 (64, 32)
@@ -12,7 +12,7 @@ from tilework.target import Feature, Limits, Target, UnknownTarget
 
 
 class AmdFeature(StrEnum):
-    """What only some of AMD's GPUs can do."""
+    """A feature that only some of AMD's GPUs have."""
 
     ARCHITECTED_IDS = "architected_ids"  # the place in the grid comes in registers that attributes must not take away
     BUFFER_ATOMICS = "buffer_atomics"
@@ -92,7 +92,10 @@ FLOAT8 = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
 
 
 def describe(arch: str) -> Target | None:
-    """The target ``hip:gfx942``; a driver's ``gfx942:sramecc+:xnack-`` is the same. None where no architecture is named."""
+    """The target ``hip:gfx942``; a driver's ``gfx942:sramecc+:xnack-`` is the same.
+
+    None where no architecture is named.
+    """
     name = arch.partition(":")[0]
     if not name:
         return None

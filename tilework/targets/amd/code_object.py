@@ -3,10 +3,11 @@
     data = to_code_object(text)        # an ELF file that the HIP runtime loads
     assembly(text)                     # to look at
 
-LLVM makes a relocatable object, `ld.lld` or `link.py` the loadable file of it. Assembly is made only when somebody asks for it, since
-LLVM cannot assemble it again.
+LLVM makes a relocatable object, `ld.lld` or `link.py` the loadable file of it. Assembly is made only when somebody asks
+for it, since LLVM cannot assemble it again.
 
-Objects of kernels with inline assembly, by LLVM's assembler: llvmlite has none for AMD GPUs, LLVM's and ROCm's programs have.
+Objects of kernels with inline assembly, by LLVM's assembler: llvmlite has none for AMD GPUs, LLVM's and ROCm's programs
+have.
 
     object_of(assembly, text, "gfx942")        llvm-mc or clang, on the PATH or in ROCm
 
@@ -39,7 +40,7 @@ from tilework.targets.llvm.compile import AMDGCN, data_layout, optimize, target_
 
 
 def commands(name: str) -> Iterator[list[str]]:
-    """How a program can be called, the best way first."""
+    """The command lines that may start a program, the preferred one first."""
     rocm = os.path.join(knobs.getenv("ROCM_PATH") or "/opt/rocm", "llvm", "bin")
     yield from ([path] for place in (rocm, None) if (path := shutil.which(name, path=place)))
     if name == "ld.lld" and find_spec("ziglang") is not None:
@@ -47,7 +48,7 @@ def commands(name: str) -> Iterator[list[str]]:
 
 
 def made_by(command: Sequence[str], data: bytes) -> tuple[bytes | None, str]:
-    """What a program makes of a file: the bytes, or None and what it says."""
+    """Run a program on a file: its output bytes, or None and its error text."""
     with tempfile.TemporaryDirectory() as folder:
         source, made = (os.path.join(folder, file) for file in ("kernel.in", "kernel.out"))
         with open(source, "wb") as file:
@@ -70,7 +71,7 @@ CALLS: dict[str, Sequence[str]] = {
 
 
 def has_assembly(text: str) -> bool:
-    """Whether LLVM text has assembly of the user's."""
+    """Return True if LLVM text has assembly of the user's."""
     return HAS_ASSEMBLY.search(text) is not None
 
 
@@ -106,7 +107,7 @@ FLAGS = """
 
 
 def told(text: str) -> dict[str, Any]:
-    """What the first line of LLVM text of ours says."""
+    """Return the facts in the first line of LLVM text that this compiler wrote."""
     found = FACTS.search(text)
     return json.loads(found[1]) if found is not None else {}
 

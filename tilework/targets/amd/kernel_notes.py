@@ -1,9 +1,11 @@
-"""What a code object says of its kernel: its note (registers, spills, arguments) and its descriptor (what the hardware is told).
+"""Read a kernel's metadata from its code object: the note (registers, spills, arguments) and the kernel descriptor that
+the hardware reads.
 
     notes = read_notes(data)            # of an object or a code object
     notes.vgprs, notes.private_bytes    # registers of each lane, and bytes of its stack, into which others are spilt
 
-For the emulator the LLVM text of the kernel is put behind the code object, which loaders do not see. The note is a map in MessagePack, the owner of which is AMDGPU; the descriptor has 64 bytes and is the symbol ``NAME.kd``.
+For the emulator the LLVM text of the kernel is put behind the code object, which loaders do not see. The note is a map
+in MessagePack, the owner of which is AMDGPU; the descriptor has 64 bytes and is the symbol ``NAME.kd``.
 """
 
 import struct
@@ -28,7 +30,9 @@ CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 class Argument(NamedTuple):
-    """Where a kernel finds an argument: ``by_value``, ``global_buffer``, or ``hidden_...`` for what the runtime adds."""
+    """The offset and kind of a kernel argument: ``by_value``, ``global_buffer``, or ``hidden_...`` for those that the
+    runtime adds.
+    """
 
     offset: int
     size: int

@@ -1,10 +1,12 @@
-"""AMD's runtime library: where it is, how it calls what every vendor has (`targets/driver_library.py`), what it says about a device.
+"""AMD's runtime library: where it is, how it calls what every vendor has (`targets/driver_library.py`), what it says
+about a device.
 
     >>> libhip.library().properties(0)["arch"]
     'gfx942:sramecc+:xnack-'
 
-It is found where the knob `amd.libhip_path` (TRITON_LIBHIP_PATH) says; else the copy is taken that the process has loaded already, torch's,
-or one of ROCm. A thread uses device 0 until it says otherwise: there are no contexts, their place is taken by the number of the device.
+It is found where the knob `amd.libhip_path` (TRITON_LIBHIP_PATH) says; else the copy is taken that the process has
+loaded already, torch's, or one of ROCm. A thread uses device 0 until it says otherwise: there are no contexts, their
+place is taken by the number of the device.
 """
 
 import ctypes
@@ -151,7 +153,7 @@ def opened(path: str) -> ctypes.CDLL:
 
 
 def folders() -> Iterator[str]:
-    """Where the library may lie, the best first."""
+    """The folders to search for the library, the preferred one first."""
     yield from (os.path.join(place, "torch", "lib") for place in sys.path if place.endswith("site-packages"))
     yield from (folder for folder in (knobs.getenv("LD_LIBRARY_PATH") or "").split(":") if folder)
     programs = (os.path.join(folder, "hipconfig") for folder in (knobs.getenv("PATH") or "").split(":"))

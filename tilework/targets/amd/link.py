@@ -2,9 +2,9 @@
 
     hsaco = link(machine.emit_object(module))
 
-The object has code (`.text`), a descriptor of 64 bytes for each kernel and constants (`.rodata`), notes with the metadata, and relocations
-between the two. The file gets a segment for what is read, one for code, one for the dynamic table, and the symbols of the kernels in
-a hash table, as ROCm's loader looks for them.
+The object has code (`.text`), a descriptor of 64 bytes for each kernel and constants (`.rodata`), notes with the
+metadata, and relocations between the two. The file gets a segment for what is read, one for code, one for the dynamic
+table, and the symbols of the kernels in a hash table, as ROCm's loader looks for them.
 """
 
 import struct

@@ -97,7 +97,7 @@ def pipeline_passes() -> list[str]:
 
 
 def by_target(asked: bool | None, target: Target, feature: AmdFeature) -> bool:
-    """What the environment asks for, else what is good on the target."""
+    """The setting from the environment, or else the default of the target."""
     return feature in target.features if asked is None else asked
 
 
@@ -132,7 +132,7 @@ class HipBackend(Backend):
 
     @property
     def is_emulated(self) -> bool:
-        """Whether what runs the code objects executes the LLVM text that they are made of."""
+        """Return True if what runs the code objects executes the LLVM text that they are made of."""
         return (knobs.runtime.device or "").startswith("emulator")
 
     def option_names(self) -> Collection[str]:
@@ -215,7 +215,10 @@ class HipBackend(Backend):
     def kernel_facts(
         self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
     ) -> dict[str, Any]:
-        """From LLVM text: shared and scratch memory, warps. From the code object: registers of a lane, and words of its stack."""
+        """From LLVM text: shared and scratch memory, warps.
+
+        From the code object: registers of a lane, and words of its stack.
+        """
         if stage == "hsaco":
             from tilework.targets.amd.kernel_notes import read_notes  # lazily: as the linker
 
@@ -232,5 +235,5 @@ class HipBackend(Backend):
 
 
 def target_of(arch: str) -> Target:
-    """What the option ``arch="gfx942"`` asks for."""
+    """The target that the option ``arch="gfx942"`` names."""
     return Target.parse(f"hip:{arch}")

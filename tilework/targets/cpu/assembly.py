@@ -6,8 +6,8 @@
             ldp q2, q3, [x15], #64
             fadd    v1.4s, v2.4s, v6.4s
 
-Kernels are compiled without line tables, so the text is made again from the loop nests, with them: what the table adds are
-directives, no instructions. They are shown as comments, and what only debuggers and linkers read is left out.
+Kernels are compiled without line tables, so the text is made again from the loop nests, with them: what the table adds
+are directives, no instructions. They are shown as comments, and what only debuggers and linkers read is left out.
 """
 
 import linecache

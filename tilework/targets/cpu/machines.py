@@ -29,8 +29,10 @@ MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
     "aarch64": {"armv8-a": ("generic", frozenset())},
 }
 FEATURES = {"x86_64": "", "aarch64": "+neon"}
-# What code for "native" may use, by LLVM's names: what Linux says of a processor, so that it can be compared where the code is loaded,
-# and what every x86-64 has or the code generator never chooses. New instructions are often used before Linux shows them.
+# What code for "native" may use, by LLVM's names: what Linux says of a processor, so that it can be compared where the
+# code is loaded,
+# and what every x86-64 has or the code generator never chooses. New instructions are often used before Linux shows
+# them.
 SHOWN = frozenset(
     "adx aes avx avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl"
     " avx512vnni avx512vpopcntdq avxvnni bmi bmi2 cx16 f16c fma fma4 fsgsbase gfni lzcnt movbe pclmul popcnt rdrnd rdseed sahf sha"
@@ -60,7 +62,7 @@ class CpuMachine:
 
     @property
     def layout(self) -> str:
-        """How data lies in memory, as LLVM writes it."""
+        """The data layout, as LLVM writes it."""
         return data_layout(self.code_generator(2))
 
 

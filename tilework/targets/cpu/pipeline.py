@@ -30,7 +30,7 @@ CODE_GENERATION = 2  # that of its code generator
 
 
 def device() -> str:
-    """What runs kernels on the host; other values of TILEWORK_DEVICE say nothing about it."""
+    """The device that runs kernels on the host; other values of TILEWORK_DEVICE do not change it."""
     chosen = knobs.runtime.device
     return chosen if chosen in DEVICES else DEFAULT_DEVICE
 
@@ -77,7 +77,7 @@ class CpuBackend(Backend):
     def kernel_facts(
         self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
-        """What the launcher must know about a kernel: how it is called, from its LLVM text.
+        """The facts that the launcher needs to call a kernel, from its LLVM text.
 
         There is no shared memory; programs that divide by the bytes of it, as by `n_regs`, find a number to divide by.
         """

@@ -1,4 +1,7 @@
-"""What the system says about the processors of this machine. Every first launch asks, so nothing else is here."""
+"""Facts from the system about the processors of this machine.
+
+Every first launch reads them, so nothing else is here.
+"""
 
 import os
 import sys
@@ -20,7 +23,7 @@ IDENTIFYING = (
 
 
 def processor_facts() -> dict[str, str]:
-    """What Linux says about the first processor: a line each; nothing on other systems."""
+    """The lines of Linux about the first processor; nothing on other systems."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             text = file.read(1 << 13)  # asking for all of them takes long where there are hundreds
@@ -38,7 +41,7 @@ def available_cores() -> int:
 
 
 def last_cache_bytes(cores: int) -> int:
-    """What the last caches of so many cores hold together, where Linux says it; otherwise 0."""
+    """The bytes in the last-level caches of so many cores together, where Linux reports them; otherwise 0."""
     found = 0
     for index in range(8):
         try:
@@ -57,7 +60,7 @@ def read(path: str) -> str:
 
 
 def machine_identity() -> str:
-    """What object code depends on, for cache keys, where Linux says it; otherwise nothing."""
+    """The facts that object code depends on, for cache keys, where Linux reports them; otherwise nothing."""
     facts = processor_facts()
     known = ";".join(f"{name}={facts[name]}" for name in IDENTIFYING if name in facts)
     if not known:
@@ -67,7 +70,9 @@ def machine_identity() -> str:
 
 @cache
 def may_use_tiles() -> bool:
-    """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be too small."""
+    """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be
+    too small.
+    """
     if sys.platform != "linux" or not knobs.runtime.cpu_dots:
         return False
     import ctypes  # lazily: most processors have none

@@ -4,13 +4,13 @@
     const char *NAME_error_string(int32_t code)     the words for a code of this kernel's, or NULL
     void load_NAME(void), unload_NAME(void)         nothing to do here, as on GPUs
 
-`NAME` computes the grid, and calls the threads' `run` with a function that takes programs until none are left (`NAME_work` of
-`interface.py`), each call with scratch memory of its own. Without threads that function is called once. All else in the object
-is local, so that objects of many kernels, and of many variants of one, can be linked together. What they need of the system:
-`malloc`, `free`, and the few functions of libc and libm that LLVM calls.
+`NAME` computes the grid, and calls the threads' `run` with a function that takes programs until none are left
+(`NAME_work` of `interface.py`), each call with scratch memory of its own. Without threads that function is called once.
+All else in the object is local, so that objects of many kernels, and of many variants of one, can be linked together.
+What they need of the system: `malloc`, `free`, and the few functions of libc and libm that LLVM calls.
 
-A kernel whose programs wait for each other can starve where they have too few threads: if none has begun for ten seconds, and
-those that have begun wait, the launch ends with the code STARVED.
+A kernel whose programs wait for each other can starve where they have too few threads: if none has begun for ten
+seconds, and those that have begun wait, the launch ends with the code STARVED.
 """
 
 import platform
@@ -63,8 +63,9 @@ GridCode = Callable[[Code, dict[str, Value]], list[tuple[Value, Value]]]
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of the C function: its name, its type in C, and whether a grid can be computed of it. One that is not of the kernel
-    is there for the grid alone."""
+    """A parameter of the C function: its name, its type in C, and whether a grid can be computed of it. One that is not
+    of the kernel is there for the grid alone.
+    """
 
     name: str
     c_type: str
@@ -78,7 +79,9 @@ class Argument:
 def standalone_object(
     module: Any, name: str, args: Sequence[Argument], grid: GridCode, arch: str, first_code: int, fuses: bool
 ) -> tuple[bytes, Interface]:
-    """The object file of a module of loop nests, and what is known of the kernel; `first_code` is that of its first assert."""
+    """The object file of a module of loop nests, and what is known of the kernel; `first_code` is that of its first
+    assert.
+    """
     from tilework.targets.cpu.lower.codegen import arena_size, emit_module  # lazily: the compiler loads when it is used
     from tilework.targets.cpu.lower.interface_of import interface_of
 

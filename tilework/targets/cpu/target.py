@@ -30,10 +30,12 @@ LINUX_NAMES = {
 
 CACHE_LINE = 64
 STREAM_AHEAD = 1024
-# processors that were measured (benchmarks.cpu_streams) and found faster with stores past the caches; Cascade Lake's and Neoverse N1 were not
+# processors that were measured (benchmarks.cpu_streams) and found faster with stores past the caches; Cascade Lake's
+# and Neoverse N1 were not
 STREAMING = frozenset({"emeraldrapids"})
 
-# Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as zero
+# Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as
+# zero
 DOT_ONLY = frozenset({"avx512bf16"})
 FOR_DOTS = DOT_ONLY | {"amx-bf16", "amx-fp16", "amx-int8", "avx512vnni", "avxvnni", "bf16", "i8mm"}
 
@@ -75,7 +77,7 @@ class HostTarget:
 
     @property
     def stream_ahead(self) -> int:
-        """How many bytes ahead a loop along memory should fetch; 0: the processor does so by itself.
+        """The prefetch distance in bytes of a loop along memory; 0: the processor prefetches by itself.
 
         With vectors of a cache line a loop waits for memory after few rounds, before the processor has seen a stream.
         """
@@ -83,14 +85,14 @@ class HostTarget:
 
     @property
     def streams_from(self) -> int:
-        """How many bytes a launch must store for its stores to go past the caches; 0: none do so by themselves.
+        """The bytes that a launch must store for its stores to bypass the caches; 0: none do so by themselves.
 
         What is less is found in the cache by the next launch.
         """
         return self.cache_bytes if self.cpu in STREAMING else 0
 
     def masks_lanes(self, size: int) -> bool:
-        """Whether there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""
+        """Return True if there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""
         if size in (4, 8):
             return bool({"avx512f", "avx2"} & self.features)
         return size in (1, 2) and "avx512bw" in self.features

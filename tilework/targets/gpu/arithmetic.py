@@ -1,18 +1,19 @@
-"""Elementwise ops that a GPU has instructions for; the rest is what all targets do (`targets/llvm/scalars.py`, `elementary.py`).
+"""Elementwise ops that a GPU has instructions for; the rest is what all targets do (`targets/llvm/scalars.py`,
+`elementary.py`).
 
     arith.addf : f16        two registers at a time, where the GPU adds f16 (`Gpu.native_floats`)
     arith.divf : f32        the fast quotient, where the GPU has one (`Gpu.fast_functions`)
 
 What has no instruction (log, sin, erf ...) is computed by our own polynomials, which need no library of a vendor's.
-Where the language leaves a result undefined, a GPU gives what its instruction gives: `x // 0` among them. Rules that differ in a bit
-from those of all targets say so (`differs`); kernels that are reproducible are compiled without them.
+Where the language leaves a result undefined, a GPU gives what its instruction gives: `x // 0` among them. Rules that
+differ in a bit from those of all targets say so (`differs`); kernels that are reproducible are compiled without them.
 
 `ttg.fp4_to_fp`: each byte is two 4-bit floats, sign, two bits of exponent and one of mantissa.
 
     0b1_01_1  ->  -1.5            f16: 1_00001_1000000000 times 2**14
 
-Moved into the same places of a wider float, the bits are the number times a power of two, subnormal ones included. Two numbers
-go through at once, as the halves of a word: the lower four bits of a byte first.
+Moved into the same places of a wider float, the bits are the number times a power of two, subnormal ones included. Two
+numbers go through at once, as the halves of a word: the lower four bits of a byte first.
 """
 
 import math as numbers
@@ -76,7 +77,10 @@ DIVISIONS: dict[type[Operation], tuple[str, bool]] = {
 
 @lowers(*DIVISIONS, elementwise=True, overrides=True, differs=True)
 def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
-    """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it. By any other 0 it is some number."""
+    """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it.
+
+    By any other 0 it is some number.
+    """
     b = low.builder
     name, is_signed = DIVISIONS[type(op)]
     if rhs.constant == 0:
@@ -87,7 +91,9 @@ def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
 
 
 def not_zero(low: Lowering, divisor: Value) -> Value:
-    """What LLVM sees divided by it takes for other than 0 everywhere: ``tl.where(d == 0, -1, x // d)`` would never give -1."""
+    """Return the divisor, at least 1: LLVM assumes that a divisor is not 0, and ``tl.where(d == 0, -1, x // d)`` would
+    never give -1.
+    """
     b = low.builder
     if divisor.constant is not None or b.ranges.get(divisor.text, (0, 0))[0] > 0:
         return divisor

@@ -1,11 +1,12 @@
 """`tt.atomic_rmw` and `tt.atomic_cas` on global memory.
 
-Where neighbours are known to have one address (``out + i // 64``), nobody reads what was there, and the order cannot be seen, that is for
-integers, a thread combines its own, its warp combines theirs, and one lane does what is left.
+Where neighbours are known to have one address (``out + i // 64``), nobody reads what was there, and the order cannot be
+seen, that is for integers, a thread combines its own, its warp combines theirs, and one lane does what is left.
 
-Of the threads that hold copies of an element, one performs the atomic; where the old value is used, the others get it through
-the op's scratch memory. A scalar is done by the first thread, and all get its result the same way. What is masked off touches
-nothing and gives 0. The atomics of a tile are in no order: one fence before them, one behind them order them with the rest.
+Of the threads that hold copies of an element, one performs the atomic; where the old value is used, the others get it
+through the op's scratch memory. A scalar is done by the first thread, and all get its result the same way. What is
+masked off touches nothing and gives 0. The atomics of a tile are in no order: one fence before them, one behind them
+order them with the rest.
 
 Atomics at which programs take turns, and the elements of a tile too.
 
@@ -14,8 +15,9 @@ Atomics at which programs take turns, and the elements of a tile too.
                         warp, a loop over its values, in which the others wait
     tt.pass_turn        the counter goes to the next program; the last one sets it to 0, for the next launch
 
-The counter comes in the second hidden parameter of a kernel (`runtime/devices/gpu/turn_counters.py`). Blocks must start in the
-order of their numbers, x fastest: one that runs and waits keeps its place, and the one that it waits for has got one before.
+The counter comes in the second hidden parameter of a kernel (`runtime/devices/gpu/turn_counters.py`). Blocks must start
+in the order of their numbers, x fastest: one that runs and waits keeps its place, and the one that it waits for has got
+one before.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,7 +86,9 @@ def turn_of(low: Lowering, op: Operation) -> tuple[Value, Value]:
 
 
 def one_by_one(low: Lowering, op: Operation, change: Step, nothing: Value, is_used: bool) -> Found:
-    """``change(register, where)`` for every element of a tile, in row-major order; what it gives, `nothing` where that is not used."""
+    """``change(register, where)`` for every element of a tile, in row-major order; what it gives, `nothing` where that
+    is not used.
+    """
     bits = sorted(moving_bits(low, op, layout_of(op.operands[0].type)), key=lambda bit: (bit.dim, -bit.place))
     return Elements(low, change, nothing, is_used).emit(bits, 0, None)
 
@@ -181,7 +185,9 @@ def equal_addresses(low: Lowering, op: Operation, kind: RMWOp) -> tuple[int, int
 def meet_in_warps(
     low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, registers: int, lanes: int
 ) -> Registers:
-    """Combine what goes to one place, of registers and of lanes; the first lane of those that have it changes memory."""
+    """Combine what goes to one place, of registers and of lanes; the first lane of those that have it changes
+    memory.
+    """
     b, scope = low.builder, MemSyncScope(number_of(op, "scope", 1))
     pointers, values = op.operands[:2]
     neutral = constant(i32, NEUTRAL[kind])
@@ -321,7 +327,7 @@ def only_reads(op: Operation, kind: RMWOp, value: Value) -> bool:
 
 
 def ends_kernel(op: Operation) -> bool:
-    """Whether nothing touches memory behind an op."""
+    """Return True if nothing touches memory behind an op."""
     following = op.next_op
     while following is not None:
         if reads(following) or writes(following):
@@ -391,7 +397,7 @@ SCALAR = LinearLayout({"register": [], "lane": [], "warp": []}, (("offset", 1),)
 
 
 def shared_by_blocks(type: Attribute) -> bool:
-    """Whether several blocks hold the same elements."""
+    """Return True if several blocks hold the same elements."""
     return not is_tensor(type) or not all(layout_of(type).by_in.get("block", ()))
 
 

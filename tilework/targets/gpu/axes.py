@@ -5,15 +5,15 @@
     Bit("lane", 0, dim=1, place=1)          lane 1 is two columns to the right
     Bit("lane", 2, dim=0, place=0)          lane 4 is a row down
 
-Every basis of the layout of a tensor is one bit of one coordinate, or zero (a copy). So work along an axis goes bit by bit:
-registers are combined, lanes shuffle, warps meet in memory.
+Every basis of the layout of a tensor is one bit of one coordinate, or zero (a copy). So work along an axis goes bit by
+bit: registers are combined, lanes shuffle, warps meet in memory.
 
 The function of scalars that a reduction, a scan or a map carries as its region.
 
     sums = call(low, op.regions[0], [*left, *right])
 
-A region of one block is emitted in place. One with branches (a function that returns early) gets blocks of its own, and the
-values that its returns give meet in phis.
+A region of one block is emitted in place. One with branches (a function that returns early) gets blocks of its own, and
+the values that its returns give meet in phis.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from tilework.targets.llvm.values import Value, constant
 
 
 def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
-    """What the function returns for these scalars."""
+    """The results of the region for these scalars."""
     blocks = list(region.blocks)
     if len(blocks) == 1:
         return low.combine(blocks[0], args)
@@ -128,7 +128,9 @@ def subsets(bits: Sequence[int]) -> list[int]:
 def memory_layout(
     layout: LinearLayout, registers: Sequence[int], lanes: Mapping[int, int], warps: Mapping[int, int]
 ) -> LinearLayout:
-    """Offsets in memory: register bit i moves by offset bit `registers[i]`, lane and warp bits by those they are mapped to."""
+    """Offsets in memory: register bit i moves by offset bit `registers[i]`, lane and warp bits by those they are mapped
+    to.
+    """
     columns = [("register", tuple(1 << bit for bit in registers))]
     for level, places in (("lane", lanes), ("warp", warps)):
         count = len(layout.by_in[level])
@@ -140,10 +142,11 @@ def memory_layout(
 def exchange_layouts(
     layout: LinearLayout, parts: int, together: int, lanes: Sequence[int], others: Sequence[int], warps: Sequence[int]
 ) -> tuple[LinearLayout, LinearLayout]:
-    """Where a thread writes `1 << parts` registers for the other `warps`, and where it reads those of all of them.
+    """The layouts in which a thread writes `1 << parts` registers for the other `warps`, and reads those of all of
+    them.
 
-    In memory `1 << together` registers lie side by side, then the `lanes`, the other registers, the `others` among the warps,
-    and the `warps`, which are further registers when a thread reads.
+    In memory `1 << together` registers lie side by side, then the `lanes`, the other registers, the `others` among the
+    warps, and the `warps`, which are further registers when a thread reads.
     """
     levels = [*(("register", bit) for bit in range(together)), *(("lane", bit) for bit in sorted(lanes))]
     levels += [("register", bit) for bit in range(together, parts)]
@@ -156,12 +159,12 @@ def exchange_layouts(
 
 
 def lane_is(low: Lowering, mask: int, wanted: int) -> Value:
-    """Whether the bits `mask` of this lane's number are those of `wanted`."""
+    """Return True if the bits `mask` of this lane's number are those of `wanted`."""
     return low.builder.icmp("eq", low.builder.and_(low.lane, mask), constant(i32, wanted))
 
 
 def has_bits(low: Lowering, value: Value, mask: int, wanted: int) -> Value | None:
-    """Whether the bits `mask` of a number are those of `wanted`; None if there are none to ask for."""
+    """Return True if the bits `mask` of a number are those of `wanted`; None if there are none to ask for."""
     if not mask or value.constant is not None:
         return None
     b = low.builder

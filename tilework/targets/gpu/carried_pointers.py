@@ -6,8 +6,8 @@
       scf.yield %r
     }
 
-The pointers of neighbours in memory differ by constants, others by those terms of their sums that they do not share; the builder
-remembers them. A distance is one register where a pointer would be two, and only one sum is carried on.
+The pointers of neighbours in memory differ by constants, others by those terms of their sums that they do not share;
+the builder remembers them. A distance is one register where a pointer would be two, and only one sum is carried on.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ class Tile:
         return tuple(made)
 
     def moved(self, low: Lowering, first: Value) -> Value:
-        """Where the base is when the first pointer is there."""
+        """The base pointer for this first pointer."""
         base, terms, bytes = taken_apart(low, first)
         own, fixed = self.apart[0]
         if base.text in low.bases and bytes == fixed and terms == ([] if own is None else [own]):
@@ -118,7 +118,7 @@ def tile_of(low: Lowering, op: Operation, position: int, registers: Any) -> Tile
 
 
 def is_copied_from(pointers: SSAValue) -> bool:
-    """Whether an asynchronous copy reads what these pointers, or others that are counted from them, point to."""
+    """Return True if an asynchronous copy reads what these pointers, or others that are counted from them, point to."""
     return any(
         type(use.operation) is ttg.AsyncCopyGlobalToLocalOp
         or (type(use.operation) is tt.AddPtrOp and is_copied_from(use.operation.results[0]))
@@ -127,7 +127,7 @@ def is_copied_from(pointers: SSAValue) -> bool:
 
 
 def has_given_stride(low: Lowering, pointers: SSAValue) -> bool:
-    """Whether a tile is multiplied by what only the launch knows on the way to these pointers."""
+    """Return True if a tile is multiplied by what only the launch knows on the way to these pointers."""
     seen, pending = set[SSAValue](), [pointers]
     while pending:
         if (value := pending.pop()) in seen or not isinstance(value, OpResult) or not is_tensor(value.type):
@@ -140,7 +140,7 @@ def has_given_stride(low: Lowering, pointers: SSAValue) -> bool:
 
 
 def move_together(low: Lowering, arg: SSAValue, last: SSAValue) -> bool:
-    """Whether a tile of pointers is `arg` with the same added to all."""
+    """Return True if a tile of pointers is `arg` with the same added to all."""
     while last is not arg:
         if not isinstance(last, OpResult):
             return False
@@ -158,7 +158,7 @@ def move_together(low: Lowering, arg: SSAValue, last: SSAValue) -> bool:
 
 
 def is_uniform(low: Lowering, value: SSAValue) -> bool:
-    """Whether all elements of a tile are one number."""
+    """Return True if all elements of a tile are one number."""
     return is_tensor(value.type) and low.axis.of(value).constancy == shape_of(value.type)
 
 
@@ -182,7 +182,7 @@ def in_bytes(low: Lowering, offset: Value, size: int) -> Value:
 
 @lowers(tt.AddPtrOp, overrides=True)
 def lower_addptr(low: Lowering, op: Operation) -> Registers:
-    """What is added to a whole tile goes to the one pointer that all are counted from."""
+    """Add a uniform offset of a whole tile to its base pointer."""
     b, size = low.builder, pointee_bytes(element_type(op.operands[0].type))
     pairs = list(zip(low[op.operands[0]], low[op.operands[1]], strict=True))
     if not low.bases or not is_uniform(low, op.operands[1]):

@@ -3,9 +3,9 @@
     ; tilework: {"fp_contract": "explicit", "shared": 16384}
     define KERNEL_CONVENTION void @NAME(ARGUMENTS, ptr addrspace(1) %scratch, ptr addrspace(1) %profile)
 
-Shared memory is one dynamic array, planned by `analysis/allocation.py`; barriers are where
-`analysis/membar.py` wants them. Functions that are not inlined get their frames of shared memory and of the program's scratch
-memory as further arguments, for each call its own.
+Shared memory is one dynamic array, planned by `analysis/allocation.py`; barriers are where `analysis/membar.py` wants
+them. Functions that are not inlined get their frames of shared memory and of the program's scratch memory as further
+arguments, for each call its own.
 
 The program that runs: its ids, the grid, calls, barriers.
 
@@ -13,9 +13,10 @@ Drop instructions whose values nobody needs.
 
     sweep(function)       # before its text is asked for
 
-The builder writes an instruction when a rule asks for it. A rule for one register of a tile does not know that the pointer of
-only every eighth will be used, nor that a loop carries the others round for nothing. LLVM would find out, but its time for such
-phis and addresses grows faster than their number: without them a matrix product takes a third of the time.
+The builder writes an instruction when a rule asks for it. A rule for one register of a tile does not know that the
+pointer of only every eighth will be used, nor that a loop carries the others round for nothing. LLVM would find out,
+but its time for such phis and addresses grows faster than their number: without them a matrix product takes a third of
+the time.
 """
 
 import json
@@ -119,7 +120,7 @@ REMOVABLE = frozenset(
 
 
 def is_removable(text: str) -> bool:
-    """Whether an instruction (behind its ``%x = ``) does nothing but make its value."""
+    """Return True if an instruction (behind its ``%x = ``) does nothing but make its value."""
     opcode = text[: text.find(" ")]
     if opcode in REMOVABLE:
         return True
@@ -201,7 +202,8 @@ class Emitter:
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
         self.registers = integer(source.attributes, MAX_REGISTERS)
-        # What the launcher must know about those among the arguments; None where it passes what the descriptor describes.
+        # What the launcher must know about those among the arguments; None where it passes what the descriptor
+        # describes.
         self.descriptors: list[dict[str, Any] | None] = []
         self.smem = self.module.global_variable(
             SMEM, array(i8, 0), None, space=SHARED_SPACE, align=gpu.shared_alignment
@@ -325,7 +327,9 @@ FRAME: Sequence[tuple[Type, str]] = ((pointer(SHARED_SPACE), "smem"), (pointer(1
 
 
 def parameter_type(type: Attribute, gpu: Gpu) -> Type:
-    """How a scalar is passed: an i1 as a byte, a pointer as one to global memory where the GPU tells them apart."""
+    """The type in which a scalar is passed: an i1 as a byte, a pointer as one to global memory where the GPU has
+    address spaces.
+    """
     (made,) = Lowering.types_of(type)
     return i8 if made.bits == 1 else pointer(gpu.argument_space) if made is ptr else made
 

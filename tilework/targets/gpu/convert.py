@@ -1,7 +1,7 @@
 """`ttg.convert_layout`: registers change places, lanes or warps, as cheaply as the two layouts allow.
 
-`layouts/conversion.py` decides the way. Through shared memory a tensor goes in rounds that use the same bytes again: all
-threads write, wait, read, and wait before the next round writes.
+`layouts/conversion.py` decides the way. Through shared memory a tensor goes in rounds that use the same bytes again:
+all threads write, wait, read, and wait before the next round writes.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,10 @@ def lower_convert(low: Lowering, op: Operation) -> Registers:
 
 
 def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, count: int) -> Registers:
-    """Each lane names the lane it reads from. Where the register it wants depends on the lane, it reads all and selects."""
+    """Each lane names the lane it reads from.
+
+    Where the register it wants depends on the lane, it reads all and selects.
+    """
     b = low.builder
     if (exchange := only_exchange(comp)) is not None and (found := through_exchanges(low, registers, *exchange)):
         return found
@@ -72,7 +75,7 @@ def unpacked(low: Lowering, words: Sequence[Value], type: Type) -> Registers:
 
 
 def elements_together(comp: LinearLayout, bits: int) -> int:
-    """How many elements, of registers side by side, go the same way as one word."""
+    """The number of elements, in adjacent registers, that move together as one 32-bit register."""
     bases = dict(comp.bases)
     at, held, count = comp.out_names.index("register"), WORD // bits if bits in (8, 16) else 1, 1
     while count < held and (bit := log2(count)) < len(bases.get("register", ())):

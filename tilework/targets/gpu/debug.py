@@ -2,8 +2,9 @@
 
     pid (0, 0, 0) idx (  5) x: 2.500000
 
-An element of a tensor is printed once, by the first thread that holds it; a scalar, or a prefix alone, by every thread. Values
-are passed as to C's `printf`: floats as double, small integers as i32. An assert fails in the threads that hold an element which is false; after one on a tensor all threads wait.
+An element of a tensor is printed once, by the first thread that holds it; a scalar, or a prefix alone, by every thread.
+Values are passed as to C's `printf`: floats as double, small integers as i32. An assert fails in the threads that hold
+an element which is false; after one on a tensor all threads wait.
 """
 
 from collections.abc import Sequence
@@ -55,7 +56,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
 
 
 def is_shown(low: Lowering, spot: Sequence[Value], shape: Shape, sizes: Shape) -> Value | None:
-    """Whether an element is not padding; None if all are shown."""
+    """Return True if an element is not padding; None if all are shown."""
     inside = [
         low.builder.icmp("ult", place, size)
         for place, extent, size in zip(spot, shape, sizes, strict=True)
@@ -65,7 +66,7 @@ def is_shown(low: Lowering, spot: Sequence[Value], shape: Shape, sizes: Shape) -
 
 
 def spelling(element: Attribute, as_hex: bool, is_signed: bool) -> str:
-    """How C's printf writes a value."""
+    """The conversion specifier of C's printf for a value."""
     held = memory_type(element)
     if held.is_pointer:
         return "%p"

@@ -1,4 +1,5 @@
-"""What a GPU can do, as the rules of this folder ask for it: a vendor implements `Gpu` once, and adds rules of its own.
+"""The interface of a GPU, as the rules of this folder use it: a vendor implements `Gpu` once, and adds rules of its
+own.
 
     class ToyGpu(Gpu):
         rules = Rules(NEUTRAL)
@@ -6,9 +7,9 @@
         def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
             return b.call("toy.read_lane", i32, [word, lane], attributes="convergent")
 
-Methods emit code with the builder `b` they are given. What is abstract every GPU has. The rest has a default that is right on
-any GPU: an instruction that is missing (a reduction of a warp, an asynchronous copy, matrices from shared memory), and the
-rules do without it.
+Methods emit code with the builder `b` they are given. What is abstract every GPU has. The rest has a default that is
+right on any GPU: an instruction that is missing (a reduction of a warp, an asynchronous copy, matrices from shared
+memory), and the rules do without it.
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +31,7 @@ Function = Callable[..., Value]  # of a `Lowering` and arguments
 
 
 class Words(NamedTuple):
-    """What one access to memory moves: `count` registers of a type, of which memory holds `size` bits each."""
+    """The registers that one memory access moves: `count` of a type, each with `size` bits in memory."""
 
     type: Type
     count: int
@@ -38,7 +39,7 @@ class Words(NamedTuple):
 
 
 class Hints(NamedTuple):
-    """How a load or store treats caches; a volatile one is done as often as it is written."""
+    """The cache hints of a load or store; a volatile access is never merged or removed."""
 
     cache: CacheModifier = CacheModifier.NONE
     evict: EvictionPolicy = EvictionPolicy.NORMAL
@@ -56,7 +57,8 @@ class Access(NamedTuple):
 
 
 class Atomic(NamedTuple):
-    """A change of global memory, done where `may` holds: its ordering, who sees that, and whether the old value is read.
+    """A change of global memory, done where `may` holds: its ordering, who sees that, and whether the old value is
+    read.
 
     One of a tile may be forgotten as soon as it is on its way.
     """
@@ -70,7 +72,9 @@ class Atomic(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Bytes from global memory to `target + apart` in shared memory: zeros where the mask is 0, nothing without the predicate."""
+    """Bytes from global memory to `target + apart` in shared memory: zeros where the mask is 0, nothing without the
+    predicate.
+    """
 
     target: Value
     apart: int
@@ -91,7 +95,7 @@ class Warps(NamedTuple):
 
 
 class Emission(Protocol):
-    """What packing elements needs of a `Lowering`."""
+    """The part of a `Lowering` that packing elements needs."""
 
     builder: Builder
     gpu: "Gpu"
@@ -104,7 +108,7 @@ class MatrixForm(Protocol):
 
     @property
     def bytes(self) -> int:
-        """What a thread moves at a time."""
+        """The bytes that a thread moves at a time."""
         ...
 
     def addresses(self, offsets: LinearLayout) -> LinearLayout:
@@ -151,10 +155,13 @@ class Gpu(ABC):
 
     @abstractmethod
     def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
-        """Of a kernel with so many threads in a block, blocks in a cluster, and registers of a thread, if that is said."""
+        """Of a kernel with so many threads in a block, blocks in a cluster, and registers of a thread, if that is
+        said.
+        """
 
     def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]] | None:
-        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know; None: there are none.
+        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know; None: there are
+        none.
 
         Blocks are copied so many `rows` at a time, if that is said.
         """
@@ -212,7 +219,7 @@ class Gpu(ABC):
         return self.shuffle(b, word, constant(i32, 0))
 
     def exchanges(self, mask: int) -> bool:
-        """Whether `exchange` is fast between lanes whose numbers differ in `mask`."""
+        """Return True if `exchange` is fast between lanes whose numbers differ in `mask`."""
         return False
 
     def exchange(self, b: Builder, first: Value, second: Value, mask: int) -> Sequence[Value]:
@@ -238,10 +245,14 @@ class Gpu(ABC):
         """Words to global memory."""
 
     def fetch(self, b: Builder, address: Value, predicate: Value) -> None:  # noqa: B027
-        """Ask for the line of an address, which comes into the cache of all multiprocessors; nothing, where that cannot be asked for."""
+        """Ask for the line of an address, which comes into the cache of all multiprocessors; nothing, where that cannot
+        be asked for.
+        """
 
     def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
-        """A pointer that a loop moves on, in a way that LLVM does not make several of: one base, and offsets from it."""
+        """A pointer that a loop moves on, in a way that LLVM does not make several of: one base, and offsets from
+        it.
+        """
         return b.gep(pointer, bytes)
 
     def hidden_zero(self, b: Builder, loop: Operation) -> Value | None:
@@ -249,12 +260,12 @@ class Gpu(ABC):
         return None
 
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
-        """How many neighbours, `most` at most, one instruction changes."""
+        """The number of adjacent elements, at most `most`, that one instruction changes."""
         return 1
 
     @abstractmethod
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
-        """Whether values that memory holds so can be changed; without a `kind`, compared and exchanged."""
+        """Return True if values that memory holds so can be changed; without a `kind`, compared and exchanged."""
 
     @abstractmethod
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
@@ -269,11 +280,11 @@ class Gpu(ABC):
 
     @abstractmethod
     def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
-        """What is there, with an ordering."""
+        """Load with an ordering."""
 
     @abstractmethod
     def fence(self, b: Builder, scope: MemSyncScope) -> None:
-        """What this thread did to memory comes before what it does behind, for all who see both."""
+        """Order this thread's accesses before the fence with those behind it, for all threads of `scope`."""
 
     # Shared memory; plain loads and stores are LLVM's
 
@@ -288,7 +299,9 @@ class Gpu(ABC):
     stores_matrices: bool = False  # whether matrices also go from registers to memory
 
     def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> MatrixForm | None:
-        """How registers at these offsets (those below `limit`) move as matrices, where the GPU has that."""
+        """The form in which registers at these offsets (those below `limit`) move as matrices, where the GPU has
+        that.
+        """
         return None
 
     copy_bytes: ClassVar[tuple[int, int] | None] = None  # the least and most that an asynchronous copy moves

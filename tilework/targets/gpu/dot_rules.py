@@ -4,9 +4,10 @@
     %d = ttg.local_dot %a, %b, %c : !ttg.memdesc<64x32xf32, ...> * ... -> tensor<64x64xf32, #blocked>
 
 Under a blocked accumulator each thread holds all of K: of A the rows of its part of the result, of B the columns. So
-`d[m, n]` is a chain of fused multiply-adds on registers, in the order of K. f16 and bf16 accumulate in f32 and are rounded
-once. Without fusion (`enable_fp_fusion=False`) product and sum are rounded each, but for modules that promise this order.
-From memory the same chain is a loop over K, in which each thread reads its part of a few rows of B and columns of A.
+`d[m, n]` is a chain of fused multiply-adds on registers, in the order of K. f16 and bf16 accumulate in f32 and are
+rounded once. Without fusion (`enable_fp_fusion=False`) product and sum are rounded each, but for modules that promise
+this order. From memory the same chain is a loop over K, in which each thread reads its part of a few rows of B and
+columns of A.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,7 +70,9 @@ def multiply_add_from_memory(low: Lowering, op: Operation) -> Registers:
 
 @dataclass(frozen=True)
 class Slices:
-    """How threads read a factor, some of K at a time: `offsets` of the registers, lanes and warps, and of the `step`."""
+    """The slices of K in which threads read an operand: `offsets` of the registers, lanes and warps, and of the
+    `step`.
+    """
 
     offsets: LinearLayout
     places: Sequence[Places]  # of the registers, in one step
@@ -147,7 +150,7 @@ class Product:
 def lines(
     places: Sequence[Places], registers: Registers, k_axis: int, made: Callable[[Value], Value] = lambda value: value
 ) -> dict[Places, Line]:
-    """What is made of the registers of a factor, by their coordinates without K."""
+    """The registers of an operand along K, by their other coordinates."""
     found: dict[Places, Line] = {}
     for place, register in zip(places, registers, strict=True):
         coordinates = list(place)

@@ -1,13 +1,14 @@
-"""Code that the user brings: assembly in `tt.elementwise_inline_asm`, functions of libraries in `tt.extern_elementwise`.
+"""Code that the user brings: assembly in `tt.elementwise_inline_asm`, functions of libraries in
+`tt.extern_elementwise`.
 
     tt.elementwise_inline_asm "shl.b32 $0, $1, 3;" {constraints = "=r,r", packed_element = 4} %x : tensor<64xi8> -> ...
 
-One piece of assembly handles `packed_element` registers of a thread. Elements below 32 bits are packed into words: four i8,
-or two f16, in one `r`. A letter says how a word is passed (`Gpu.assembly_types`): narrower values are extended, wider results
-cut. What does not fit is refused here, because LLVM would end the process.
+One piece of assembly handles `packed_element` registers of a thread. Elements below 32 bits are packed into words: four
+i8, or two f16, in one `r`. A letter says how a word is passed (`Gpu.assembly_types`): narrower values are extended,
+wider results cut. What does not fit is refused here, because LLVM would end the process.
 
-A function of libdevice is our own code (`targets/llvm/math`), with the processor's instruction where it is one; any other
-symbol is called, and linked from the libraries that the options name, where the GPU's compiler can do that.
+A function of libdevice is our own code (`targets/llvm/math`), with the processor's instruction where it is one; any
+other symbol is called, and linked from the libraries that the options name, where the GPU's compiler can do that.
 """
 
 import re
@@ -87,7 +88,7 @@ def words(type: Attribute, pack: int) -> int:
 
 
 def word_type(element: Attribute, pack: int) -> Type:
-    """How a register is typed: a single narrow element is itself."""
+    """The type of a register operand: a single narrow element keeps its own."""
     held = held_type(element)
     return held if held.bits >= WORD or pack == 1 else integer(WORD)
 

@@ -1,11 +1,11 @@
 """`tt.gather` and `tt.histogram`: where an element comes from, or goes, depends on data.
 
-A gather whose warps hold all that they may pick is made of shuffles: the index tells lane and register of the source. Lanes
-that want different registers read all and select. Otherwise the source goes to scratch memory, and each thread reads from
-there. An index outside the axis is undefined; it is taken modulo the size, so that nothing outside is read.
+A gather whose warps hold all that they may pick is made of shuffles: the index tells lane and register of the source.
+Lanes that want different registers read all and select. Otherwise the source goes to scratch memory, and each thread
+reads from there. An index outside the axis is undefined; it is taken modulo the size, so that nothing outside is read.
 
-A histogram counts in scratch memory: all threads clear the bins, wait, add one for each of their elements (copies and masked
-ones excepted, and values outside the bins), wait, and read the bins in the layout of the result.
+A histogram counts in scratch memory: all threads clear the bins, wait, add one for each of their elements (copies and
+masked ones excepted, and values outside the bins), wait, and read the bins in the layout of the result.
 """
 
 from functools import partial, reduce
@@ -116,7 +116,7 @@ def through_memory(low: Lowering, op: Operation, picked: list[Value]) -> Registe
 
 
 def across_blocks(layout: LinearLayout, axis: int) -> list[tuple[int, ...]]:
-    """Where the bits of a block's number move, except along the axis."""
+    """The bits of a block's index, except those along the axis."""
     return [beside(vector, axis) for vector in dict(layout.bases)["block"]]
 
 

@@ -1,8 +1,8 @@
 """`tt.load` and `tt.store`: predicated accesses to global memory, as wide as pointers and masks allow.
 
-Registers that are neighbours in memory move together, up to 16 bytes at a time: as many as the layout has side by side, as the
-pointers are known to be contiguous and aligned for, and as share one bit of the mask. Where several threads hold the same
-element, all load it and one stores it.
+Registers that are neighbours in memory move together, up to 16 bytes at a time: as many as the layout has side by side,
+as the pointers are known to be contiguous and aligned for, and as share one bit of the mask. Where several threads hold
+the same element, all load it and one stores it.
 """
 
 from math import prod
@@ -40,7 +40,7 @@ def segments(op: Operation) -> list[SSAValue | None]:
 
 
 def vector_run(layout: LinearLayout, axis: int) -> int:
-    """How many registers, from the first on, are neighbours along `axis`."""
+    """The number of registers, from the first on, that are adjacent along `axis`."""
     run = 1
     for vector_ in dict(layout.bases)["register"]:
         if vector_[axis] != run or sum(map(bool, vector_)) != 1:
@@ -50,7 +50,7 @@ def vector_run(layout: LinearLayout, axis: int) -> int:
 
 
 def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int, base: SSAValue | None = None) -> int:
-    """How many registers move together; with a `base`, `pointers` are offsets from it."""
+    """The number of registers that move together; with a `base`, `pointers` are offsets from it."""
     type = pointers.type
     if not is_tensor(type):
         return 1
@@ -74,8 +74,8 @@ def pointee(type: Attribute) -> Attribute:
 
 
 def hints_of(op: Operation) -> Hints:
-    """What the op asks for. What all programs load (the weights of a layer) stays in the cache while they stream the rest, but not for
-    longer: lines that L2 is told to keep it keeps for kernels that do not need them.
+    """The cache hints of an op. Data that all programs load (the weights of a layer) stays in the cache while they
+    stream the rest, but not for longer: L2 would keep lines marked `evict_last` for kernels that do not need them.
     """
     cache, evict = CacheModifier(number_of(op, "cache", 1)), EvictionPolicy(number_of(op, "evict", 1))
     is_own = evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(op)
@@ -83,7 +83,7 @@ def hints_of(op: Operation) -> Hints:
 
 
 def is_the_same_for_all(load: Operation) -> bool:
-    """Whether several programs load this small tile: its pointers are made of arguments and constants."""
+    """Return True if several programs load this small tile: its pointers are made of arguments and constants."""
     pointers = load.operands[0]
     if not is_tensor(pointers.type) or prod(shape_of(pointers.type)) * bit_width(pointee(pointers.type)) > MOST_KEPT:
         return False
@@ -115,7 +115,7 @@ def lower_load(low: Lowering, op: Operation) -> Registers:
 def load_tile(
     low: Lowering, op: Operation, addresses: Registers, width: int, mask: SSAValue | None, other: SSAValue | None
 ) -> Registers:
-    """What is at the addresses, each `width` of which are neighbours; equal ones are read once."""
+    """Load from addresses of which each `width` are adjacent; equal ones are read once."""
     element, hints = element_type(op.results[0].type), hints_of(op)
     masks: Registers | None = low[mask] if mask is not None else None
     others: Registers | None = low[other] if other is not None else None
@@ -197,7 +197,7 @@ def lower_fetch(low: Lowering, op: Operation) -> None:
 
 
 def row_offsets(low: Lowering, pointers: SSAValue) -> list[int] | None:
-    """How many elements each register of a thread is behind the first in memory, where the whole tile is one run."""
+    """The distance in elements of each register of a thread from the first, where the whole tile is contiguous."""
     shape = shape_of(pointers.type)
     if len(shape) != 1 or low.axis.of(pointers).contiguity[0] < shape[0]:
         return None
@@ -208,7 +208,7 @@ def row_offsets(low: Lowering, pointers: SSAValue) -> list[int] | None:
 
 
 def both(low: Lowering, one: Value | None, other: Value | None) -> Value | None:
-    """Where two predicates hold; None is everywhere."""
+    """The conjunction of two predicates; None is true."""
     found = other if one is None else one if other is None else low.builder.and_(one, other)
     return None if found is not None and found.constant == 1 else found
 
@@ -221,7 +221,7 @@ def copied_registers(type: Attribute) -> int:
 
 
 def store_predicate(low: Lowering, type: Attribute) -> Value | None:
-    """Whether this thread is the one that writes what it holds; a scalar is written by the first."""
+    """Return True if this thread is the one that writes what it holds; a scalar is written by the first."""
     if is_tensor(type):
         return low.is_first_copy(layout_of(type))
     mine = low.builder.icmp("eq", low.thread, 0)

@@ -2,9 +2,9 @@
 
     coordinates(low, layout)      # for each register its coordinates: [(%row, %column), (%row, %column + 1), ...]
 
-The xor of the bases of the set bits of `lane` is a few shifts and masks: bits that move by the same distance move together.
-The part of a register is a constant. Where the two can have no bit in common, xor is a sum, and sums with constants are what
-addresses are made of.
+The xor of the bases of the set bits of `lane` is a few shifts and masks: bits that move by the same distance move
+together. The part of a register is a constant. Where the two can have no bit in common, xor is a sum, and sums with
+constants are what addresses are made of.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ def combined(b: Builder, spread: Spread, fixed: int) -> Value:
 
 
 def spread_of(low: Lowering, layout: LinearLayout, out: str, more: Mapping[str, Value] | None = None) -> Spread:
-    """What lane, warp and block add to one out of a layout, and what `more` values do."""
+    """The terms that lane, warp and block (and `more` values) add to one output of a layout."""
     position = layout.out_names.index(out)
     bases = dict(layout.bases)
     values = {**low.places, **(more or {})}
@@ -74,7 +74,9 @@ def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:
 def chosen(
     b: Builder, index: Value, bits: Sequence[tuple[int, int]], first: int, read: Callable[[int], Value]
 ) -> Value:
-    """What `read` makes of the number that `index` picks: `first`, with `number` of each (bit, number) whose bit is set."""
+    """Apply `read` to the offset that `index` selects: `first`, xor the offset of each (bit, offset) whose bit is
+    set.
+    """
     if not bits:
         return read(first)
     (bit, number), *rest = bits

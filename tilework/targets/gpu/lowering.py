@@ -1,7 +1,7 @@
 """The object that rules work with: the values known so far, the builder, and the GPU.
 
-A tensor is what one thread holds of it: a tuple with one LLVM value per register of its layout, in the order of the linear
-layout's `register` index, copies included. A scalar is a tuple of one. A memory descriptor is a `Shared`
+A tensor is what one thread holds of it: a tuple with one LLVM value per register of its layout, in the order of the
+linear layout's `register` index, copies included. A scalar is a tuple of one. A memory descriptor is a `Shared`
 (`shared_access.py`), a token an empty tuple.
 """
 
@@ -47,7 +47,9 @@ SMEM = "global_smem"
 
 @dataclass(frozen=True)
 class Shared:
-    """Memory of a descriptor: the address of its buffer, and the offset (in elements, by xor) of its first element in it."""
+    """Memory of a descriptor: the address of its buffer, and the offset (in elements, by xor) of its first element in
+    it.
+    """
 
     base: Value
     origin: int = 0
@@ -55,7 +57,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the rules know about the module and the options."""
+    """The facts about the module and the options that rules use."""
 
     num_warps: int
     num_ctas: int = 1
@@ -65,12 +67,12 @@ class Facts:
 
 
 def register_count(type: Attribute) -> int:
-    """How many registers a thread has of a value."""
+    """The number of registers that a thread holds of a value."""
     return layout_of(type).in_size("register") if is_tensor(type) else 1
 
 
 class Lowering(OpLowering[Any]):
-    """What a rule sees: the builder of the current function, the values known so far, and the GPU."""
+    """The state that a rule works on: the builder of the current function, the values known so far, and the GPU."""
 
     allocation: Allocation
     axis: AxisFacts
@@ -141,7 +143,9 @@ class Lowering(OpLowering[Any]):
         ]
 
     def carried(self, values: Sequence[Any]) -> list[Value]:
-        """Small elements in words: ptxas keeps each value that crosses blocks in a register of 32 bits, or spills it (and loses some of 16 bits)."""
+        """Small elements in words: ptxas keeps each value that crosses blocks in a register of 32 bits, or spills it
+        (and loses some of 16 bits).
+        """
         packed = [tuple(pack_words(self, value)) if fill_words(value) else value for value in values]
         return [self.builder.zext(one, self.bit) if one.type is i1 else one for one in self.flat(packed)]
 
@@ -169,7 +173,7 @@ class Lowering(OpLowering[Any]):
 
     @property
     def places(self) -> dict[str, Value]:
-        """Where this thread is, by the names that layouts use."""
+        """The indices of this thread, by the names that layouts use."""
         return {"lane": self.lane, "warp": self.warp, "block": self.block}
 
     # Ops and regions
@@ -200,7 +204,9 @@ class Lowering(OpLowering[Any]):
         return tuple([rule(self, op, *column) for column in zip(*sides, strict=True)])
 
     def equal_along(self, value: SSAValue, name: str) -> int:
-        """The bits of a register's or lane's number that do not change a value, since neighbours are known to be equal."""
+        """The bits of a register's or lane's number that do not change a value, since neighbours are known to be
+        equal.
+        """
         if not is_tensor(value.type):
             return 0
         runs = [run & -run for run in self.axis.of(value).constancy]
@@ -239,9 +245,11 @@ class Lowering(OpLowering[Any]):
     # What all threads do together
 
     def barrier(self, all_memory: bool = False) -> None:
-        """Wait until all threads that run this code are here, and see what they wrote to shared memory, or to `all_memory`.
+        """Wait until all threads that run this code are here, and see what they wrote to shared memory, or to
+        `all_memory`.
 
-        Blocks of a cluster share a program, and so the memory that it sees."""
+        Blocks of a cluster share a program, and so the memory that it sees.
+        """
         assert not self.is_alone, "the first warp alone cannot wait for the others"
         if all_memory and self.facts.num_ctas > 1:
             self.gpu.cluster_barrier(self.builder)
@@ -279,7 +287,8 @@ class Lowering(OpLowering[Any]):
         return b.bitcast(b.trunc(made, integer(bits)) if bits < 32 else made, type)
 
     def is_first_copy(self, layout: LinearLayout, in_block: bool = False) -> Value | None:
-        """Whether no lower lane, warp or block (or, if `in_block`, of this block) holds the same elements; None if none can.
+        """Return True if no lower lane, warp or block (or, if `in_block`, of this block) holds the same elements; None
+        if none can.
 
         What goes to shared memory each block of a cluster writes for itself.
         """

@@ -2,8 +2,8 @@
 
     pack = 2:   f(a0, a1, b0, b1) -> (r0, r1)      # neighbours a0, a1 of the first operand, b0, b1 of the second
 
-Neighbours follow each other in row-major order. Mostly they are registers of one thread; where they are in several lanes of a
-warp, the lanes exchange them, all compute, and each keeps its own result.
+Neighbours follow each other in row-major order. Mostly they are registers of one thread; where they are in several
+lanes of a warp, the lanes exchange them, all compute, and each keeps its own result.
 """
 
 from math import prod

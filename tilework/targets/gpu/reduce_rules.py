@@ -5,15 +5,18 @@
                                                 %s1 = fadd %s, %t
                                                 ... 8, 4, 2, 1
 
-Only bits that move along the axis take part: copies (zero bases) are not counted twice, and lanes that stand for other rows
-keep apart. Where warps share the axis, one lane of each row writes its warp's part to scratch memory, and all threads read the
-parts of their rows. In memory, what one thread moves at a time comes first, then the lanes (no bank conflicts), then the warps.
+Only bits that move along the axis take part: copies (zero bases) are not counted twice, and lanes that stand for other
+rows keep apart. Where warps share the axis, one lane of each row writes its warp's part to scratch memory, and all
+threads read the parts of their rows. In memory, what one thread moves at a time comes first, then the lanes (no bank
+conflicts), then the warps.
 
-The combine function must be associative. One op whose arguments may change places combines far lanes and far warps first, as in Triton:
-programs that repeat its order with other shapes get the same bits. For other functions arguments are in the order of the axis: where a layout
-goes over it several times, so that registers lie behind lanes and warps, `reduce_rules.py` reduces, unless order is proved not to matter.
+The combine function must be associative. One op whose arguments may change places combines far lanes and far warps
+first, as in Triton: programs that repeat its order with other shapes get the same bits. For other functions arguments
+are in the order of the axis: where a layout goes over it several times, so that registers lie behind lanes and warps,
+`reduce_rules.py` reduces, unless order is proved not to matter.
 
-`tt.reduce` by the tree of `ir/module_facts.py`: bit by bit of the index, from the lowest to the highest, wherever the bits are.
+`tt.reduce` by the tree of `ir/module_facts.py`: bit by bit of the index, from the lowest to the highest, wherever the
+bits are.
 
     4096 elements on 4 warps, four registers side by side, eight times:
 
@@ -23,7 +26,8 @@ goes over it several times, so that registers lie behind lanes and warps, `reduc
     bits 7-8: warps         the eight groups of each warp meet in scratch memory
     bits 9-11: lanes        where the groups are now: 3 butterflies
 
-No layout is asked for: the bits are taken in the order of the axis, so the number of warps changes who adds, and not what is added.
+No layout is asked for: the bits are taken in the order of the axis, so the number of warps changes who adds, and not
+what is added.
 """
 
 from collections.abc import Sequence
@@ -87,9 +91,11 @@ class Tree(Scan):
         self.done["register"] |= own
 
     def trade(self, lane: Bit, held: Bit) -> None:
-        """Combine along the bit `lane`, of which half of the lanes keep the pieces with the bit `held` and the others those without.
+        """Combine along the bit `lane`, of which half of the lanes keep the pieces with the bit `held` and the others
+        those without.
 
-        From then on the lanes stand for the pieces: the bit is one of the index that comes later."""
+        From then on the lanes stand for the pieces: the bit is one of the index that comes later.
+        """
         low, b, bit = self.low, self.low.builder, 1 << held.number
         upper = lane_is(low, 1 << lane.number, 1 << lane.number)
         for piece in [piece for piece in self.totals if not piece & bit]:
@@ -179,7 +185,7 @@ def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
 
 
 def is_scores(low: Lowering, op: Operation, sources: Sequence[Registers]) -> bool:
-    """Whether all warps find maxima of f32 that tensor cores gave: a branch has other warps to hide it."""
+    """Return True if all warps find maxima of f32 that tensor cores gave: a branch has other warps to hide it."""
     of_floats = single_op(op.regions[0]) is arith.MaxnumfOp and sources[0][0].type is f32
     return of_floats and low.warps.are_all and is_accumulator(op.operands[0].type)
 
@@ -224,7 +230,9 @@ def whole_warp(
 
 
 def from_first_lane(low: Lowering, ways: Ways, values: list[Value]) -> list[Value]:
-    """Where the order of arguments may matter, lanes may differ: the first has combined in the order of the axis."""
+    """Take the first lane's result where the order of arguments may matter: only that lane has combined in the order of
+    the axis.
+    """
     if not (lanes := mask_of(numbers(ways.along, "lane"))):
         return values
     first = low.builder.and_(low.lane, ~lanes & low.lane_mask)
@@ -250,7 +258,7 @@ def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Part
 
 
 def scratch_layouts(ways: Ways, size: int) -> tuple[LinearLayout, LinearLayout]:
-    """Where a thread writes its parts, and where it reads those of all warps (as further registers)."""
+    """The layouts in which a thread writes its parts, and reads those of all warps (as further registers)."""
     registers, lanes, others = (numbers(ways.across, level) for level in ("register", "lane", "warp"))
     together = min(len(registers), (VECTOR_BYTES // size).bit_length() - 1)
     return exchange_layouts(ways.layout, len(registers), together, lanes, others, numbers(ways.along, "warp"))

@@ -6,19 +6,21 @@
                 bits 2-6: lanes        totals are scanned by shuffles; all registers get what the lanes before them sum up to
                 bit 7:    registers    the second half gets the total of the first
 
-Behind each group of bits every thread knows two things: its elements, combined from the start of their piece (the elements
-that differ in the bits so far), and the total of the piece. The next group joins pieces: it combines the totals of the pieces
-before, and puts them in front of the elements. That works for any order of registers, lanes and warps along the axis, keeps
-the order of arguments (the function must be associative, not commutative), and treats copies as what they are.
+Behind each group of bits every thread knows two things: its elements, combined from the start of their piece (the
+elements that differ in the bits so far), and the total of the piece. The next group joins pieces: it combines the
+totals of the pieces before, and puts them in front of the elements. That works for any order of registers, lanes and
+warps along the axis, keeps the order of arguments (the function must be associative, not commutative), and treats
+copies as what they are.
 
-What stands in front of the elements of a thread is the same for all of a piece, so it is combined by itself, and put in front of
-each element once, behind the last group: 16 elements in four pieces take 16 combinations and 8 of the pieces, not 48.
+What stands in front of the elements of a thread is the same for all of a piece, so it is combined by itself, and put in
+front of each element once, behind the last group: 16 elements in four pieces take 16 combinations and 8 of the pieces,
+not 48.
 
-Warps meet in scratch memory: the total of each piece is written there once, and every thread reads those of all warps. With
-`reverse` the first element is the one with all bits set.
+Warps meet in scratch memory: the total of each piece is written there once, and every thread reads those of all warps.
+With `reverse` the first element is the one with all bits set.
 
-Where the order of combinations is promised (`ir/module_facts.py`), each bit is a group of its own, whose pieces get their fronts at
-once, and a reduction is such a scan of which only the totals are computed.
+Where the order of combinations is promised (`ir/module_facts.py`), each bit is a group of its own, whose pieces get
+their fronts at once, and a reduction is such a scan of which only the totals are computed.
 """
 
 from collections.abc import Sequence
@@ -81,7 +83,7 @@ def axis_groups(bits: Sequence[Bit], axis: int) -> list[list[Bit]]:
 
 
 class Scan:
-    """What is known so far: `elements` by register, `totals` by register without the bits that are done."""
+    """The state of a scan: `elements` by register, `totals` by register without the bits that are done."""
 
     def __init__(self, low: Lowering, op: Operation, layout: LinearLayout, bits: Sequence[Bit], axis: int) -> None:
         self.low, self.op, self.layout, self.bits, self.axis = low, op, layout, bits, axis
@@ -111,7 +113,7 @@ class Scan:
         return [piece | inside for inside in subsets(done)]
 
     def is_first(self) -> bool:
-        """Whether pieces still are single elements."""
+        """Return True if pieces still are single elements."""
         return not any(self.done.values())
 
     def prepend(self, piece: int, before: Values, unless: Value | None = None) -> None:

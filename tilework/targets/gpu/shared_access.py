@@ -4,18 +4,18 @@
     move.store(registers)
     registers = move.load()
 
-Registers whose offsets are neighbours move together, up to 16 bytes at a time. A register that holds a copy is not stored,
-and gets on loading what the other one got.
+Registers whose offsets are neighbours move together, up to 16 bytes at a time. A register that holds a copy is not
+stored, and gets on loading what the other one got.
 
 A table in shared memory that all threads of a block fill and read: neighbouring lanes have neighbouring places.
 
 Copies from global to shared memory in the background, their groups and waits.
 
-One instruction moves some bytes (4, 8 or 16, say) that are side by side in the registers of pointers, in global and in shared
-memory, and under one bit of the mask. Where none is so narrow, or the GPU has none, elements are loaded and stored like any
-others, which is done even before the wait. Elements that are masked off become zero,
-whatever `other` says: where that is not zero, the pipeliner selects behind the wait. Where several threads hold the same
-element, one copies it, in every block of a cluster.
+One instruction moves some bytes (4, 8 or 16, say) that are side by side in the registers of pointers, in global and in
+shared memory, and under one bit of the mask. Where none is so narrow, or the GPU has none, elements are loaded and
+stored like any others, which is done even before the wait. Elements that are masked off become zero, whatever `other`
+says: where that is not zero, the pipeliner selects behind the wait. Where several threads hold the same element, one
+copies it, in every block of a cluster.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -45,9 +45,9 @@ from tilework.targets.llvm.values import Value
 class Move:
     """One way of all registers of a thread to or from shared memory.
 
-    With a `round_size` (in elements) those whose offset is in the same round go at a time, all rounds to the same memory.
-    With `matrices` they go as matrices (`Gpu.matrix_form`) where the layout allows it. `more` are values beside lane, warp and block
-    on which the layout depends.
+    With a `round_size` (in elements) those whose offset is in the same round go at a time, all rounds to the same
+    memory. With `matrices` they go as matrices (`Gpu.matrix_form`) where the layout allows it. `more` are values beside
+    lane, warp and block on which the layout depends.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class Move:
         self.fixed = [image ^ origin for image in places.images("register")]
 
     def matrix_form(self, layout: LinearLayout, origin: int) -> MatrixForm | None:
-        """How registers move as matrices, if that is possible and moves more of them at a time."""
+        """The form in which registers move as matrices, if that is possible and moves more of them at a time."""
         if self.held is not register_type(self.element) or origin * self.bytes % 16:
             return None
         form = self.low.gpu.matrix_form(layout, self.held.bits, self.round_size)
         return form if form is not None and form.bytes > self.bytes << self.run else None
 
     def address(self, offset: int) -> Value:
-        """Where the element with this part of the offset lies."""
+        """The address of the element with this part of the offset."""
         b = self.low.builder
         apart = offset & ~self.spread.mask
         moved = combined(b, self.spread, offset & self.spread.mask)
@@ -116,7 +116,9 @@ class Move:
             self.store_words(condition, registers)
 
     def store_words(self, condition: Value | None, registers: Mapping[int, Value] | Registers) -> None:
-        """Without a branch, also under a condition: a barrier follows, and all threads of a warp must come to it together."""
+        """Without a branch, also under a condition: a barrier follows, and all threads of a warp must come to it
+        together.
+        """
         low = self.low
         for offset, members in self.groups(0):
             moved = words(self.held.bits, len(members))
@@ -150,8 +152,9 @@ class Move:
 def exchange_moves(
     low: Lowering, op: Operation, layouts: Callable[[int], tuple[LinearLayout, LinearLayout]]
 ) -> list[tuple[Move, Move, LinearLayout]]:
-    """How each operand is written to scratch memory, how it is read, and where it lies: one behind the other, those with the
-    largest elements first. `layouts` gives where elements of so many bytes are written and read."""
+    """The moves of each operand to and from scratch memory, and its offset there: the operands with the largest
+    elements come first. `layouts` gives the layouts of writes and reads for elements of so many bytes.
+    """
     types = [element_type(operand.type) for operand in op.operands]
     sizes = [held_type(type).bits // 8 for type in types]
     base, made = low.scratch_address(op), dict[int, tuple[Move, Move, LinearLayout]]()
@@ -219,7 +222,9 @@ def lower_local_load(low: Lowering, op: Operation) -> Registers:
 
 
 def prepare_reads(low: Lowering, loop: Operation) -> None:
-    """Compute here what depends on the thread alone, of where `loop` reads factors of products in the background: they wait for it."""
+    """Compute here what depends on the thread alone, of where `loop` reads factors of products in the background: they
+    wait for it.
+    """
     for op in loop.regions[0].block.ops:
         if type(op) is ttg.LocalLoadOp and any(
             type(use.operation) is ttng.WarpGroupDotOp for use in op.results[0].uses
@@ -328,7 +333,7 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
 
 
 def in_order(move: Move) -> int:
-    """How many registers, from the first on, are neighbours in shared memory, aligned and in this order."""
+    """The number of registers, from the first on, that are adjacent in shared memory, aligned and in this order."""
     run = 0
     while run < move.run and move.columns[run] == 1 << run:
         run += 1
@@ -336,7 +341,7 @@ def in_order(move: Move) -> int:
 
 
 def place_of(low: Lowering, move: Move, register: int) -> tuple[Value, int]:
-    """Where `register` goes in shared memory: an address, and how many bytes behind it."""
+    """The shared-memory address of `register`, and a constant offset in bytes from it."""
     b, offset = low.builder, move.fixed[register]
     moved = combined(b, move.spread, offset & move.spread.mask)
     return b.gep(move.base, b.mul(moved, move.bytes)), (offset & ~move.spread.mask) * move.bytes
@@ -350,6 +355,6 @@ def lower_commit_group(low: Lowering, op: Operation) -> Registers:
 
 @lowers(ttg.AsyncWaitOp)
 def lower_wait(low: Lowering, op: Operation) -> Registers:
-    """What this thread copied has arrived; a barrier follows (`analysis/membar.py`), which makes it everyone's."""
+    """Wait for this thread's copies; the barrier that follows (`analysis/membar.py`) publishes them to the block."""
     low.gpu.wait_copies(low.builder, number_of(op, "num"))
     return ()

@@ -52,7 +52,7 @@ def lower_sort_runs(low: Lowering, op: Operation) -> Registers:
 
 
 def places(layout: LinearLayout, bits: int) -> list[tuple[str, int]]:
-    """Where the lowest bits of the index are: of which level they are which bit."""
+    """The level and bit of each of the lowest bits of the index."""
     found = {column: (level, number) for level, columns in layout.columns for number, column in enumerate(columns)}
     return [found[1 << bit] for bit in range(bits)]
 
@@ -188,5 +188,5 @@ class Network:
 
 
 def without_blocks(layout: LinearLayout) -> LinearLayout:
-    """What one block has in its own memory."""
+    """The layout within one block."""
     return LinearLayout.packed(tuple((name, some) for name, some in layout.columns if name != "block"), layout.outs)

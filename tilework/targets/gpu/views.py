@@ -1,7 +1,8 @@
 """Ops that name registers anew: the element at each place of the result is found in a register of the same thread.
 
-`moved(source, result, where)` is that search: `where` gives, for the coordinates of an element of the result, its coordinates
-in the source. Layouts are linear and inferred from each other, so it is enough to look at the registers of thread 0.
+`moved(source, result, where)` is that search: `where` gives, for the coordinates of an element of the result, its
+coordinates in the source. Layouts are linear and inferred from each other, so it is enough to look at the registers of
+thread 0.
 """
 
 from collections.abc import Callable

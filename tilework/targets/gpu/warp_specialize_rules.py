@@ -6,17 +6,18 @@
               meet                                            ret
               default region
 
-So it is where the op runs once. Where there are several, or where it may run any number of times, the kernel writes beside
-the captured values which op it has come to, workers do that op's partition, meet the kernel again and wait for the next one:
+So it is where the op runs once. Where there are several, or where it may run any number of times, the kernel writes
+beside the captured values which op it has come to, workers do that op's partition, meet the kernel again and wait for
+the next one:
 
               state = 0; meet                       workers:  meet; switch state: 0: partition, meet, goto workers
               default region; meet                                              1: ...
               state = 2; meet; ret                                              2: ret
 
-Captured values that can be had without the kernel (parameters, buffers, a little arithmetic on them) are not stored: each
-partition computes them; where others are stored, all meet once more when they have been read. Barrier 0 is that of the
-default region and partition i has barrier 2 + i. Where the op says how many registers its regions want, warps change to
-that number when they have met, and back before they meet again.
+Captured values that can be had without the kernel (parameters, buffers, a little arithmetic on them) are not stored:
+each partition computes them; where others are stored, all meet once more when they have been read. Barrier 0 is that of
+the default region and partition i has barrier 2 + i. Where the op says how many registers its regions want, warps
+change to that number when they have met, and back before they meet again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,14 +60,14 @@ class Specialised:
 
     @property
     def state(self) -> Value:
-        """Where workers read what to do."""
+        """The address of the flag that tells workers which partition to run."""
         return self.low.builder.gep(self.low.smem, self.low.allocation.scratch[self.low.allocation.function].offset)
 
     def meet(self, low: Lowering) -> None:
         low.gpu.barrier(low.builder, self.all)
 
     def workers(self) -> None:
-        """What the other warps do; behind it the code of the kernel's own follows."""
+        """Emit the code of the worker warps; the code of the kernel's own warps follows."""
         low, b = self.low, self.low.builder
         with b.if_(b.icmp("uge", low.warp, low.warps.count)):
             if self.runs_once:
@@ -119,7 +120,7 @@ class Specialised:
             low.builder.ret()  # not on to the code of others, which assemblers would take for divergent
 
     def registers_of(self, op: ttg.WarpSpecializeOp) -> Sequence[int | None]:
-        """What threads of the default region and of each partition have."""
+        """The registers of threads of the default region and of each partition."""
         if self.registers is None or (given := op.properties.get("actualRegisters")) is None:
             return (None,) * (1 + len(op.partitions))
         warps, counts = (self.low.warps.count, *array_values(op.properties["partitionNumWarps"])), array_values(given)
@@ -159,7 +160,7 @@ class Specialised:
         return values
 
     def end(self) -> None:
-        """Where the kernel returns: no more work."""
+        """Notify the workers, where the kernel returns, that there is no more work."""
         if not self.runs_once:
             low, b = self.low, self.low.builder
             with low.only_if(b.icmp("eq", low.thread, 0)):
@@ -181,7 +182,7 @@ class Specialised:
             offset += passed_type(self.low, op, value).bits // 8
 
     def captured(self, low: Lowering, op: ttg.WarpSpecializeOp) -> list[Any]:
-        """What each partition has of the captured values."""
+        """The captured values that each partition gets."""
         b, places = low.builder, dict(self.passed(op))
         found: list[Any] = []
         for value in op.operands:
@@ -196,7 +197,7 @@ class Specialised:
         return found
 
     def is_repeated(self, value: SSAValue) -> bool:
-        """Whether all warps can compute it: from parameters, by few ops without effects."""
+        """Return True if all warps can compute it: from parameters, by few ops without effects."""
         seen: set[SSAValue] = set()
         pending = [value]
         while pending:
@@ -215,7 +216,7 @@ class Specialised:
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Whether an op gives the same wherever it stands; a buffer without contents is its address."""
+    """Return True if an op gives the same wherever it stands; a buffer without contents is its address."""
     if isinstance(op, ttg.LocalAllocOp):
         return not op.operands
     return isinstance(op, ttg.GlobalScratchAllocOp) or is_pure(op)
@@ -230,7 +231,7 @@ def repeat(low: Lowering, value: SSAValue) -> None:
 
 
 def passed_type(low: Lowering, op: Operation, value: SSAValue) -> Type:
-    """How a value lies in memory."""
+    """The type of a value in memory."""
     types = low.types_of(value.type)
     if is_tensor(value.type) or len(types) != 1:
         raise low.refuse(op, f"a captured value of type {value.type}")

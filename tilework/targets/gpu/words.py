@@ -3,8 +3,9 @@
     elements = unpack_word(low, word, f16)      # two halves, the first in the lowest bits
     pack_word(low, elements)                    # `word` again: nothing is built
 
-A tensor is a tuple of elements, so a word that is loaded is taken apart and put together again where it is used. `Lowering.words`
-remembers it by the names of its elements; it is known wherever they are. Bytes that come from two words are chosen at once.
+A tensor is a tuple of elements, so a word that is loaded is taken apart and put together again where it is used.
+`Lowering.words` remembers it by the names of its elements; it is known wherever they are. Bytes that come from two
+words are chosen at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ WORD = 32
 
 
 def held_type(element: Attribute) -> Type:
-    """How an element lies in memory; pointers as integers."""
+    """The type of an element in memory; pointers are integers."""
     held = memory_type(element)
     return i64 if held.is_pointer else held
 
@@ -35,7 +36,7 @@ def to_memory(low: Emission, element: Attribute, value: Value) -> Value:
 
 
 def from_memory(low: Emission, element: Attribute, value: Value) -> Value:
-    """What memory held, as a register."""
+    """A value loaded from memory, in its register type."""
     return conversions.from_memory(low.builder, element, value)
 
 
@@ -75,7 +76,7 @@ def pack_words(low: Emission, elements: Sequence[Value]) -> list[Value]:
 
 
 def fill_words(value: Any) -> bool:
-    """Whether a value is small elements that fill whole words."""
+    """Return True if a value is small elements that fill whole words."""
     return (
         value.__class__ is tuple
         and len(value) > 1
@@ -139,13 +140,13 @@ def unpack(low: Emission, loaded: Sequence[Value], held: Type, width: int) -> li
 def in_groups(
     registers: Sequence[Value], each: int, convert: Callable[[list[Value]], list[Value]]
 ) -> tuple[Value, ...]:
-    """What a function makes of `each` registers at a time, or of the fewer that there are."""
+    """Apply a function to `each` registers at a time, or to the fewer that there are."""
     groups = [list(registers[first : first + each]) for first in range(0, len(registers), each)]
     return tuple([value for group in groups for value in convert(group)])
 
 
 def in_words(low: Any, op: Operation, convert: Callable[[list[Value]], list[Value]]) -> tuple[Value, ...]:
-    """What a function makes of the operand of a conversion, registers in groups that fill a word before or after."""
+    """Apply a function to the operand of a conversion, in groups of registers that fill 32 bits before or after it."""
     registers = low[op.operands[0]]
     is_of_bytes = i8 in (registers[0].type, register_type(element_type(op.results[0].type)))
     return in_groups(registers, 4 if is_of_bytes else 2, convert)

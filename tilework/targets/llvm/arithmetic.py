@@ -75,7 +75,7 @@ class Casts:
         return self.convert("trunc", a, type)
 
     def bit(self: "Builder", a: Value) -> Value:
-        """What was extended to `a`, a 0 or 1 that came here as an integer; extended to that again, it is `a`."""
+        """The 0 or 1 that was extended to the integer `a`; extending it again gives `a`."""
         made = a if a.type is i1 else self.icmp("ne", a, 0)
         if made is not a and made.constant is None:
             self.extensions[a.text] = ("zext", made)
@@ -150,8 +150,9 @@ COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul"})
 
 
 def instruction(op: str) -> Callable[..., Value]:
-    """The method that builds the instruction `op`: of integers with `flags` (nsw, nuw, exact, disjoint), of floats with the
-    builder's fast-math flags."""
+    """The method that builds the instruction `op`: of integers with `flags` (nsw, nuw, exact, disjoint), of floats with
+    the builder's fast-math flags.
+    """
     commutative, is_float, is_sum = op in COMMUTATIVE, op[0] == "f", op in ("add", "sub")
 
     def method(self: "Builder", a: Any, b: Any, flags: str = "") -> Value:
@@ -328,7 +329,9 @@ class Arithmetic:
         return self.pure(f"call {flags}{result.text} @{symbol}({listed})", result)
 
     def unary(self: "Builder", name: str, a: Value, *more: Value) -> Value:
-        """An intrinsic of one operand and constants: fabs floor ceil trunc rint roundeven round sqrt ctpop bitreverse."""
+        """An intrinsic of one operand and constants: fabs floor ceil trunc rint roundeven round sqrt ctpop
+        bitreverse.
+        """
         if a.constant is not None and (folded := folding.fold_unary(name, a)) is not None:
             return folded
         return self.intrinsic(name, a.type, a, *more)
@@ -370,15 +373,18 @@ class Arithmetic:
         return self.select(is_smaller, a, b), self.select(is_smaller, b, a)
 
     def opaque(self: "Builder", a: Value) -> Value:
-        """The same integers, if they fill machine vectors. The code generator, which looks through extrema of extrema again and again
-        for bits that it knows, sees nothing behind it; no instruction is made."""
+        """The same integers, if they fill machine vectors. The code generator, which looks through extrema of extrema
+        again and again for bits that it knows, sees nothing behind it; no instruction is made.
+        """
         if not a.type.is_vector or a.type.bits % 128:
             return a
         floats = vector(f32, a.type.bits // 32)
         return self.bitcast(self.intrinsic("arithmetic.fence", floats, self.bitcast(a, floats)), a.type)
 
     def extreme_number(self: "Builder", name: str, a: Value, b: Value) -> Value:
-        """The extreme of two numbers, the other one beside a NaN: LLVM's own intrinsics leave open which zero is the larger."""
+        """The extreme of two numbers, the other one beside a NaN: LLVM's own intrinsics leave open which zero is the
+        larger.
+        """
         beside = self.select(self.fcmp("uno", b, b), a, self.extremum(name, a, b))
         return self.select(self.fcmp("uno", a, a), b, beside)
 

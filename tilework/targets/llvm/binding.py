@@ -1,9 +1,10 @@
-"""`llvmlite.binding`, imported without the classes of llvmlite's own IR: a quarter of the time, for one method that nobody calls here.
+"""`llvmlite.binding`, imported without the classes of llvmlite's own IR: a quarter of the time, for one method that
+nobody calls here.
 
     from tilework.targets.llvm.binding import llvm
 
-The module that has that method, `TypeRef.as_ir`, gets something in place of ``llvmlite.ir`` that imports it when it is used. For everybody
-else ``llvmlite.ir`` is what it is.
+The module that has that method, `TypeRef.as_ir`, gets something in place of ``llvmlite.ir`` that imports it when it is
+used. For everybody else ``llvmlite.ir`` is what it is.
 """
 
 from collections.abc import Iterator

@@ -6,9 +6,9 @@
 
 Text goes in, and text or bytes come out: contexts and modules are opened and closed here, in a thread of their own (see
 `apart.py`). What lives on are the code generators and the JIT, for ever, and libraries: keep the object returned by
-`jit_load` as long as its addresses are used; the code of one that is gone is freed when the next one is loaded. llvmlite takes
-one lock for the whole process but releases the GIL. A fork waits until no other thread is inside of LLVM: the child has no such thread, and would find its locks taken
-for ever.
+`jit_load` as long as its addresses are used; the code of one that is gone is freed when the next one is loaded.
+llvmlite takes one lock for the whole process but releases the GIL. A fork waits until no other thread is inside of
+LLVM: the child has no such thread, and would find its locks taken for ever.
 """
 
 import itertools
@@ -181,7 +181,7 @@ def to_object(text: str, level: int = 0, machine: Any = None, *, verify: bool = 
 
 @apart
 def to_assembly(text: str, level: int, machine: Any) -> str:
-    """What `to_object` makes, as text."""
+    """The output of `to_object`, as assembly text."""
     with ExitStack() as owner:
         module = opened(text, owner)
         optimize(module, level, machine)
@@ -193,7 +193,8 @@ def to_assembly(text: str, level: int, machine: Any) -> str:
 def host_jit() -> Any:
     """The JIT of this process; it links finished objects and compiles nothing."""
     initialize_host()
-    # JITLink puts the sections of an object next to each other; those of the older linker are where the system finds room
+    # JITLink puts the sections of an object next to each other; those of the older linker are where the system finds
+    # room
     _JITS.append(llvm.create_lljit_compiler(host_target_machine(), use_jit_link=True))
     return _JITS[-1]
 

@@ -34,7 +34,7 @@ class Loop:
         self.results: tuple[Value, ...] = ()
 
     def next(self, values: Sequence[Value]) -> None:
-        """What the next round carries."""
+        """The values that the next iteration carries."""
         assert len(values) == len(self.carried), f"{len(values)} values for {len(self.carried)} carried ones"
         self.following = tuple(values)
 
@@ -101,7 +101,9 @@ class Control:
         return made, close
 
     def until(self: "Builder", first: Value, step: Callable[[Value], tuple[Value, Value]]) -> Value:
-        """`step` on `first`, then on what it gave, until the condition that it gives beside holds; what it was given last."""
+        """`step` on `first`, then on what it gave, until the condition that it gives beside holds; what it was given
+        last.
+        """
         origin, again, done = self.block, self.function.block("again"), self.function.block("over")
         self.br(again)
         with self.scope():
@@ -136,8 +138,8 @@ class Control:
     ) -> Iterator[Loop]:
         """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it.
 
-        `runs` says that there is a first round, `may_wrap` that a step behind the last one may lead beyond the largest number, where the
-        loop ends, too; `hints` are names of LLVM's loop metadata.
+        `runs` says that there is a first round, `may_wrap` that a step behind the last one may lead beyond the largest
+        number, where the loop ends, too; `hints` are names of LLVM's loop metadata.
         """
         if start.__class__ is int and end.__class__ is int:
             start = constant(i64, start)

@@ -116,7 +116,7 @@ def lower_if(low: Low, op: Operation) -> list[Any]:
 
 
 class Carried:
-    """What an `scf.for` carries from round to round: all that its values are made of."""
+    """The values that an `scf.for` carries from iteration to iteration, in LLVM."""
 
     def __init__(self, low: Low, op: Operation) -> None:
         self.low, self.initial = low, [low[operand] for operand in op.operands[3:]]
@@ -129,7 +129,7 @@ class Carried:
         return self.low.taken(self.initial, carried)
 
     def next(self, following: Sequence[Any]) -> list[Value]:
-        """What the next round carries, at the end of one that leaves these values."""
+        """The values that the next iteration carries, at the end of one that yields these."""
         return self.low.carried(following)
 
 
@@ -147,7 +147,7 @@ def lower_for(low: Low, op: Operation, kind: type[Carried] = Carried) -> list[An
 
 
 def may_wrap(end: Value, step: Value) -> bool:
-    """Whether the sum behind the last round of a loop may not fit into its type."""
+    """Return True if the sum behind the last round of a loop may not fit into its type."""
     if step.constant == 1:
         return False
     if end.constant is None or step.constant is None:
@@ -168,7 +168,7 @@ def for_loop(
 
 
 class Rounds:
-    """What a target does in each round of a loop, and the values it carries for that: nothing."""
+    """The code that a target adds to each iteration of a loop, and the values it carries for that: nothing."""
 
     start: Sequence[Value] = ()
 

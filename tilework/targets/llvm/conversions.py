@@ -4,9 +4,10 @@
     y = narrow(b, x, bf16)                    # float or double -> bfloat, nearest even
     z = narrow(b, x, f8E5M2, saturate=True)   # numbers beyond the largest finite one become it
 
-An operation on f16, bf16 or an 8-bit float widens to f32, computes there, and narrows: 24 bits are enough for the result
-of + - * / sqrt to be what one rounding of the exact result gives. A double goes through f32 *rounded to odd*: the odd
-last bit remembers what was cut off, so that the second rounding is still right. All functions take scalars and vectors.
+An operation on f16, bf16 or an 8-bit float widens to f32, computes there, and narrows: 24 bits are enough for the
+result of + - * / sqrt to be what one rounding of the exact result gives. A double goes through f32 *rounded to odd*:
+the odd last bit remembers what was cut off, so that the second rounding is still right. All functions take scalars and
+vectors.
 """
 
 from xdsl.ir import Attribute
@@ -111,7 +112,9 @@ def upper_half(b: Builder, value: Value) -> Value:
 
 
 def fma_to_odd(b: Builder, x: Value, y: Value, z: Value) -> Value:
-    """x * y + z of doubles whose product is exact; an inexact sum gets an odd last bit, so that a narrower one is rounded once."""
+    """x * y + z of doubles whose product is exact; an inexact sum gets an odd last bit, so that a narrower one is
+    rounded once.
+    """
     product = b.fmul(x, y)
     total = b.fadd(product, z)
     other = b.fsub(total, product)
@@ -141,7 +144,8 @@ def to_odd(b: Builder, value: Value) -> Value:
 def narrow_bits(b: Builder, value: Value, format: Format, saturate: bool = False) -> Value:
     """An f32 as the bits of a format of 8 or 16 bits.
 
-    Normal numbers round by adding half a unit to the bits; subnormal ones by adding a float whose last bit is their unit.
+    Normal numbers round by adding half a unit to the bits; subnormal ones by adding a float whose last bit is their
+    unit.
     """
     word = value.type.with_scalar(i32)
     bits = b.bitcast(value, word)
@@ -207,7 +211,7 @@ def to_integer(b: Builder, value: Value, type: Attribute, wanted: Type, is_signe
 
 
 def from_memory(b: Builder, element: Attribute, loaded: Value) -> Value:
-    """What was loaded as a `memory_type` (a pointer also as an integer), in its register type."""
+    """A value loaded as a `memory_type` (a pointer also as an integer), in its register type."""
     wanted = register_type(element)
     if loaded.type.scalar is wanted:
         return loaded

@@ -6,8 +6,8 @@
 
 A location in another file than its function's gets a lexical block for that file.
 
-LLVM_EXTRACT_DI_LOCAL_VARIABLES=1 also asks for the names of values, as far as the user gave them one; of a tile the first
-element that a thread has stands for all:
+LLVM_EXTRACT_DI_LOCAL_VARIABLES=1 also asks for the names of values, as far as the user gave them one; of a tile the
+first element that a thread has stands for all:
 
     %v4 = mul i32 %v3, 16, !dbg !9
     #dbg_value(i32 %v4, !10, !DIExpression(), !9)         !10 = !DILocalVariable(name: "offsets", ...)

@@ -1,4 +1,4 @@
-"""What can be computed while building: constants, and identities such as x + 0.
+"""Fold while building: constants, and identities such as x + 0.
 
     fold_binary("add", constant(i8, 200), constant(i8, 100))  ->  i8 44      (modulo 256)
     identity("mul", x, constant(i32, 0))                      ->  i32 0
@@ -250,7 +250,9 @@ def range_of(op: str, least: int, greatest: int, b: Value) -> tuple[int, int] | 
 
 
 def is_moved(op: str, least: int, greatest: int, b: Value) -> bool:
-    """Whether a remainder or some low bits are, for all of a range, the number less one and the same constant."""
+    """Return True if a remainder or some low bits are, for all of a range, the number less one and the same
+    constant.
+    """
     number = b.constant
     if op == "and":
         return not ((1 << (least ^ greatest).bit_length()) - 1) & ~number
@@ -258,7 +260,7 @@ def is_moved(op: str, least: int, greatest: int, b: Value) -> bool:
 
 
 def compare_range(predicate: str, least: int, greatest: int, b: Value) -> bool | None:
-    """What icmp says of every number of a range, none of them negative; None if it depends.
+    """The result of icmp for every number of a range without negative ones; None if it depends on the number.
 
     >>> compare_range("slt", 96, 127, constant(i32, 96)), compare_range("slt", 64, 127, constant(i32, 96))
     (False, None)

@@ -1,4 +1,5 @@
-"""LLVM's library is opened by a thread while Python loads the compiler: it takes a hundredth of a second, and no interpreter.
+"""LLVM's library is opened by a thread while Python loads the compiler: it takes a hundredth of a second, and no
+interpreter.
 
 open_ahead()                                                # returns at once
 from tilework.targets.llvm.binding import llvm              # later: finds the library open, or waits for it

@@ -231,7 +231,9 @@ class Memory:
 
 
 def enumerated_parts(b: "Builder", value: Value) -> Iterator[tuple[int, Value]]:
-    """(first lane, part) of a vector in parts of as many lanes as a power of two, the largest first; anything else is one part."""
+    """(first lane, part) of a vector in parts of as many lanes as a power of two, the largest first; anything else is
+    one part.
+    """
     first, count = 0, value.type.count if value.type.is_vector else 1
     while first < count:
         size = 1 << (count - first).bit_length() - 1
@@ -240,7 +242,7 @@ def enumerated_parts(b: "Builder", value: Value) -> Iterator[tuple[int, Value]]:
 
 
 def access_text(verb: str, align: int, volatile: bool, ordering: str, scope: str) -> tuple[str, str]:
-    """What stands before the operands of a load or store, and behind them."""
+    """The text before the operands of a load or store, and the text after them."""
     words = f"{verb} {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
     atomic = f" {sync_scope(scope)}{ordering}" if ordering else ""
     return words, f"{atomic}, align {align}" if align else atomic

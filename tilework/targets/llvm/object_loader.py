@@ -3,13 +3,14 @@
     library = load_object(data, ["add"])         # in this process or a later one
     function = ctypes.CFUNCTYPE(...)(library["add"])
 
-Loading LLVM takes longer than all else that a process does for a kernel from the cache, and its linker is needed for nothing but
-the few kinds of relocations that LLVM writes for Linux on ARM and x86. What is not of these kinds, and what is for another
-system, is left to LLVM (`jit_load` of `compile.py`), and so is everything that cannot be found: it knows the words for that.
+Loading LLVM takes longer than all else that a process does for a kernel from the cache, and its linker is needed for
+nothing but the few kinds of relocations that LLVM writes for Linux on ARM and x86. What is not of these kinds, and what
+is for another system, is left to LLVM (`jit_load` of `compile.py`), and so is everything that cannot be found: it knows
+the words for that.
 
-The image is one piece of memory, so that its parts reach each other: code and constants first, with a stub for each function of
-other libraries and a table of addresses, then, on a new page, what can be written. Keep the object returned as long as its
-addresses are used; the memory of one that is gone is freed when the next one is loaded.
+The image is one piece of memory, so that its parts reach each other: code and constants first, with a stub for each
+function of other libraries and a table of addresses, then, on a new page, what can be written. Keep the object returned
+as long as its addresses are used; the memory of one that is gone is freed when the next one is loaded.
 
 ELF: the System V ABI; relocations: "ELF for the Arm 64-bit Architecture", 5.7, and the psABI of x86-64, 4.4.
 """
@@ -178,7 +179,7 @@ def aligned(offset: int, alignment: int) -> int:
 
 
 class Layout:
-    """Where each part of an object goes."""
+    """The addresses of the parts of an object."""
 
     def __init__(self, object: Object) -> None:
         self.object = object
@@ -208,7 +209,9 @@ class Layout:
         return end
 
     def image(self, base: int, find: Callable[[str], int]) -> tuple[bytearray, dict[str, int]]:
-        """(what is to stand in memory at `base`, addresses of its names); `find` gives that of one that is not defined here."""
+        """(what is to stand in memory at `base`, addresses of its names); `find` gives that of one that is not defined
+        here.
+        """
         content, machine = bytearray(self.size), self.object.machine
         for index, place in self.places.items():
             data = self.object.sections[index].data

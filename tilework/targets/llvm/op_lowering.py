@@ -1,12 +1,12 @@
-"""What rules of every target work with: the values known so far, the builder of a function, and the lines of the source.
+"""The state that rules of every target share: the values known so far, the builder of a function, and source lines.
 
 The blocks of a function with `cf` branches: their order, and the phis of their arguments.
 
     branches = Branches(builder, blocks, types_of, bind)
     branches.run(lower_block)            # enters each block, then lowers it
 
-`types_of` gives the LLVM types of an IR type: one of a scalar, several of a tile in registers. `bind` is told the LLVM values of
-a block argument. The rules of branches call `jump`. A phi is written when all edges are known.
+`types_of` gives the LLVM types of an IR type: one of a scalar, several of a tile in registers. `bind` is told the LLVM
+values of a block argument. The rules of branches call `jump`. A phi is written when all edges are known.
 """
 
 from abc import ABC, abstractmethod
@@ -141,7 +141,7 @@ class OpLowering(ABC, Generic[Held]):
             self.name_result(op, self.values[op.results[0]])
 
     def emit(self, op: Operation) -> None:
-        """What the rule of an op makes; a list has a value for each result."""
+        """The result of an op's rule; a list has a value for each result."""
         if (rule := self.elementwise.get(type(op))) is not None:
             self.values[op.results[0]] = self.each(rule, op)
         elif (rule := self.rules.get(type(op))) is not None:
@@ -156,7 +156,7 @@ class OpLowering(ABC, Generic[Held]):
 
     @abstractmethod
     def each(self, rule: Rule, op: Operation) -> Held:
-        """What an elementwise rule makes of the operands of its op."""
+        """Apply an elementwise rule to the operands of its op."""
 
     @abstractmethod
     def region(self, block: Block, args: Sequence[Held] | Mapping[SSAValue, Held]) -> list[Held]:
@@ -182,7 +182,7 @@ class OpLowering(ABC, Generic[Held]):
         return list(flat)
 
     def carried(self, values: Sequence[Held]) -> list[Value]:
-        """What one block of several leaves of values, for the block where their ways meet."""
+        """The values that one of several blocks passes to the block where their branches meet."""
         return self.flat(values)
 
     def taken(self, values: Sequence[Held], carried: Sequence[Value]) -> list[Held]:
@@ -221,7 +221,7 @@ class OpLowering(ABC, Generic[Held]):
             self.locate(function)
 
     def locate(self, op: Operation) -> None:
-        """What is built next comes from the source line of `op`."""
+        """Attribute the code that is built next to the source line of `op`."""
         if self.lines is None:
             return
         located = self.lines.located.setdefault(self.builder.function, {})
@@ -233,7 +233,9 @@ class OpLowering(ABC, Generic[Held]):
         self.builder.location = known[1] or self.builder.location
 
     def name_result(self, op: Operation, made: Any) -> None:
-        """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of `op`."""
+        """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of
+        `op`.
+        """
         if self.lines is None or not self.lines.has_variables:
             return
         name, places = name_of(op.location), source_positions(op.location)

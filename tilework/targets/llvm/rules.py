@@ -1,4 +1,5 @@
-"""Tables of rules that turn ops into LLVM: one for what is the same on every target, and in front of it one for each target.
+"""Tables of rules that turn ops into LLVM: one for what is the same on every target, and in front of it one for each
+target.
 
     @scalar_rule(arith.AddiOp)                                  # everywhere
     def lower_addi(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
@@ -9,9 +10,10 @@
     @NEUTRAL.lowers(arith.DivfOp, elementwise=True, overrides=True)
     def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value: ...
 
-An *elementwise* rule is given the operands of its op and returns the result; all operands have the same shape, scalars or
-vectors of one width. Other rules read `low[operand]`. A class has one rule in a table, and a table says what it overrides.
-`scalars.py` and `scalars.py` fill the table of all targets. Other files are imported when a module has one of their ops:
+An *elementwise* rule is given the operands of its op and returns the result; all operands have the same shape, scalars
+or vectors of one width. Other rules read `low[operand]`. A class has one rule in a table, and a table says what it
+overrides. `scalars.py` and `scalars.py` fill the table of all targets. Other files are imported when a module has one
+of their ops:
 
     MORE_RULES = {"mine.dot_rules": "tt.dot ttg.local_dot", ...}
     load_rules(MORE_RULES, module)
@@ -74,12 +76,12 @@ class Rules:
 
     @property
     def size(self) -> int:
-        """How many rules there are here and behind."""
+        """The number of rules here and behind."""
         return len(self.own.whole) + len(self.own.elementwise) + (self.behind.size if self.behind is not None else 0)
 
     @property
     def known(self) -> set[type[Operation]]:
-        """What has a rule here or behind."""
+        """The op classes with a rule here or behind."""
         return {*self.own.whole, *self.own.elementwise, *(self.behind.known if self.behind is not None else ())}
 
     @property
@@ -89,7 +91,9 @@ class Rules:
 
     @property
     def exact(self) -> Resolved:
-        """The rules of kernels that shall compute the same bits everywhere: none that differs from the one it overrides."""
+        """The rules of kernels that shall compute the same bits everywhere: none that differs from the one it
+        overrides.
+        """
         return self.of(is_exact=True)
 
     def of(self, is_exact: bool) -> Resolved:

@@ -1,10 +1,10 @@
-"""How scalars of the IR look in LLVM, in registers and in memory, on every target.
+"""The LLVM types of scalars of the IR, in registers and in memory, on every target.
 
 >>> register_type(bf16), register_type(f8E5M2), memory_type(i1)
 (bfloat, i8, i8)
 
-Integers and f16, bf16, f32, f64 are themselves, pointers are `ptr`, 8-bit floats are their bits in an `i8`. In memory an
-`i1` (and any integer below a byte) takes one byte.
+Integers and f16, bf16, f32, f64 are themselves, pointers are `ptr`, 8-bit floats are their bits in an `i8`. In memory
+an `i1` (and any integer below a byte) takes one byte.
 """
 
 from functools import cache

@@ -1,13 +1,13 @@
 """Rules of `arith` and of the elementwise ops of `tt`, on scalars and vectors alike.
 
-Integers wrap around. What LLVM leaves undefined has the results that the evaluator fixes: ``x / 0`` and ``x % 0`` are 0,
-``INT_MIN / -1`` is INT_MIN, and a shift by the width or more pushes every bit out. No instruction here can trap. Floats
-narrower than f32 are computed in f32 and rounded once per operation (conversions.py).
+Integers wrap around. What LLVM leaves undefined has the results that the evaluator fixes: ``x / 0`` and ``x % 0`` are
+0, ``INT_MIN / -1`` is INT_MIN, and a shift by the width or more pushes every bit out. No instruction here can trap.
+Floats narrower than f32 are computed in f32 and rounded once per operation (conversions.py).
 
 Rules of the `math` dialect and of library functions: the formulas of `targets/llvm/math`, on scalars and vectors.
 
-f16, bf16 and 8-bit floats are widened to f32 and the result is rounded back. `tt.extern_elementwise` names a function of
-libdevice (``__nv_expf``), which has the same meaning here.
+f16, bf16 and 8-bit floats are widened to f32 and the result is rounded back. `tt.extern_elementwise` names a function
+of libdevice (``__nv_expf``), which has the same meaning here.
 """
 
 from xdsl.dialects import arith, math, ub

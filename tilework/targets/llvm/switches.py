@@ -1,4 +1,4 @@
-"""What the environment asks of LLVM, for every target.
+"""The settings of LLVM that the environment requests, for every target.
 
     LLVM_IR_ENABLE_DUMP=1          the text that the code generator gets, on standard error
     LLVM_ENABLE_TIMING=1           how long each pass of the code generator took, on standard error
@@ -90,10 +90,12 @@ def watching(text: str) -> Iterator[None]:
 
 @contextmanager
 def quick_reduction(has_flags: bool) -> Iterator[None]:
-    """Strength reduction in straight lines without its guard, for code whose operations have no flags like nsw and inbounds.
+    """Strength reduction in straight lines without its guard, for code whose operations have no flags like nsw and
+    inbounds.
 
-    Before it makes ``x * 4`` of an earlier ``x * 3`` LLVM asks whether that could be poison where ``x * 4`` is not, which needs a flag; the
-    answer takes up to nine tenths of the time that code generation takes. Other threads generate no code meanwhile: theirs may need the guard.
+    Before it makes ``x * 4`` of an earlier ``x * 3`` LLVM asks whether that could be poison where ``x * 4`` is not,
+    which needs a flag; the answer takes up to nine tenths of the time that code generation takes. Other threads
+    generate no code meanwhile: theirs may need the guard.
     """
     if has_flags:
         yield

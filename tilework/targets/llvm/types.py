@@ -55,7 +55,10 @@ _INTERNED: dict[str, Type] = {}  # by text
 
 
 def interned(made: Type) -> Type:
-    """The one type with that text. Two threads that miss a cache at the same time both come here, and leave with the same."""
+    """The one type with that text.
+
+    Two threads that miss a cache at the same time both come here, and leave with the same.
+    """
     return _INTERNED.setdefault(made.text, made)
 
 
@@ -107,5 +110,5 @@ FORMATS: dict[Type, formats.Format] = {
 
 
 def result_of(types: Sequence[Type]) -> Type:
-    """What a call returns that gives values of these types: void, the one, or a struct of all."""
+    """The return type of a call with results of these types: void, the one, or a struct of all."""
     return struct(*types) if len(types) > 1 else types[0] if types else void

@@ -68,7 +68,7 @@ def signed(type: Type, value: int) -> int:
 
 
 def scalar_text(type: Type, value: int | float) -> str:
-    """How LLVM spells one number: integers in decimal, floats by their bits."""
+    """LLVM's spelling of one number: integers in decimal, floats by their bits."""
     if type.kind == "int":
         if type is i1:
             return "true" if value else "false"

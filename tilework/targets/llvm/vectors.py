@@ -67,7 +67,7 @@ class Vectors:
         return made
 
     def joined(self: "Builder", parts: Sequence[Value]) -> Value:
-        """What `lanes` takes apart: a vector of several values, a single one as it is."""
+        """The inverse of `lanes`: a vector of several values, a single one as it is."""
         return self.build_vector(parts) if len(parts) > 1 else parts[0]
 
     def lanes(self: "Builder", a: Value) -> list[Value]:
@@ -89,7 +89,9 @@ class Vectors:
         return self.pure(f"shufflevector {a.typed}, {a.type.text} {second}, <{len(lanes)} x i32> <{chosen}>", type)
 
     def exchanged(self: "Builder", x: Value, y: Value, bit: int) -> tuple[Value, Value]:
-        """Lanes of `x` that have the bit for those of `y` that have it not: a0 a1 a2 a3, b0 b1 b2 b3 are a0 b0 a2 b2, a1 b1 a3 b3 for bit 0."""
+        """Lanes of `x` that have the bit for those of `y` that have it not: a0 a1 a2 a3, b0 b1 b2 b3 are a0 b0 a2 b2,
+        a1 b1 a3 b3 for bit 0.
+        """
         size, apart = x.type.count, 1 << bit
         low = [lane + (size - apart) * (lane >> bit & 1) for lane in range(size)]
         return self.shuffle(x, y, low), self.shuffle(x, y, [lane + apart for lane in low])
@@ -129,7 +131,7 @@ class Vectors:
         return self.intrinsic(name, a.type, a, n, zero, self.mask_bits(on), rounding, overload="")
 
     def any_lane(self: "Builder", condition: Value) -> Value:
-        """Whether a condition holds in some lane."""
+        """Return True if a condition holds in some lane."""
         return self.reduce("or", condition)
 
     def mask_bits(self: "Builder", condition: Value) -> Value:

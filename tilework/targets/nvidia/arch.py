@@ -1,10 +1,10 @@
-"""What NVIDIA's GPUs can do, by compute capability: 90 is Hopper.
+"""The features of NVIDIA's GPUs, by compute capability: 90 is Hopper.
 
     >>> describe("90").limits.shared_bytes
     232448
 
-The PTX ISA says from which capability on an instruction exists ("Target ISA Notes"), the CUDA programming guide how much
-of everything there is ("Compute Capabilities").
+The PTX ISA says from which capability on an instruction exists ("Target ISA Notes"), the CUDA programming guide how
+much of everything there is ("Compute Capabilities").
 """
 
 import re
@@ -34,7 +34,8 @@ SHARED_BYTES = {  # of one block that asks for as much as it can have, from this
     **{90: 227 << 10, 120: 99 << 10},
 }
 
-# H200: 2048 f16 multiply-adds in a cycle are 989 TFLOP/s at 1.83 GHz; the bandwidth is that of a copy, 4.3 TB/s. A100: 1.55 TB/s. What a
+# H200: 2048 f16 multiply-adds in a cycle are 989 TFLOP/s at 1.83 GHz; the bandwidth is that of a copy, 4.3 TB/s. A100:
+# 1.55 TB/s. What a
 # multiprocessor gets from L2 is the width of its port.
 RATES = {
     80: Rates(
@@ -95,5 +96,5 @@ def number_of(arch: str) -> int:
 
 
 def target_of(arch: str) -> Target:
-    """What the option ``arch="sm90a"`` asks for."""
+    """The target that the option ``arch="sm90a"`` names."""
     return Target.parse(f"cuda:{number_of(arch)}")

@@ -80,7 +80,8 @@ class LaterStages(Backend):
     ) -> dict[str, Any]:
         """From PTX: name, warps, clusters, dynamic shared memory, scratch memory.
 
-        A file that has only one kernel may call it otherwise. Options that the user named must agree with what the text says.
+        A file that has only one kernel may call it otherwise. Options that the user named must agree with what the text
+        says.
         """
         if stage != "ptx":
             return {}
@@ -104,7 +105,7 @@ class LaterStages(Backend):
 
 
 def settings_of(options: "CompileOptions") -> Any:
-    """What decides the PTX."""
+    """The settings that decide the PTX."""
     from tilework.targets.nvidia.ptx import PtxSettings  # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia.ptx_version import chosen_version, cpu_name, driver_release
 

@@ -16,9 +16,10 @@ A cubin as text: the instructions of the GPU, with what the hardware is told abo
 
 The first column is the barriers that the instruction waits for (six bits), the barrier it sets when its operands are
 read, the barrier it sets when its result is written, whether the warp may yield, and the cycles before the next
-instruction: the bits from 105 on of the 128 that encode it (Volta and later). With `lines`, ``; FILE:LINE`` stands before the
-instructions of a line of the source, as far as the disassembler tells (cuobjdump does not). nvdisasm prints instructions and bits, or
-cuobjdump if there is no nvdisasm; neither is part of NVIDIA's wheels, both are of the CUDA toolkit.
+instruction: the bits from 105 on of the 128 that encode it (Volta and later). With `lines`, ``; FILE:LINE`` stands
+before the instructions of a line of the source, as far as the disassembler tells (cuobjdump does not). nvdisasm prints
+instructions and bits, or cuobjdump if there is no nvdisasm; neither is part of NVIDIA's wheels, both are of the CUDA
+toolkit.
 """
 
 import os
@@ -42,7 +43,7 @@ SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class CubinSettings:
-    """What decides the command line, apart from the knobs."""
+    """The settings that decide the command line, apart from the knobs."""
 
     cpu: str
     fuses: bool = True
@@ -89,7 +90,7 @@ def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
 
 
 def resources(log: str) -> list[str]:
-    """What ptxas says about the registers of each kernel, and what of them it keeps in memory."""
+    """The registers and spills of each kernel, as ptxas reports them."""
     spilled = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
     used = re.findall(r"Used (\d+) registers", log)
     return [
@@ -132,7 +133,7 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def describe(code: int | None) -> str:
-    """What became of ptxas."""
+    """The reason why ptxas ended."""
     if code is None:
         return "`ptxas` did not finish"
     if code == 0:
@@ -180,7 +181,7 @@ def disassembler(lines: bool = False) -> tuple[str, list[str]]:
 
 
 def tabulate(printed: str) -> str:
-    """What a disassembler prints as lines of waiting and instruction; "" if there is no instruction."""
+    """The output of a disassembler as lines of waits and instruction; "" if there is no instruction."""
     lines: list[str] = []
     pending = ""
     count = 0

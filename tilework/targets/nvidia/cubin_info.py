@@ -1,10 +1,10 @@
-"""What a cubin says of its kernels, in the sections ``.nv.info`` (of all) and ``.nv.info.KERNEL``.
+"""Read the facts of a cubin about its kernels, in the sections ``.nv.info`` (of all) and ``.nv.info.KERNEL``.
 
     parameter_sizes(cubin, "add")       # (8, 8, 8, 4, 8, 8), as its PTX declares them; None if the file does not say it
 
-A section is a list of records: a form, an attribute, a value of 16 bits; or, of form 4, as many bytes as the value says. Each parameter
-has one, with its number, its offset and its size; another record has the bytes of all. NVIDIA documents none of it: what does not add up
-is not believed. Parameters beyond 16 KiB have records of a second kind.
+A section is a list of records: a form, an attribute, a value of 16 bits; or, of form 4, as many bytes as the value
+says. Each parameter has one, with its number, its offset and its size; another record has the bytes of all. NVIDIA
+documents none of it: what does not add up is not believed. Parameters beyond 16 KiB have records of a second kind.
 """
 
 import struct

@@ -1,9 +1,9 @@
-"""What cannot run on a GPU, known from TTGIR: before LLVM and the assembler, which take most of a compilation, see it.
+"""Refuse from TTGIR kernels that cannot run on a GPU, before LLVM and the assembler, which take most of a compilation.
 
     check_fit(module, options, target, properties)        # DoesNotFit: shared memory, threads or registers
 
-Registers are counted only where there is no way out: the accumulators that a loop carries are all alive at its end, and what
-does not fit then is written to memory and read again in every round.
+Registers are counted only where there is no way out: the accumulators that a loop carries are all alive at its end, and
+what does not fit then is written to memory and read again in every round.
 """
 
 from collections.abc import Mapping
@@ -54,12 +54,14 @@ def partitions(module: ModuleOp) -> list[WarpSpecializeOp]:
 
 
 def may_have_partitions(module: ModuleOp, target: Target) -> bool:
-    """Whether loops of a kernel may be warp specialized: there is a product of warp groups."""
+    """Return True if loops of a kernel may be warp specialized: there is a product of warp groups."""
     return Feature.WGMMA in target.features and any(type(op) is DotOp for op in ops_in_order(*module.regions))
 
 
 def partitions_fit(module: ModuleOp, target: Target) -> bool:
-    """Whether TTGIR has no partitions, or they fit: what they need at the same time, a loop run by all warps needs in turn."""
+    """Return True if TTGIR has no partitions, or they fit: what they need at the same time, a loop run by all warps
+    needs in turn.
+    """
     return not partitions(module) or shared_bytes(module, target) <= target.limits.shared_bytes
 
 

@@ -1,8 +1,9 @@
-"""NVIDIA's driver library: how it calls what every vendor has (`targets/driver_library.py`), what else it has, its structures.
+"""NVIDIA's driver library: how it calls what every vendor has (`targets/driver_library.py`), what else it has, its
+structures.
 
-It is found where the knob `nvidia.libcuda_path` (TRITON_LIBCUDA_PATH: the file, or its folder) says, else where the system's loader
-finds ``libcuda.so.1``. The names are those of the symbols: many functions of the driver have a second version, which is the one that
-headers give the plain name.
+It is found where the knob `nvidia.libcuda_path` (TRITON_LIBCUDA_PATH: the file, or its folder) says, else where the
+system's loader finds ``libcuda.so.1``. The names are those of the symbols: many functions of the driver have a second
+version, which is the one that headers give the plain name.
 """
 
 import ctypes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def flag(value: bool) -> str:
-    """How an option of a pass is written."""
+    """The text of a pass option."""
     return str(value).lower()
 
 
@@ -86,7 +86,9 @@ LEVELS = ("unfit", "never", "asked", "pays")  # which loops are warp specialized
 
 
 def copying(target: Target, options: "CompileOptions") -> list[str]:
-    """The passes that make copies of loads of rectangles: where they were asked for, and there is a unit that does them."""
+    """The passes that make copies of loads of rectangles: where they were asked for, and there is a unit that does
+    them.
+    """
     if not options.auto_tma or Feature.TMA not in target.features or options.num_ctas != 1:
         return []
     when = "pays" if options.auto_tma == "pays" else "always"
@@ -175,7 +177,9 @@ class CudaBackend(LaterStages):
         return options
 
     def launch_defaults(self) -> dict[str, Any]:
-        """Copies with hidden arguments: who compiles a kernel to launch it in another way, or brings its code, does not know of these."""
+        """Copies with hidden arguments: who compiles a kernel to launch it in another way, or brings its code, does not
+        know of these.
+        """
         asked = knobs.nvidia.auto_tma
         has_copies = asked is not False and Feature.TMA in Target.of(self.target).features
         return {"auto_tma": asked or "pays"} if has_copies and not knobs.compilation.override else {}

@@ -22,7 +22,8 @@ PTX written in another way where ptxas (12.8 and 13.0, for sm_90) makes code of 
     neg.s16 %rs2, %rs1                   is 32768 for -32768 where the 16 bits are extended, compared or shifted next, and so is abs.s16, which
     cvt.s32.s16 %r1, %rs2                besides is converted to floats as a signed number
 
-Drawn kernels have found them on an H200 (`tests/device/check_drawn.py`); no emulator of PTX can. Cost: a search in the text of a kernel that has such instructions.
+Drawn kernels have found them on an H200 (`tests/device/check_drawn.py`); no emulator of PTX can. Cost: a search in the
+text of a kernel that has such instructions.
 
 Bitcode libraries: NVIDIA's libdevice, and what the user names in `extern_libs`.
 
@@ -103,7 +104,9 @@ def whole_product(guard: str, result: str, one: str, two: str) -> str:
 
 
 def with_plain_negatives(text: str) -> str:
-    """Negatives are made of bits, where there are extremes: how a number comes from a parameter, ptxas sees better than a search would."""
+    """Negatives are made of bits, where there are extremes: how a number comes from a parameter, ptxas sees better than
+    a search would.
+    """
     if EXTREME.search(text) is not None:
         for form in NEGATIVES:
             text = form.sub(lambda m: plain_negative(m[1] or "", m[2], m[3]), text)
@@ -173,7 +176,7 @@ def link(module: Any, library: Any) -> None:
 
 
 def is_defined(module: Any, name: str) -> bool:
-    """Whether the module itself has a function."""
+    """Return True if the module itself has a function."""
     return any(f.name == name and not f.is_declaration for f in module.functions)
 
 
@@ -196,7 +199,7 @@ def strip(module: Any, machine: Any) -> None:
 
 
 def stamp(path: str) -> tuple[int, int]:
-    """What changes when a file does."""
+    """A value that changes when a file does."""
     try:
         status = Path(path).stat()
     except OSError as error:
@@ -252,7 +255,7 @@ try_here(sys.argv[2])
 
 @dataclass(frozen=True)
 class PtxSettings:
-    """What decides the PTX of a text, apart from the environment."""
+    """The settings that decide the PTX of a text, apart from the environment."""
 
     cpu: str
     version: int

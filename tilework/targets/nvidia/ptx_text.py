@@ -1,4 +1,4 @@
-"""What PTX text says about its kernels, and small changes to it.
+"""Read facts about kernels from PTX text, and make small changes to it.
 
 >>> entries(".entry add(.param .u64 p) .reqntid 128 { ret; }")
 {'add': {'reqntid': (128,)}}
@@ -35,12 +35,12 @@ def entries(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def has_dynamic_shared(text: str) -> bool:
-    """Whether there is shared memory whose size the launch decides."""
+    """Return True if there is shared memory whose size the launch decides."""
     return DYNAMIC.search(COMMENTS.sub("", text)) is not None
 
 
 def told(text: str) -> dict[str, Any]:
-    """What the comment in the text tells; empty without one."""
+    """The facts in the comment of the text; empty without one."""
     found = TOLD.search(text)
     if found is None:
         return {}
@@ -83,7 +83,7 @@ def without_debug(text: str) -> str:
 
 
 def launch_facts(kernel: str, directives: dict[str, tuple[int, ...]], num_warps: int | None) -> dict[str, Any]:
-    """How a kernel must be launched; `num_warps` is what the user asked for, None if nothing.
+    """The launch requirements of a kernel; `num_warps` is the user's request, None if there is none.
 
     ``.reqntid`` is the size of a block. ``.maxntid`` is a bound; it counts as the size unless the user says less.
     """

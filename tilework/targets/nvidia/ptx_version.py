@@ -27,7 +27,9 @@ SPECIFIC = 90  # from here on instructions exist only for one architecture, whos
 
 
 def cpu_name(arch: str) -> str:
-    """The processor of an `arch` option; from Hopper on with the instructions that are its own, if it says nothing else."""
+    """The processor of an `arch` option; from Hopper on with the instructions that are its own, if it says nothing
+    else.
+    """
     number, suffix = parts_of(arch)
     name = f"sm_{number}{suffix or ('a' if number >= SPECIFIC else '')}"
     if name not in LOWEST:

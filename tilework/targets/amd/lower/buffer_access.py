@@ -1,4 +1,5 @@
-"""Instructions that address memory as a buffer: a base that all lanes share, and an offset of 32 bits in bytes for each.
+"""Instructions that address memory as a buffer: a base that all lanes share, and an offset of 32 bits in bytes for
+each.
 
     resource of base      llvm.amdgcn.make.buffer.rsrc(base, stride 0, 2**31 - 2 bytes, flags)
     a lane that is off    has the offset 2**31, behind the end: it reads 0 and writes nothing, without a branch
@@ -38,7 +39,7 @@ class Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What tells places apart."""
+        """A text that differs between different addresses."""
         return f"{self.resource.text}[{self.offset.text}]"
 
     def where(self, b: Builder, predicate: Value | None) -> list[Value]:
@@ -90,7 +91,7 @@ def store(b: Builder, target: Target, place: Place, at: Access, given: Sequence[
 
 
 def has_rmw(target: Target, kind: RMWOp, type: Type) -> bool:
-    """Whether an instruction changes memory so; `type` may be a pair of halves."""
+    """Return True if an instruction changes memory so; `type` may be a pair of halves."""
     if AmdFeature.BUFFER_ATOMICS not in target.features:
         return False
     if kind is not RMWOp.FADD:

@@ -1,12 +1,13 @@
-"""`amdg.buffer_load`, `buffer_store` and atomics, as the neutral rules do loads, stores and atomics, at places in buffers.
+"""`amdg.buffer_load`, `buffer_store` and atomics, as the neutral rules do loads, stores and atomics, at places in
+buffers.
 
 Copies from global memory to LDS that pass no registers, and waits for them.
 
     llvm.amdgcn.raw.ptr.buffer.load.lds(resource, place of the wave in LDS, bytes of a lane, offset of the lane, 0, 0, 0)
 
-The instruction writes lane after lane. Under a swizzle the element that belongs at the place of a lane is one that another lane of the wave would
-copy (`layouts/wave_copy.py`): lanes exchange their offsets. What is masked off has an offset behind the end of the buffer, and zero is written.
-Copies that no instruction can do are loads and stores.
+The instruction writes lane after lane. Under a swizzle the element that belongs at the place of a lane is one that
+another lane of the wave would copy (`layouts/wave_copy.py`): lanes exchange their offsets. What is masked off has an
+offset behind the end of the buffer, and zero is written. Copies that no instruction can do are loads and stores.
 """
 
 from typing import Any
@@ -32,7 +33,7 @@ from tilework.targets.llvm.values import Value, constant
 
 
 def places(low: Lowering, base: SSAValue, offsets: SSAValue, size: int) -> Any:
-    """Where each register lies; offsets count elements of `size` bytes."""
+    """The buffer address of each register; offsets count elements of `size` bytes."""
     b, start = low.builder, low.scalar(base)
     resource = resource_of(b, low.gpu.target, start)
 

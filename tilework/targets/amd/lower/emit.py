@@ -2,18 +2,21 @@
 
 AMD GPUs: what the neutral rules ask for, as LLVM's own memory instructions and amdgcn intrinsics.
 
-LLVM knows memory orders, scopes and waits of these GPUs, so that loads, stores, atomics and fences are its own. What it does not find is an
-intrinsic; one that an architecture does not have would end the process, so each asks for its feature.
+LLVM knows memory orders, scopes and waits of these GPUs, so that loads, stores, atomics and fences are its own. What it
+does not find is an intrinsic; one that an architecture does not have would end the process, so each asks for its
+feature.
 
 Lines that a kernel prints: the HIP runtime lends it a buffer and prints what is there when the kernel is over.
 
     !llvm.printf.fmts = !{!3}
     !3 = !{!"1:2:4:8:x[%u] is %f\\5Cn"}      the number of the format, how many values, the bytes of each, C's format
 
-The address of the buffer lies behind the arguments of a kernel whose metadata have such formats (LLVM puts them there); no device library takes part. It begins
-with two words, the bytes that are taken and the size of all; a record is the number of its format and the values. What has no room is left out.
+The address of the buffer lies behind the arguments of a kernel whose metadata have such formats (LLVM puts them there);
+no device library takes part. It begins with two words, the bytes that are taken and the size of all; a record is the
+number of its format and the values. What has no room is left out.
 
-Functions of f32 that are one instruction, or nearly; the rest is our own (`targets/llvm/math`), which needs no device library.
+Functions of f32 that are one instruction, or nearly; the rest is our own (`targets/llvm/math`), which needs no device
+library.
 
 math.exp2 : f32         v_exp_f32                        1 ulp, denormals are 0
 math.exp : f32          exp2 of x * log2(e), LLVM's       keeps denormals
@@ -80,7 +83,10 @@ def printer(b: Builder, hidden: Value) -> Callable[[str, Sequence[Value]], None]
 
 
 def number_of(b: Builder, text: str, sizes: Sequence[int]) -> int:
-    """The number of a format. The runtime takes a colon for the end of a field, makes ``%lli`` of ``%li``, and knows no pointers."""
+    """The number of a format.
+
+    The runtime takes a colon for the end of a field, makes ``%lli`` of ``%li``, and knows no pointers.
+    """
     c_text = FORM.sub(lambda found: {"%p": "%#lx"}.get(found[0], found[0].replace("ll", "l")), text)
     told = ":".join([str(len(sizes)), *map(str, sizes), c_text.replace(":", r"\72").replace("\n", r"\n")])
     formats = b.module.lists.setdefault(FORMATS, {})
@@ -191,7 +197,7 @@ class AmdGpu(Gpu):
     # Threads together
 
     def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
-        """What is under way to global memory is waited for only where that is asked for."""
+        """Wait for accesses to global memory only where the caller requests it."""
         assert warps.are_all, "waves of AMD's GPUs all come to one barrier"
         local = b.module.node('!{!"amdgpu-synchronize-as", !"local"}')
         which = "" if all_memory else f", !mmra {local}"
@@ -340,7 +346,7 @@ class AmdGpu(Gpu):
         return self.where(low.builder, at, held, read)
 
     def where(self, b: Builder, at: Atomic, type: Type, change: Callable[[Builder], Value]) -> Sequence[Value]:
-        """What was there, or 0 where nothing may be done."""
+        """The old value in memory, or 0 where the mask is off."""
         if at.may is None:
             return [change(b)]
         return b.if_else(at.may, lambda: [change(b)], lambda: [constant(type, 0)])

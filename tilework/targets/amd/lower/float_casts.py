@@ -4,8 +4,9 @@
     arith.truncf : f32 -> bf16          fptrunc            on gfx950; elsewhere LLVM would make more of it than we do
     tt.fp_to_fp : f32 -> f16, rtz       cvt.pkrtz
 
-Numbers beyond the largest 8-bit float are limited before: the hardware's way to saturate is a mode that would change sums of f16 as well. The
-other family of 8-bit floats, and what else has no instruction, goes the way of all targets (`targets/llvm/conversions.py`), which gives the same numbers.
+Numbers beyond the largest 8-bit float are limited before: the hardware's way to saturate is a mode that would change
+sums of f16 as well. The other family of 8-bit floats, and what else has no instruction, goes the way of all targets
+(`targets/llvm/conversions.py`), which gives the same numbers.
 """
 
 from functools import partial

@@ -2,9 +2,10 @@
 
     %d = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(<4 x half> %b, <4 x half> %a, <16 x float> %c, i32 0, i32 0, i32 0)
 
-The registers of a result are those of its instructions one after the other, rows of tiles after rows; those of an operand are a run along K for
-each row (A) or column (B) of tiles. Under a transposed layout the instruction is called with the operands exchanged and gives the
-transposed tile. K is taken in the order of registers, the same for both operands, which a sum does not see.
+The registers of a result are those of its instructions one after the other, rows of tiles after rows; those of an
+operand are a run along K for each row (A) or column (B) of tiles. Under a transposed layout the instruction is called
+with the operands exchanged and gives the transposed tile. K is taken in the order of registers, the same for both
+operands, which a sum does not see.
 """
 
 from collections.abc import Callable, Sequence
@@ -106,7 +107,9 @@ def packed(low: Lowering, values: Sequence[Value], type: Type) -> Value:
 
 
 class Tiles:
-    """The tiles of a dot that a warp computes, each along all of K by ``multiply(first, second, sum)``, the operands in the order of the call."""
+    """The tiles of a dot that a warp computes, each along all of K by ``multiply(first, second, sum)``, the operands in
+    the order of the call.
+    """
 
     def __init__(self, low: Lowering, op: Operation, encoding: AmdMfma | AmdWmma) -> None:
         self.low, self.op = low, op
@@ -135,7 +138,9 @@ class Tiles:
 
 
 class ScaledSide(NamedTuple):
-    """An operand of scaled instructions, all of K of a tile: vectors, the number of their format, words of four scales."""
+    """An operand of scaled instructions, all of K of a tile: vectors, the number of their format, words of four
+    scales.
+    """
 
     vectors: list[Value]
     format: int

@@ -1,11 +1,12 @@
-"""What waves and LLVM's scheduler are told: priorities, what may not be moved where, barriers of some waves.
+"""Rules for scheduling: priorities of waves, barriers to LLVM's scheduler, barriers of some waves.
 
-rocdl.s.setprio 1          call void @llvm.amdgcn.s.setprio(i16 1)
-rocdl.sched.barrier 0      call void @llvm.amdgcn.sched.barrier(i32 0)
-amdg.instruction_sched_hint {variant = #amdg.SchedHintVariant<attention>}          call void @llvm.amdgcn.iglp.opt(i32 2)
-amdg.cond_barrier %p       br i1 %p, label %wait, label %after         wait: call void @llvm.amdgcn.s.barrier()
+rocdl.s.setprio 1          call void @llvm.amdgcn.s.setprio(i16 1) rocdl.sched.barrier 0      call void
+@llvm.amdgcn.sched.barrier(i32 0) amdg.instruction_sched_hint {variant = #amdg.SchedHintVariant<attention>}
+call void @llvm.amdgcn.iglp.opt(i32 2) amdg.cond_barrier %p       br i1 %p, label %wait, label %after         wait: call
+void @llvm.amdgcn.s.barrier()
 
-Assembly that reads the clock of 100 MHz, which `tl.extra.hip.memrealtime` is, as LLVM's function: no assembler is needed.
+Assembly that reads the clock of 100 MHz, which `tl.extra.hip.memrealtime` is, as LLVM's function: no assembler is
+needed.
 """
 
 from xdsl.ir import Operation

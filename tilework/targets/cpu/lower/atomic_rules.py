@@ -1,12 +1,13 @@
 """Atomics: `tt.atomic_rmw` and `tt.atomic_cas` on one element; nests that hold one run element by element.
 
-Integers use the processor's instruction. Floats (addition, minimum, maximum, in any format) read the old value, compute,
-and try to exchange until nobody came between. Comparison in `tt.atomic_cas` is of bits: NaN equals itself. A masked-off
-atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of it.
+Integers use the processor's instruction. Floats (addition, minimum, maximum, in any format) read the old value,
+compute, and try to exchange until nobody came between. Comparison in `tt.atomic_cas` is of bits: NaN equals itself. A
+masked-off atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of it.
 
-Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on GPUs
-because threads there do not run ahead. Ordered ones are done between `tt.take_turn` and `tt.pass_turn`, one after the other. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`),
-unless they only count (hazards.py, which keeps everything else out of a nest that fences surround).
+Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on
+GPUs because threads there do not run ahead. Ordered ones are done between `tt.take_turn` and `tt.pass_turn`, one after
+the other. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`), unless they only count
+(hazards.py, which keeps everything else out of a nest that fences surround).
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """`ttc.check` (and `ttc.assert` in nests): what the sanitizer has put before each access.
 
-A launch of a sanitized kernel passes one slot more than the kernel has parameters: the address of the *table*, i64 words
-that `NAME_range` keeps at byte TABLE of the arena.
+A launch of a sanitized kernel passes one slot more than the kernel has parameters: the address of the *table*, i64
+words that `NAME_range` keeps at byte TABLE of the arena.
 
     -code    0, or 1 + the linear id of a program in which the assert of this code, a warning, did not hold
     0        0, or 1 once a check has failed: programs that have not begun are left out then
@@ -12,10 +12,10 @@ that `NAME_range` keeps at byte TABLE of the arena.
     7 ..     entries of three words: first byte, byte behind the last, 1 if it is no array but an address of unknown extent
 
 There is one entry per parameter, then one per array that was registered; an entry of an argument that is no array is
-empty. Addresses must be multiples of the size of an element, counted from the start of the array (which may lie anywhere);
-those of atomics, also counted from 0. A chunk whose first and last address lie in one of the arrays it may come from is good, whatever its mask; only
-otherwise the lanes that are on are looked at one by one, by one function of the module. A check that fails sets the fault
-code and ends the function; a function that called it ends too.
+empty. Addresses must be multiples of the size of an element, counted from the start of the array (which may lie
+anywhere); those of atomics, also counted from 0. A chunk whose first and last address lie in one of the arrays it may
+come from is good, whatever its mask; only otherwise the lanes that are on are looked at one by one, by one function of
+the module. A check that fails sets the fault code and ends the function; a function that called it ends too.
 """
 
 from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ def check(
 def all_inside(
     low: Lowering, table: Value, extremes: list[Value], size: int, strict: int, slots: Sequence[int]
 ) -> Value:
-    """Whether all addresses are in one array, and aligned; false where that is not cheap to say."""
+    """Return True if all addresses are in one array, and aligned; false where that is not cheap to say."""
     b = low.builder
     if not slots or len(slots) > MOST_ARRAYS:
         return constant(i1, 0)
@@ -171,8 +171,10 @@ TYPES = (ptr, ptr, *(i64,) * 4, *(i32,) * 4)
 
 
 def write_check(b: Builder) -> None:
-    """``i1 @tilework.check(table, places, bits, size, strict, which, code, x, y, z)``: whether some lane is bad, looked at one by
-    one; the first of all failures is recorded. Who may come from an entry of unknown extent may come from anywhere."""
+    """``i1 @tilework.check(table, places, bits, size, strict, which, code, x, y, z)``: whether some lane is bad, looked
+    at one by one; the first of all failures is recorded. Who may come from an entry of unknown extent may come from
+    anywhere.
+    """
     table, places, bits, size, strict, which, *told = b.function.args
     count, entries = b.load(i64, b.gep(table, 8 * (ENTRIES - 1)), align=8), b.gep(table, 8 * ENTRIES)
 

@@ -53,7 +53,8 @@ MORE_RULES = {  # files, and how the names of the ops begin that they have rules
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"
-# conversions that LLVM calls by the names of the compiler's run-time library, which need not be in the process: they come with the text
+# conversions that LLVM calls by the names of the compiler's run-time library, which need not be in the process: they
+# come with the text
 ROUND_TO_BFLOAT, ROUND_TO_HALF, WIDEN_HALF = "__truncsfbf2", "__truncsfhf2", "__extendhfsf2"
 
 
@@ -68,8 +69,8 @@ def emit_module(
 ) -> str:
     """LLVM text of every function of a module in the stage `ttcir`.
 
-    `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table. `layout` is that of data
-    on another machine than this one. `turn` is where the record of a launch has the program whose turn it is.
+    `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table. `layout` is that of
+    data on another machine than this one. `turn` is where the record of a launch has the program whose turn it is.
     """
     load_rules(MORE_RULES, module)
     emitter = Emitter(target, fuses, lines, layout)
@@ -87,7 +88,8 @@ def emit_module(
 def with_conversions(text: str, target: HostTarget) -> str:
     """`text` with the functions that LLVM calls on x86 to convert floats.
 
-    Where paths join, a bfloat is carried as a float and rounded back. Without F16C, all conversions of halves are calls.
+    Where paths join, a bfloat is carried as a float and rounded back. Without F16C, all conversions of halves are
+    calls.
     """
     if target.arch != "x86_64":
         return text
@@ -212,7 +214,9 @@ class Emitter:
         b.ret(constant(i32, 0))
 
     def work(self, name: str) -> None:
-        """``NAME_work``: chunks of programs, from a counter that threads share, until none are left; a fault ends the work of all."""
+        """``NAME_work``: chunks of programs, from a counter that threads share, until none are left; a fault ends the
+        work of all.
+        """
         params = [(ptr, "args"), (ptr, "next"), (i64, "total"), (i64, "chunk"), *CONTEXT[3:]]
         b = Builder(self.module.function(f"{name}_work", i32, params))
         args, following, total, chunk, *context = b.function.args

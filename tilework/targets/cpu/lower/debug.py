@@ -85,7 +85,7 @@ def code_of(low: Lowering, op: Operation) -> int:
 
 
 def all_true(low: Lowering, address: Value, count: int) -> Value:
-    """Whether none of `count` bytes is zero."""
+    """Return True if none of `count` bytes is zero."""
     b = low.builder
     width = min(count, low.target.vector_bytes)
     whole = count - count % width

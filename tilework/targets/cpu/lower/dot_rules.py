@@ -13,22 +13,22 @@ The function is loops around one register block (microkernel.py), so its size do
             pack the strip of B                     if converted, or too large to be read well in place
             for each band of rows: c[band, strip] += a[band, :] @ b[:, strip]
 
-Borders (a size that the block does not divide) are further, narrower blocks; where an instruction takes several steps of K and
-those do not divide it, both operands are filled up with zeros while they are copied. Which instructions multiply is decided in
-`dot_units.py`: f16, bf16 and 8-bit floats are summed in f32, f64 in f64, int8 in int32. Precision modes (tf32 and so on) are
-all computed in full f32.
+Borders (a size that the block does not divide) are further, narrower blocks; where an instruction takes several steps
+of K and those do not divide it, both operands are filled up with zeros while they are copied. Which instructions
+multiply is decided in `dot_units.py`: f16, bf16 and 8-bit floats are summed in f32, f64 in f64, int8 in int32.
+Precision modes (tf32 and so on) are all computed in full f32.
 
 Blocks of a matrix product on the tile registers of x86 (AMX).
 
-A tile is up to 16 rows of up to 64 bytes; there are eight. ``tdpbf16ps c, a, b`` adds to 16 x 16 sums the products of 16 rows of A
-by 16 columns of B along 32 steps of K: a row of A is 64 bytes, a row of B is the line that `microkernel.py` makes of two steps
-of K (four for int8). A block is two tiles by two:
+A tile is up to 16 rows of up to 64 bytes; there are eight. ``tdpbf16ps c, a, b`` adds to 16 x 16 sums the products of
+16 rows of A by 16 columns of B along 32 steps of K: a row of A is 64 bytes, a row of B is the line that
+`microkernel.py` makes of two steps of K (four for int8). A block is two tiles by two:
 
     tmm0 tmm1      sums            tmm4      A            tmm6 tmm7      B
     tmm2 tmm3                      tmm5
 
-The shape of tiles is configured for each thread, so every product does it first, and releases them behind: a thread that
-has tiles in use takes longer to be switched. The process must be allowed to use them (`HostTarget`).
+The shape of tiles is configured for each thread, so every product does it first, and releases them behind: a thread
+that has tiles in use takes longer to be switched. The process must be allowed to use them (`HostTarget`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -152,7 +152,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a product is computed: the instructions, the block, what is copied first, and the scratch memory for it."""
+    """The plan of a dot: instructions, accumulator block, operands to copy first, and scratch memory."""
 
     unit: Unit
     block: Block
@@ -179,7 +179,7 @@ def lower_dot(low: Lowering, op: Operation) -> None:
 
 
 def is_shareable(target: HostTarget, product: Product, plan: Plan) -> bool:
-    """Whether threads may take strips of columns, each with a panel on its stack."""
+    """Return True if threads may take strips of columns, each with a panel on its stack."""
     instructions = product.rows * product.columns * product.depth // target.lanes(plan.unit.sum.bits)
     panel = plan.scratch_bytes - plan.left_bytes
     return product.batch == 1 and instructions >= SHARED_WORK and plan.strips > 1 and panel <= MOST_STACK
@@ -202,7 +202,7 @@ def share_strips(low: Lowering, op: Operation, product: Product, plan: Plan) -> 
 
 
 def scratch_bytes(op: Operation, target: HostTarget) -> int:
-    """What `lower_dot` will ask for with `low.scratch`."""
+    """The bytes that `lower_dot` will request with `low.scratch`."""
     return plan_of(target, product_of(op)).scratch_bytes
 
 
@@ -259,7 +259,9 @@ def emit_product(module: Module, target: HostTarget, product: Product, plan: Pla
 
 
 def emit_strips(module: Module, target: HostTarget, product: Product, plan: Plan, name: str) -> None:
-    """Define the function of some strips: ``void (ptr a, ptr sums, ptr b, ptr c, i64 first, i64 last)``, A being converted."""
+    """Define the function of some strips: ``void (ptr a, ptr sums, ptr b, ptr c, i64 first, i64 last)``, A being
+    converted.
+    """
     function = product_function(module, target, name, plan, [*[ptr] * 4, i64, i64])
     emitter = Emitter(Builder(function), target, product, plan)
     left, sums, right, total, first, last = function.args
@@ -299,7 +301,7 @@ class Emitter:
         self.b.ret()
 
     def prepare_left(self, left: Value, scratch: Value) -> tuple[Value, Value]:
-        """Where A is as the instructions take it, and what the sums of its rows amount to."""
+        """The address of A in the form that the instructions read, and the address of the sums of its rows."""
         b, plan, unit = self.b, self.plan, self.plan.unit
         if plan.converts_left:
             self.convert_left(left, scratch)

@@ -1,4 +1,4 @@
-"""Which instructions a dot becomes: the first row of `CHOICES` that the machine and the product allow.
+"""Select the instructions of a dot: the first row of `CHOICES` that the machine and the dot allow.
 
 | operands, sum | x86 | ARM |
 |---|---|---|
@@ -6,12 +6,12 @@
 | f16, f32 | AMX-FP16 (`tdpfp16ps`), else f32 | f32 |
 | int8, int32 | AMX (`tdpbssd`), VNNI (`vpdpbusd`, for few numbers `vpdpwssd`), `pmaddwd` | `smmla`, `sdot` |
 
-f32 means that operands are converted, exactly, while they are packed. Sums are never narrower than 32 bits: the products of a dot whose result
-is f16 or bf16 are summed in f32 and rounded once, so the instructions that sum in f16 (AVX512-FP16, ARM's FP16 FMLA) do not serve: over
-1,024 products their error is 30 times as large. ARM's FMLAL multiplies no more numbers at once than FMLA of converted ones.
-Instructions for bf16 read and write subnormal numbers as zero, and add products in pairs.
-`vpdpbusd` multiplies unsigned bytes by signed ones: B is packed as b + 128, and a @ b is a @ (b + 128) less 128 times the sums of A's rows, exact
-in 32 bits that wrap.
+f32 means that operands are converted, exactly, while they are packed. Sums are never narrower than 32 bits: the
+products of a dot whose result is f16 or bf16 are summed in f32 and rounded once, so the instructions that sum in f16
+(AVX512-FP16, ARM's FP16 FMLA) do not serve: over 1,024 products their error is 30 times as large. ARM's FMLAL
+multiplies no more numbers at once than FMLA of converted ones. Instructions for bf16 read and write subnormal numbers
+as zero, and add products in pairs. `vpdpbusd` multiplies unsigned bytes by signed ones: B is packed as b + 128, and a @
+b is a @ (b + 128) less 128 times the sums of A's rows, exact in 32 bits that wrap.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,9 @@ class Sizes(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A unit, and what must hold for it: `divisors` divide the sizes; a depth that they do not divide is filled up with zeros."""
+    """A unit, and what must hold for it: `divisors` divide the sizes; a depth that they do not divide is filled up with
+    zeros.
+    """
 
     unit: Unit
     arch: str
@@ -64,7 +66,9 @@ class Choice(NamedTuple):
 
 
 def is_deep(depth: int, group: int) -> bool:
-    """Whether an instruction that takes `group` steps of K at once is worth it: there are as many, or more than one group."""
+    """Return True if an instruction that takes `group` steps of K at once is worth it: there are as many, or more than
+    one group.
+    """
     return depth % group == 0 or depth > group
 
 
@@ -87,7 +91,9 @@ def integer(b: Builder, total: Value, x: Value, y: Value) -> Value:
 
 
 def dot_instruction(name: str, widths: Sequence[int], factor: Type = i32, swaps: bool = False) -> Accumulate:
-    """An instruction whose lanes of 32 bits each add several products; `widths` are the lanes it may have: borders are narrower."""
+    """An instruction whose lanes of 32 bits each add several products; `widths` are the lanes it may have: borders are
+    narrower.
+    """
 
     def accumulate(b: Builder, total: Value, x: Value, y: Value) -> Value:
         count = total.type.count
@@ -129,7 +135,8 @@ def matrix_instruction(name: str, factor: Type, overload: str) -> Accumulate:
 
 
 def emit_matrices(b: Builder, target: HostTarget, unit: Unit, work: Work, totals: Sequence[Value]) -> list[Value]:
-    """As `emit_block`, of accumulators that are 2 x 2 matrices: two rows of A, as far as 8 bytes of K go, times two columns of B.
+    """As `emit_block`, of accumulators that are 2 x 2 matrices: two rows of A, as far as 8 bytes of K go, times two
+    columns of B.
 
     ``a0 a1 a2 a3`` and ``b0 b1 b2 b3``, two rows of C, are the matrices ``a0 a1 b0 b1`` and ``a2 a3 b2 b3``.
     """
@@ -213,7 +220,10 @@ CHOICES = [
 def unit_of(
     target: HostTarget, sizes: Sizes, left: Attribute, right: Attribute, sum: Attribute, in_order: bool = False
 ) -> Unit:
-    """What multiplies. `in_order`: floats by fused multiply-adds along K, also where the machine has none of its own."""
+    """Select the unit that multiplies.
+
+    `in_order`: floats by fused multiply-adds along K, emulated on machines without them.
+    """
     in_order = in_order and not memory_type(sum).is_int
     for choice in CHOICES:
         if choice.serves(target, sizes, left, right, sum) and not in_order:
@@ -245,6 +255,6 @@ def tile_sizes(unit: Unit, sizes: Sizes) -> Sizes:
 
 
 def is_tiled(unit: Unit, sizes: Sizes) -> bool:
-    """Whether whole tiles cover the product."""
+    """Return True if whole tiles cover the product."""
     tile = tile_sizes(unit, sizes)
     return not any(map(int.__mod__, sizes, tile)) and tile.depth % unit.group == 0

@@ -36,7 +36,7 @@ def tables_of(op: Operation) -> int:
 
 
 def scratch_bytes(op: Operation) -> int:
-    """What `lower_histogram` will ask for with `low.scratch`: every table but the result itself."""
+    """The bytes that `lower_histogram` will request with `low.scratch`: every table but the result itself."""
     result = ttc.buffer_of(op.operands[-1])
     return (tables_of(op) - 1) * prod(result.shape) * element_bytes(result.element)
 

@@ -7,9 +7,9 @@
         half[2i .. 2i + 7]                eight elements, each of them in two lanes:  0 0 1 1 2 2 ..
 
 An index, and every address made of indices, is a number per chunk plus a number per lane that is known now (`offsets`).
-A read takes the whole stretch of memory between its lowest and its highest lane and deals the elements out by a shuffle;
-a write must fill its stretch. Nests where that is not so, with masks or with reductions are left to `Nest`. The same
-serves a dimension that is walked in steps of two or three elements: sorting networks consist of such nests.
+A read takes the whole stretch of memory between its lowest and its highest lane and deals the elements out by a
+shuffle; a write must fill its stretch. Nests where that is not so, with masks or with reductions are left to `Nest`.
+The same serves a dimension that is walked in steps of two or three elements: sorting networks consist of such nests.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,9 @@ def nest_of(low: Lowering, op: Operation) -> Nest:
 
 
 def is_candidate(nest: Nest) -> bool:
-    """Whether the nest has elementwise ops only, and not just full vectors with contiguous or uniform accesses."""
+    """Return True if the nest has elementwise ops only, and not just full vectors with contiguous or uniform
+    accesses.
+    """
     if not nest.shape or nest.folds or any(nest.is_single(op) for op in nest.ops):
         return False
     found = [access_stride(op, nest.strides, nest.dim) for op in nest.ops]
@@ -65,7 +67,9 @@ class GroupedNest(Nest):
         self.depths = self.find_depths()
 
     def is_possible(self) -> bool:
-        """Whether every access is one stretch of memory, also of the fewer lanes at the end, and the lanes are worth it."""
+        """Return True if every access is one stretch of memory, also of the fewer lanes at the end, and the lanes are
+        worth it.
+        """
         if self.lanes < 4 or not self.has_stretches():
             return False
         if not (rest := self.shape[self.dim] % self.step):
@@ -91,7 +95,7 @@ class GroupedNest(Nest):
         return span <= WIDEST * self.lanes and (kind is ttc.ReadOp or len(set(places)) == span)
 
     def places(self, op: Operation) -> list[int] | None:
-        """How many elements each lane of an access is behind lane 0; None where that is not known."""
+        """The distance in elements of each lane of an access from lane 0; None where it is unknown."""
         found = [access_stride(op, self.strides, dim) for dim in range(len(self.shape))]
         strides = [access[0] if access else 0 for access in found]
         if not all(isinstance(strides[dim], int) for dim in self.group):
@@ -123,7 +127,7 @@ class GroupedNest(Nest):
         return found
 
     def lane_offsets(self, strides: Sequence[Stride]) -> list[int]:
-        """How far each lane is from lane 0, for something with such strides along all dimensions."""
+        """The offset of each lane from lane 0, for a value with these strides along all dimensions."""
         total = [0] * self.lanes
         for dim, indices in zip(self.group, self.lane_indices(), strict=True):
             stride = strides[dim]
@@ -199,7 +203,7 @@ class GroupedNest(Nest):
         return element_address(self.low, op, position, self.first)
 
     def first(self, value: SSAValue) -> Value:
-        """What it is in lane 0."""
+        """The value in lane 0."""
         kind = self.kind(value)
         if isinstance(kind, Linear):
             return self.base(kind)

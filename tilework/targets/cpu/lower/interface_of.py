@@ -113,7 +113,7 @@ def may_wait(loop: Operation) -> bool:
 
 
 def check_facts(op: Operation, code: int) -> tuple[int, str, int, tuple[int, ...]]:
-    """What `Interface.checks` says about a `ttc.check`."""
+    """The entry of `Interface.checks` for a `ttc.check`."""
     size = pointee_bytes(op.operands[0].type)
     return code, text_of(op, "verb"), size, array_values(op.properties["arguments"])
 

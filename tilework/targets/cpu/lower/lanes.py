@@ -1,25 +1,28 @@
-"""How the values of a nest change from one lane to the next.
+"""The change of the values of a nest from one lane to the next.
 
 The innermost loop of a nest runs L neighbouring indices of one dimension at once, and a value of its body is then
 
 - *uniform*: the same in every lane, held as one scalar;
-- `Linear`: ``start + stride * e`` for the index e along the dimension. Addresses and indices are mostly this; `start` and
+- `Linear`: ``start + stride * e`` for the index e along the dimension. Addresses and indices are mostly this; `start`
+  and
   `stride` do not depend on e, so they are computed before the loop and no vector is made;
 - `Interval`: a condition that holds for ``low <= e < high``, the usual mask of a load;
 - a vector of L elements.
 
-`strides` finds out which, for all dimensions of the nest together: for each value and dimension how much one step of the
-index adds. For ``%p + (%row * %n + %i * 8 + %j)`` on f32 and the dimensions (%i, %j) that is (32, 4), in bytes; 0 means
-that the value does not change, RUNTIME that it grows by an amount known only at run time, None that it is no line.
+`strides` finds out which, for all dimensions of the nest together: for each value and dimension how much one step of
+the index adds. For ``%p + (%row * %n + %i * 8 + %j)`` on f32 and the dimensions (%i, %j) that is (32, 4), in bytes; 0
+means that the value does not change, RUNTIME that it grows by an amount known only at run time, None that it is no
+line.
 
-A vector along one dimension may also be one of those in which a value that is divided passes no multiple of the divisor (`pieces.py`): then a
-quotient is still, and a rest a line.
+A vector along one dimension may also be one of those in which a value that is divided passes no multiple of the divisor
+(`pieces.py`): then a quotient is still, and a rest a line.
 
-A line that is extended to 64 bits goes on where its 32 bits would wrap around: an address that wraps once inside a tile points
-nowhere, unless arrays have 2**31 elements. With a large stride it may wrap again and come back: then it is no line. With one that is known
-only at run time the address of each lane is computed from its own 32 bits (`Linear.sum`). Where such a value is used as a number its lanes are computed one by one, exactly. So are those of a condition that
-compares numbers which wrap around inside the tile, as ``start + %j < %n`` does where `start` is near 2**31: that is known once per row,
-at run time.
+A line that is extended to 64 bits goes on where its 32 bits would wrap around: an address that wraps once inside a tile
+points nowhere, unless arrays have 2**31 elements. With a large stride it may wrap again and come back: then it is no
+line. With one that is known only at run time the address of each lane is computed from its own 32 bits (`Linear.sum`).
+Where such a value is used as a number its lanes are computed one by one, exactly. So are those of a condition that
+compares numbers which wrap around inside the tile, as ``start + %j < %n`` does where `start` is near 2**31: that is
+known once per row, at run time.
 
 What the rules for loads, stores, checks and reductions know of the nest in which they emit: its values and its lanes.
 """
@@ -61,7 +64,9 @@ class Linear(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """True for ``low <= e < high``, both i64; elsewhere false, unless `wraps`: then `condition` has to be asked, lane by lane."""
+    """True for ``low <= e < high``, both i64; elsewhere false, unless `wraps`: then `condition` has to be asked, lane
+    by lane.
+    """
 
     low: Value
     high: Value
@@ -109,7 +114,7 @@ class Division(NamedTuple):
 
 
 def division(op: Operation) -> Division | None:
-    """What an op does if it divides by a large enough constant."""
+    """The division that an op does, if its divisor is a large enough constant."""
     cls = type(op)
     if cls not in DIVISIONS or (number := constant_int(op.operands[1])) is None or bit_width(op.operands[0].type) < 32:
         return None
@@ -221,7 +226,7 @@ def intervals(block: Block, known: dict[SSAValue, Strides], dim: int) -> dict[SS
 
 
 def leaves_range(b: Builder, start: Value, stride: Value, size: int) -> Value:
-    """Whether ``start + stride * e`` is no number of its type for some ``e < size``."""
+    """Return True if ``start + stride * e`` is no number of its type for some ``e < size``."""
     if stride.constant == 1:
         return b.icmp("sgt", start, (1 << (start.type.bits - 1)) - size)
     last = b.add(b.sext(start, i64), b.mul(b.sext(stride, i64), size - 1))
@@ -229,7 +234,7 @@ def leaves_range(b: Builder, start: Value, stride: Value, size: int) -> Value:
 
 
 def compared(b: Builder, line: Linear, name: str, number: Value, size: int, condition: Operation) -> Interval:
-    """Where the line, which has a stride of 1, is less than (or `name` says what else) a number."""
+    """The interval where a line of stride 1 is less than a limit (or compares to it as `name` says)."""
     edge, zero = b.sub(b.sext(number, i64), b.sext(line.start, i64)), constant(i64, 0)
     if name in ("sle", "sgt"):
         edge = b.add(edge, 1)

@@ -134,7 +134,7 @@ def shaped(type: Type, lanes: int) -> Type:
 
 
 class Lowering(OpLowering[Value]):
-    """What a rule sees: the builder of the current function, the values known so far, and the host."""
+    """The state that a rule works on: the builder of the current function, the values known so far, and the host."""
 
     device = "the CPU"
 
@@ -182,7 +182,7 @@ class Lowering(OpLowering[Value]):
         ]
 
     def is_elementwise(self, block: Block) -> bool:
-        """Whether `region` may run this block on vectors."""
+        """Return True if `region` may run this block on vectors."""
         return all(type(op) in self.elementwise for op in block.ops if op is not block.last_op)
 
     def program_number(self) -> Value:
@@ -196,7 +196,8 @@ class Lowering(OpLowering[Value]):
     def read(self, element: Attribute, address: Value, lanes: int = 1, align: int = 0, volatile: bool = False) -> Value:
         """`lanes` neighbours of an IR element type from memory, in their register type.
 
-        What is read after a volatile element is as new as that element: who waits for a flag finds what was written before it.
+        What is read after a volatile element is as new as that element: who waits for a flag finds what was written
+        before it.
         """
         held, size = memory_type(element), memory_type(element).bits // 8
         ordering = "acquire" if volatile and lanes == 1 and size <= 8 else ""

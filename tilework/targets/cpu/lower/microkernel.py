@@ -50,7 +50,9 @@ EmitBlock = Callable[..., list[Value]]
 
 @dataclass(frozen=True)
 class Unit:
-    """What multiplies and adds: `operand` is an element of a packed operand, which covers `group` steps of K."""
+    """An instruction that multiplies and adds: `operand` is an element of a packed operand, which covers `group` steps
+    of K.
+    """
 
     name: str
     operand: Type
@@ -83,7 +85,7 @@ class Block:
 
 
 def multiplies_by_lane(target: HostTarget) -> bool:
-    """Whether an instruction takes one factor from a lane of a register."""
+    """Return True if an instruction takes one factor from a lane of a register."""
     return target.arch == "aarch64"
 
 
@@ -141,7 +143,7 @@ def step_cycles(target: HostTarget, block: Block, rows: int, vectors: int) -> fl
 
 @dataclass(frozen=True)
 class Operand:
-    """Where a matrix is: its address and the bytes from one row (of A, C) or one step of K (of B) to the next."""
+    """The address of a matrix, and the bytes from one row (of A, C) or one step of K (of B) to the next."""
 
     address: Value
     stride: int
@@ -161,7 +163,9 @@ class Work:
 def along_depth(
     b: Builder, unit: Unit, work: Work, at_once: int, sums: Sequence[Value], steps: Callable[..., list[Value]]
 ) -> list[Value]:
-    """``steps(count, place in A, place in B, sums)`` for all operands along K, `at_once` of them in a round of a loop."""
+    """``steps(count, place in A, place in B, sums)`` for all operands along K, `at_once` of them in a round of a
+    loop.
+    """
     trips, rest = divmod(work.depth, at_once)
     at_left, at_right = work.left.address, work.right.address
     if trips:
@@ -181,7 +185,9 @@ def emit_block(b: Builder, target: HostTarget, unit: Unit, work: Work, totals: S
     starts = [sum(work.widths[:place]) * size for place in range(len(work.widths))]
 
     def held_row(start: Value, count: int) -> Callable[[int], Callable[[int], Value]]:
-        """One row of A over `count` steps: a function from the step to a function from the lanes to the copied number."""
+        """One row of A over `count` steps: a function from the step to a function from the lanes to the copied
+        number.
+        """
         if by_lane:
             values = b.load(vector(unit.operand, count), start, align=align)
             return lambda step: lambda lanes: b.shuffle(values, None, [step] * lanes)
@@ -214,7 +220,9 @@ UNROLLED_ROWS = 8  # of chunks; LLVM takes long for more shuffles of bytes
 
 
 def is_as_stored(element: Attribute, wanted: Type) -> bool:
-    """Whether elements of a buffer have the bits that an instruction takes; integers carry the bits of floats."""
+    """Return True if elements of a buffer have the bits that an instruction takes; integers carry the bits of
+    floats.
+    """
     stored = memory_type(element)
     return stored is wanted or (wanted.is_int and not stored.is_int and stored.bits == wanted.bits)
 
@@ -289,7 +297,9 @@ def pack_strip(
 
 
 def sum_rows(b: Builder, unit: Unit, left: Operand, sums: Value, rows: int, depth: int, lanes: int) -> None:
-    """What makes up for B's offset: that times the sum of each row of A, which has `depth` operands; one number a row."""
+    """Compute the correction for B's offset: the offset times the sum of each row of A, which has `depth` operands; one
+    integer a row.
+    """
     one = constant(vector(unit.element, lanes * unit.group), 1)
 
     def added(total: Value, at: Value, width: int) -> Value:
@@ -319,7 +329,9 @@ def chunked(columns: int) -> list[int]:
 
 
 def interleaved(b: Builder, rows: Sequence[Value]) -> Value:
-    """Lane 0 of every row, then lane 1 of every row ... of as many rows as a power of two: pairs of lanes, then pairs of pairs."""
+    """Lane 0 of every row, then lane 1 of every row ... of as many rows as a power of two: pairs of lanes, then pairs
+    of pairs.
+    """
     width, element, count = rows[0].type.count, rows[0].type.scalar, len(rows)
     order = [lane + side for lane in range(width) for side in (0, width)]
     while len(rows) > 1:

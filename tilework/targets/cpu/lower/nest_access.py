@@ -1,9 +1,9 @@
 """Loads, stores, reads and writes in a nest: one vector where memory is contiguous, lanes one by one where it is not.
 
 An address is uniform (a scalar), `Linear` or a vector of pointers; a mask is absent, uniform, an `Interval` or a vector
-of i1. A chunk with all lanes on takes the fast way, one test away at most. Otherwise a small function of the module does
-the rest, lane by lane: it gets the mask as the bits of an integer and touches no memory of lanes that are off. Lanes
-that are off read as `other`, or as 0 without it.
+of i1. A chunk with all lanes on takes the fast way, one test away at most. Otherwise a small function of the module
+does the rest, lane by lane: it gets the mask as the bits of an integer and touches no memory of lanes that are off.
+Lanes that are off read as `other`, or as 0 without it.
 """
 
 import operator
@@ -66,7 +66,7 @@ def buffer_address(nest: OpenNest, op: Operation, position: int) -> Kind:
 
 
 def address_of(nest: OpenNest, buffer: Value, indices: Sequence[tuple[SSAValue, int]]) -> Kind:
-    """Where an element of a buffer lies: lines stay lines."""
+    """The address of an element of a buffer; linear indices give linear addresses."""
     b = nest.b
     start, stride, scattered = constant(i64, 0), constant(i64, 0), None
     for index, scale in indices:
@@ -118,8 +118,9 @@ def mask_of(nest: OpenNest, rest: Sequence[SSAValue]) -> Kind | None:
 
 
 def fetch_ahead(nest: OpenNest, op: Operation, element: Attribute) -> None:
-    """Fetch what an access comes to soon: in a short row that is further down, or in this one if it is long. Lines that a store
-    has to wait for hold up those behind it."""
+    """Fetch what an access comes to soon: in a short row that is further down, or in this one if it is long. Lines that
+    a store has to wait for hold up those behind it.
+    """
     size, write = element_bytes(element), type(op) is tt.StoreOp
     if op in nest.later:
         fetch_lines(nest, size, nest.later[op], 0, write)
@@ -223,7 +224,9 @@ STREAM_ALIGN = 16  # bytes that stores past the caches need on x86; wider ones a
 
 
 class Past(NamedTuple):
-    """Whether a store goes past the caches, and whether lines begin where it does; what else there is to do if it does not."""
+    """Whether a store goes past the caches, and whether lines begin where it does; what else there is to do if it does
+    not.
+    """
 
     streams: Value
     is_line: Value
@@ -362,8 +365,9 @@ def by_lane(nest: OpenNest, mask: Any) -> Any:
 
 
 def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, value: Value, is_load: bool) -> Value:
-    """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes there,
-    else a function of the module. Of a load `value` is what the others are."""
+    """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes
+    there, else a function of the module. Of a load `value` is what the others are.
+    """
     low, b = nest.low, nest.b
     held = low.to_memory(element, value)
     size = element_bytes(element)

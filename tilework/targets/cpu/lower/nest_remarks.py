@@ -1,10 +1,11 @@
-"""Say where the code of a nest does less at a time than vectors could; nothing is said unless somebody looks (`targets/recording.py`).
+"""Say where the code of a nest does less at a time than vectors could; nothing is said unless somebody looks
+(`targets/recording.py`).
 
     add.py:6:9: remark: this load is done one element at a time: its addresses are 8 bytes apart, and an element has 4
     add.py:9:5: remark: this is computed one element at a time: tt.atomic_rmw has no vector form
 
-What is said is what `nests.py` and `nest_access.py` do: contiguous accesses are vectors, uniform ones scalars, all others take the
-lanes one by one.
+What is said is what `nests.py` and `nest_access.py` do: contiguous accesses are vectors, uniform ones scalars, all
+others take the lanes one by one.
 """
 
 from math import prod
@@ -23,7 +24,7 @@ NOUNS: dict[type[Operation], str] = {tt.LoadOp: "load", tt.StoreOp: "store"}
 
 
 def remark_nest(nest: Nest) -> None:
-    """What of a nest is not done with whole vectors."""
+    """Report the ops of a nest that do not use whole vectors."""
     if prod(nest.shape) < FEW or isinstance(nest, GroupedNest):
         return
     if nest.lanes == 1:

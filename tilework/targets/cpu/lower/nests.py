@@ -8,12 +8,12 @@
             what changes along %j, sixteen at a time
 
 Which dimension is the vector's, and the order of the loops, is decided first (`choose`): most accesses to memory should
-be contiguous, and a dimension that is folded goes inside, so that accumulators stay in registers. Every op of the body is
-emitted at the depth where all it needs is known; reads move out of loops only where the nest writes nothing they could
-see. There is no code per element: the size of the text depends on the body and not on the shape.
+be contiguous, and a dimension that is folded goes inside, so that accumulators stay in registers. Every op of the body
+is emitted at the depth where all it needs is known; reads move out of loops only where the nest writes nothing they
+could see. There is no code per element: the size of the text depends on the body and not on the shape.
 
-A dimension that is no multiple of the lanes ends in one chunk with fewer of them, 96 and 4 of 100: the body once more, after the
-loop, on narrower vectors. Lanes that do not exist are never read, written or divided by.
+A dimension that is no multiple of the lanes ends in one chunk with fewer of them, 96 and 4 of 100: the body once more,
+after the loop, on narrower vectors. Lanes that do not exist are never read, written or divided by.
 
 If a body is short, a chunk with all lanes on and one with some lanes masked off get a loop each, and the first has no
 tests at all. In a long body each masked access tests for itself.
@@ -142,7 +142,7 @@ class Nest(OpenNest):
         return dim, [*others, dim]
 
     def score(self, dim: int) -> float:
-        """How well the nest runs with vectors along `dim`: contiguous accesses count for, scattered ones against."""
+        """Rate vectors along `dim`: contiguous accesses count for it, scattered ones against it."""
         size = self.shape[dim]
         if size == 1:
             return -1000.0
@@ -198,7 +198,7 @@ class Nest(OpenNest):
         return total
 
     def find_depths(self) -> dict[Operation, int]:
-        """How many loops are around each op: as few as its operands allow."""
+        """Find the number of loops around each op: as few as its operands allow."""
         place = {dim: position + 1 for position, dim in enumerate(self.order)}
         depth: dict[SSAValue, int] = {
             arg: 0 if position == self.dim else place.get(position, 0) for position, arg in enumerate(self.block.args)
@@ -330,7 +330,7 @@ class Nest(OpenNest):
         return b.and_(limit, -self.lanes)
 
     def last_chunk(self) -> Value:
-        """Where the loop may end: behind the last lane that some store of the nest writes, if it only stores."""
+        """The end of the loop of a nest that only stores: behind the last lane that a store writes."""
         b, size = self.b, constant(i64, self.shape[self.dim])
         edges = [self.kinds.get(op.operands[2]) for op in self.ops if type(op) is tt.StoreOp and len(op.operands) > 2]
         effects = sum(type(op) in EFFECTS for op in self.ops)
@@ -452,7 +452,9 @@ class Nest(OpenNest):
 
 
 def working_ops(ops: list[Operation]) -> list[Operation]:
-    """All but the asserts and what is computed for them alone: a sanitized nest is laid out, and rounds, as the plain one."""
+    """All but the asserts and what is computed for them alone: a sanitized nest is laid out, and rounds, as the plain
+    one.
+    """
     asserting: set[Operation] = set()
     for op in reversed(ops):
         users = {use.operation for result in op.results for use in result.uses}
@@ -462,7 +464,7 @@ def working_ops(ops: list[Operation]) -> list[Operation]:
 
 
 def written_operands(op: Operation) -> Sequence[int]:
-    """Which operands are buffers that the op writes."""
+    """The operands that are buffers which the op writes."""
     if type(op) is ttc.WriteOp:
         return (1,)
     if type(op) is ttc.ReduceOp:

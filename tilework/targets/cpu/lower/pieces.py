@@ -7,9 +7,9 @@
         else:
             ...                                           lane by lane, exactly
 
-Such a chunk is a *piece*: in it ``x // d`` is uniform and ``x % d`` a line, and so are most of the values that are computed from them
-(`Nest.whole`). Which chunks are pieces is tested while the loop runs, so nothing has to be known of `start` or of its sign. A nest
-tests only if that makes an address a line.
+Such a chunk is a *piece*: in it ``x // d`` is uniform and ``x % d`` a line, and so are most of the values that are
+computed from them (`Nest.whole`). Which chunks are pieces is tested while the loop runs, so nothing has to be known of
+`start` or of its sign. A nest tests only if that makes an address a line.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ ENOUGH = 4  # times the lanes: so large a divisor has mostly pieces, whatever it
 
 
 def piece_lanes(nest: "Nest", wanted: int) -> int:
-    """How many lanes pieces have, at most `wanted`; 0 if the nest has none, or they would not help."""
+    """The number of lanes of pieces, at most `wanted`; 0 if the nest has none, or they would not help."""
     if nest.whole is nest.strides or any(fold.is_tree for fold in nest.folds) or nest.order[-1] != nest.dim:
         return 0
     if not any(is_helped(nest, op) for op in nest.ops):
@@ -48,7 +48,7 @@ def piece_lanes(nest: "Nest", wanted: int) -> int:
 
 
 def is_helped(nest: "Nest", op: Operation) -> bool:
-    """Whether an access of memory is a vector, or one element for all lanes, in pieces alone."""
+    """Return True if an access of memory is a vector, or one element for all lanes, in pieces alone."""
     if type(op) is not tt.LoadOp and type(op) is not tt.StoreOp:
         return False
     before, found = access_stride(op, nest.strides, nest.dim), access_stride(op, nest.whole, nest.dim)
@@ -117,7 +117,9 @@ def emit_chunk(nest: "Nest", dim: int, depth: int, folds: "Sequence[Fold]") -> N
 
 
 def condition(nest: "Nest") -> Value | None:
-    """Whether the chunk is a piece with all lanes on; None if that cannot be said. The quotients are among the kinds then."""
+    """Return True if the chunk is a piece with all lanes on; None if that cannot be said. The quotients are among the
+    kinds then.
+    """
     b, lanes = nest.b, nest.lanes
     holds = constant(i1, 1)
     for value in nest.intervals:

@@ -1,15 +1,16 @@
-"""Where a running program looks up: whether its launch is to end (Ctrl-C, a failed assert elsewhere), or others need a thread.
+"""Polls in running programs: for the end of their launch (Ctrl-C, a failed assert elsewhere), and for launches that
+need a thread.
 
-A program has fuel, a number in its arena, which loops and programs burn as they go: an estimate of the nanoseconds that they
-took. When none is left, the one whose address is in the arena is asked (`pool_code.py`), and a code other than 0 ends the
-function, as a failed assert does.
+A program has fuel, a number in its arena, which loops and programs burn as they go: an estimate of the nanoseconds that
+they took. When none is left, the one whose address is in the arena is asked (`pool_code.py`), and a code other than 0
+ends the function, as a failed assert does.
 
     for i in range(n): cheap        ==>        for j in range(0, n, 4096): burn(4096 * cost); for i in range(j, min(j + 4096, n)): cheap
     for i in range(n): costly       ==>        for i in range(n): burn(cost); costly
     while c: cheap                  ==>        the same every so many rounds, which are counted in a register
 
-So the innermost code stays as it is, and burning is one subtraction in memory every few microseconds. Loops that are known to
-be short have nothing of this, and nests, which are short compared with what a user notices, neither.
+So the innermost code stays as it is, and burning is one subtraction in memory every few microseconds. Loops that are
+known to be short have nothing of this, and nests, which are short compared with what a user notices, neither.
 """
 
 from collections.abc import Iterable, Sequence
@@ -76,7 +77,7 @@ SLOW = (arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp
 
 
 def trip_count(loop: Operation) -> int | None:
-    """How often an `scf.for` runs, if that is known."""
+    """The trip count of an `scf.for`, if it is known."""
     low, high, step = (constant_int(operand) for operand in loop.operands[:3])
     if low is None or high is None or step is None or step < 1:
         return None
@@ -140,7 +141,7 @@ class Counted(Rounds):
         self.start = [constant(i32, self.rounds)]
 
     def next(self, left: Sequence[Value]) -> Sequence[Value]:
-        """How many are left, after a look at the fuel if it was the last."""
+        """The fuel that is left; the last unit of it polls first."""
         low, b = self.low, self.low.builder
         if self.rounds == 1:
             burn(low, self.cost, self.waits)

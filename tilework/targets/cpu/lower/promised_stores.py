@@ -3,9 +3,9 @@
     ttc.nest [4096] {... %e = math.exp ...; ttc.write %e, %row[%j]}       fetches the lines of %out, one with each vector
     ttc.nest [4096] {... %y = arith.divf ...; tt.store %p, %y}            %p = %out + %j: finds them in the cache
 
-A store to a line that is not in the cache waits for memory, so that a kernel which first computes and then stores takes as long as
-both. The address is what the ops of the later nest compute for the same indices, if they are arithmetic on values that are known
-already. Fetching changes no result.
+A store to a line that is not in the cache waits for memory, so that a kernel which first computes and then stores takes
+as long as both. The address is what the ops of the later nest compute for the same indices, if they are arithmetic on
+values that are known already. Fetching changes no result.
 """
 
 from math import prod
@@ -58,7 +58,9 @@ def stores_of(nest: Nest, block: Block, unknown: set[SSAValue]) -> list[Promised
 
 
 def address_ops(nest: Nest, block: Block, address: SSAValue, unknown: set[SSAValue]) -> list[Operation] | None:
-    """The ops of a block that make an address, in order; None if one is more than arithmetic or a value is not known yet."""
+    """The ops of a block that make an address, in order; None if one is more than arithmetic or a value is not known
+    yet.
+    """
     needed, left = set[Operation](), [address]
     while left:
         value = left.pop()

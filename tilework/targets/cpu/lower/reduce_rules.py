@@ -9,24 +9,27 @@
 
 If the folded dimension is the innermost loop, the accumulators are values that the loop carries: as many lanes as the
 nest has, which are several machine vectors, so that the additions of one do not wait for those of another. Otherwise
-(two reductions of one nest along different dimensions) the accumulators are updated in their buffers. A combination with
-a known neutral element starts from it; others take the first element by a choice.
+(two reductions of one nest along different dimensions) the accumulators are updated in their buffers. A combination
+with a known neutral element starts from it; others take the first element by a choice.
 
 The last chunk may have fewer lanes (`Nest.last_lanes`): those are combined with as many of the accumulators.
 
-Lanes that are accumulated apart are combined out of order. A combination that is not proved to be commutative therefore folds each
-chunk to one number first, neighbours with neighbours. Where the order is promised chunks join as `reduce_rules.py` says.
+Lanes that are accumulated apart are combined out of order. A combination that is not proved to be commutative therefore
+folds each chunk to one number first, neighbours with neighbours. Where the order is promised chunks join as
+`reduce_rules.py` says.
 
-Folding by the tree of `ir/module_facts.py` while the elements come one after the other: a binary counter of partial results.
+Folding by the tree of `ir/module_facts.py` while the elements come one after the other: a binary counter of partial
+results.
 
     element        0      1         2            3                   4
     level 0        x0     .         x2           .                   x4
     level 1               x0 x1     x0 x1        .                   .
     level 2                                      (x0 x1) (x2 x3)     (x0 x1) (x2 x3)
 
-Element `t` is combined with as many levels as `t` has ones at its end, and is left on the next one. What is left behind the last
-element is combined from the lowest level up. An element may be a vector (the fold goes across it), or the total of a chunk whose lanes
-lie along the axis and have been folded, neighbours with neighbours: the chunk is a power of two, so its total is a node of the tree.
+Element `t` is combined with as many levels as `t` has ones at its end, and is left on the next one. What is left behind
+the last element is combined from the lowest level up. An element may be a vector (the fold goes across it), or the
+total of a chunk whose lanes lie along the axis and have been folded, neighbours with neighbours: the chunk is a power
+of two, so its total is a node of the tree.
 """
 
 import math
@@ -74,7 +77,9 @@ class Stack:
 
 
 class Counter:
-    """Partial results of `count` elements: ``read(level)`` and ``write(level, values)`` say where they are, ``combine(earlier, later)``."""
+    """Partial results of `count` elements: ``read(level)`` and ``write(level, values)`` say where they are,
+    ``combine(earlier, later)``.
+    """
 
     def __init__(
         self,
@@ -116,7 +121,7 @@ NEUTRAL_FLOATS: dict[type[Operation], float] = {
 
 
 def neutral_element(combine: Block, type: Type) -> Value | None:
-    """What changes nothing when combined, if the region is one well-known op on its two arguments."""
+    """The neutral element of a combine region, if it is one well-known op on its two arguments."""
     cls = only_op(combine).__class__
     if type.kind == "float" and cls in NEUTRAL_FLOATS:
         return constant(type, NEUTRAL_FLOATS[cls])
@@ -183,12 +188,12 @@ class Fold:
 
     @property
     def folds_chunks(self) -> bool:
-        """Whether the accumulators are single numbers, into which whole chunks are folded in order."""
+        """Return True if the accumulators are single numbers, into which whole chunks are folded in order."""
         return (self.is_ordered or self.is_tree) and self.axis == self.nest.dim and self.nest.lanes > 1
 
     @property
     def chunks(self) -> int:
-        """How many chunks, or single elements, are folded."""
+        """The number of chunks, or of single elements, that are folded."""
         return -(-self.nest.shape[self.axis] // self.step)
 
     def joined(self, before: list[Value], after: list[Value]) -> list[Value]:
@@ -293,7 +298,7 @@ class Fold:
             store(self.nest, ttc.buffer_of(buffer).element, self.address(buffer), value, None)
 
     def address(self, buffer: SSAValue) -> Kind:
-        """Where this chunk's part of an accumulator lies."""
+        """The address of this chunk's part of an accumulator."""
         return address_of(self.nest, self.nest.low[buffer], scaled(ttc.buffer_of(buffer), self.indices))
 
     def update_buffers(self, new: list[Value]) -> None:

@@ -15,9 +15,11 @@ The buffer is seen as outer x length x inner, with `length` the scanned axis. Fo
   Of several vectors at once; the running value is combined last, so only that step waits for the vectors before.
 * *sequence*: one element after the other, for combinations with control flow.
 
-Where the axis is no multiple of the lanes, the square at the end is narrower, and the last elements of a prefix come one by one.
+Where the axis is no multiple of the lanes, the square at the end is narrower, and the last elements of a prefix come
+one by one.
 
-Where the order of combinations is promised: `scan.py`. All but the last need a combination that runs on vectors. The left operand is always what came earlier in the scan.
+Where the order of combinations is promised: `scan.py`. All but the last need a combination that runs on vectors. The
+left operand is always what came earlier in the scan.
 
 `ttc.scan` by the tree of `ir/module_facts.py`, while chunks of elements come in the order of the scan.
 
@@ -26,9 +28,10 @@ Where the order of combinations is promised: `scan.py`. All but the last need a 
     in front              t0        t01            t2, then t01                 t0123
     kept           t0     t01       t2             t0123                        t4            on level 0, 1, 0, 2, 0
 
-Chunk `i` takes the totals that its ones (in reverse, its zeros) stand for in front of all its elements, from the lowest level up. With
-the ones at its end done its last element is the total of a whole block, which is kept. A chunk is one element, or as many as a vector
-has lanes; those are scanned in the same way, by shuffles. A total is put in front of about half as many vectors as there are levels.
+Chunk `i` takes the totals that its ones (in reverse, its zeros) stand for in front of all its elements, from the lowest
+level up. With the ones at its end done its last element is the total of a whole block, which is kept. A chunk is one
+element, or as many as a vector has lanes; those are scanned in the same way, by shuffles. A total is put in front of
+about half as many vectors as there are levels.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +53,8 @@ from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value, constant
 
 IN_FLIGHT = 4  # vectors handled together
-INTERLEAVED = 128  # bits of the vectors that one instruction interleaves; for longer ones LLVM searches for long, and finds more of them
+# bits of the vectors that one instruction interleaves; for longer ones LLVM searches for long, and finds more of them
+INTERLEAVED = 128
 MOST_LANES = 8  # a square of lanes x lanes repeats the combination `lanes` times
 CHEAP = 8  # a combination of more ops is not repeated for every logarithmic step
 SUMS = frozenset({arith.AddfOp, arith.AddiOp})
@@ -90,7 +94,9 @@ class Scan:
         self.is_sum = count == 1 and type(only_op(self.block)) in SUMS
 
     def parts(self) -> tuple[int, int]:
-        """What can be scanned apart: columns of a matrix, or else rows; and how many of them together."""
+        """The independent parts of a scan: columns of a matrix, or else rows; and the number of them that are scanned
+        together.
+        """
         if self.inner > 1 and self.outer == 1:
             return self.inner, min(self.inner, IN_FLIGHT * self.lanes) if self.lanes > 1 else 1
         in_squares = self.inner == 1 and self.lanes > 1 and self.length >= self.lanes
@@ -119,7 +125,7 @@ class Scan:
         return self.low.region(self.block, [*earlier, *later])
 
     def index(self, position: Value, count: int = 1) -> Value:
-        """Where `count` positions begin on the axis."""
+        """The first of `count` positions on the axis."""
         return self.b.sub(constant(i64, self.length - count), position) if self.reverse else position
 
     def read(self, offset: Value, lanes: int) -> Row:
@@ -162,7 +168,9 @@ class Scan:
     def along(
         self, start: Value, width: int, first: int, end: int, scan: Callable[..., Row], running: Row | None = None
     ) -> Row:
-        """``scan(start, position, width, running)`` for the positions from `first` to `end`; the running values behind them."""
+        """``scan(start, position, width, running)`` for the positions from `first` to `end`; the running values behind
+        them.
+        """
         if running is None:
             running, first = scan(start, constant(i64, first), width, None), first + width
         if first < end:
@@ -267,8 +275,9 @@ class Scan:
 
 
 def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
-    """n vectors of n lanes, n a power of two. Short ones: each round interleaves the vectors of the first half with the others; of long
-    ones each bit of the number of a vector changes places with that of a lane."""
+    """n vectors of n lanes, n a power of two. Short ones: each round interleaves the vectors of the first half with the
+    others; of long ones each bit of the number of a vector changes places with that of a lane.
+    """
     count, current, bits = len(rows), list(rows), range(len(rows).bit_length() - 1)
     if rows[0].type.bits > INTERLEAVED:
         for bit in bits:
@@ -357,7 +366,9 @@ class TreeScan(Scan):
 
 
 def other_half(place: int, bit: int, count: int, reverse: bool) -> int | None:
-    """Where the total is that comes in front of an element: the last one of the half before, or the first of the half behind."""
+    """The index of the total in front of an element: the last one of the half before, or the first of the half
+    behind.
+    """
     block = place >> bit
     if reverse:
         return (block + 1) << bit if block % 2 == 0 and (block + 1) << bit < count else None
@@ -392,7 +403,7 @@ class Levels:
         return list(loop.results[2:])
 
     def in_front(self, number: Value, level: Value, values: Sequence[Value]) -> Row:
-        """What is kept on a level in front of the elements, if the block behind it has any chunks."""
+        """The partial result of a level in front of the elements, if the block behind it has any chunks."""
         scan, b, row = self.scan, self.scan.b, list(values)
 
         def joined() -> Row:

@@ -1,23 +1,25 @@
 """`ttc.sort_runs`: a bitonic network as loops over its steps.
 
-Stage s merges runs of ``2**s`` elements: it compares elements whose indices differ in bit s-1, then s-2, ... 0. Elements of runs
-that are to fall are kept inverted (``~x``) during the stage, so every comparison puts the smaller element first; between two
-stages what changes its direction is inverted.
+Stage s merges runs of ``2**s`` elements: it compares elements whose indices differ in bit s-1, then s-2, ... 0.
+Elements of runs that are to fall are kept inverted (``~x``) during the stage, so every comparison puts the smaller
+element first; between two stages what changes its direction is inverted.
 
     chunk     as many neighbours as fill half of the registers, 64 with 16 registers of 4: all stages of so few
               elements, or the last bits of a later stage, between one load and one store
     stride    registers that are ``2**low`` elements apart: up to four higher bits of a stage, between one load and one store
 
-For 1024 elements: chunk (stages 1 to 6), and for stages 7 to 10 stride (bits from 6 on), chunk (bits 5 to 0). Chunks and
-strides are functions that all stages call, so code hardly grows with the number of elements. Runs that fill no chunk come last,
-one by one.
+For 1024 elements: chunk (stages 1 to 6), and for stages 7 to 10 stride (bits from 6 on), chunk (bits 5 to 0). Chunks
+and strides are functions that all stages call, so code hardly grows with the number of elements. Runs that fill no
+chunk come last, one by one.
 
-Partners meet in the same lane of two registers. A bit of the index that tells lanes apart changes places with one that tells registers apart:
+Partners meet in the same lane of two registers. A bit of the index that tells lanes apart changes places with one that
+tells registers apart:
 
     a0 a1 a2 a3        a0 b0 a2 b2
     b0 b1 b2 b3  <==>  a1 b1 a3 b3
 
-and stays there until the place is needed (`sort_runs.py`). What is to be sorted has no order yet, so its first stages begin with whichever bits are in registers.
+and stays there until the place is needed (`sort_runs.py`). What is to be sorted has no order yet, so its first stages
+begin with whichever bits are in registers.
 
 Elements of a sort in vector registers, and which bit of their index each bit of their place is.
 
@@ -28,8 +30,8 @@ Elements of a sort in vector registers, and which bit of their index each bit of
     compare bit 0               the smaller of each two goes to the first register
     exchange  0 1 2 3 | 4
 
-Comparing costs two instructions for two registers, exchanging as many. So a bit stays among those of registers until its place is needed
-for another, which takes that of the bit that is needed last.
+Comparing costs two instructions for two registers, exchanging as many. So a bit stays among those of registers until
+its place is needed for another, which takes that of the bit that is needed last.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,14 +59,18 @@ class HeldKeys:
         self.order = list(range(lanes + len(values).bit_length() - 1))
 
     def begin_with_registers(self, bits: int) -> None:
-        """Call elements of a run of ``2**bits``, which have no order yet, so that those in different registers are neighbours."""
+        """Call elements of a run of ``2**bits``, which have no order yet, so that those in different registers are
+        neighbours.
+        """
         free = range(min(bits, len(self.order)))
         names = iter(free)
         for place in [*free[self.lanes :], *free[: self.lanes]]:
             self.order[place] = next(names)
 
     def index(self, place: int) -> int:
-        """The index of the element at a place, which counts lanes of the first register, then of the second and so on."""
+        """The index of the element at a place, which counts lanes of the first register, then of the second and so
+        on.
+        """
         return sum((place >> position & 1) << bit for position, bit in enumerate(self.order))
 
     def masks(self, given: Value | int | None) -> list[Value]:
@@ -84,7 +90,9 @@ class HeldKeys:
         self.values = [self.b.xor(value, mask) for value, mask in zip(self.values, masks, strict=True)]
 
     def compare(self, bits: Sequence[int], later: Sequence[int] = ()) -> None:
-        """Put the smaller element of each two that differ in one bit first, for one bit after the other; `later` ones follow."""
+        """Put the smaller element of each two that differ in one bit first, for one bit after the other; `later` ones
+        follow.
+        """
         for number, bit in enumerate(bits):
             place = self.order.index(bit)
             if len(self.values) == 1:
@@ -204,7 +212,7 @@ class Sorter:
             b.store(value, place, align=self.element.bits // 8)
 
     def chunk_places(self, b: Builder, base: Value, number: Value) -> list[Value]:
-        """Where the registers of a chunk are."""
+        """The addresses of the registers of a chunk."""
         start = self.address(b, base, b.shl(number, self.chunk))
         size = (self.element.bits // 8) << self.lanes
         return [b.gep(start, register * size) for register in range(1 << (self.chunk - self.lanes))]
@@ -221,7 +229,8 @@ class Sorter:
     def strides(self, bits: int, b: Builder, args: Sequence[Value]) -> None:
         """Bits ``low .. low + bits - 1`` of `count` runs of ``2**(low + bits)`` elements.
 
-        First elements are inverted: by `inverts`, in every second run if `turns` is 1, and in upper halves by `upper` too.
+        First elements are inverted: by `inverts`, in every second run if `turns` is 1, and in upper halves by `upper`
+        too.
         """
         source, target, low, count, turns, inverts, upper = args
         registers = 1 << bits
@@ -238,7 +247,7 @@ class Sorter:
                 self.store(b, held.in_order(), [self.address(b, target, index) for index in indices])
 
     def held(self, b: Builder, places: Sequence[Value]) -> HeldKeys:
-        """What is there, in its own order."""
+        """The keys in memory, in their own order."""
         return HeldKeys(b, self.sign, self.load(b, places), self.lanes)
 
 
@@ -249,8 +258,9 @@ class Network:
         self.sorter, self.bits, self.order, self.merges = sorter, bits, order, merges
 
     def portions(self, first: int, last: int, b: Builder, args: Sequence[Value]) -> None:
-        """Elements from `first` to `last`; a portion is a run or, of small ones, a chunk of them, and goes through all stages
-        before the next."""
+        """Elements from `first` to `last`; a portion is a run or, of small ones, a chunk of them, and goes through all
+        stages before the next.
+        """
         sorter, (source, target) = self.sorter, args
         size = max(self.bits, sorter.chunk)
         with b.loop(constant(i64, first >> size), last >> size, unroll=1) as number:
@@ -308,7 +318,9 @@ class Network:
         sorter.store(b, held.in_order(), sorter.chunk_places(b, target, number))
 
     def falling(self, b: Builder, stage: int, number: Value, falls: Value) -> Value | int:
-        """Where the runs of a stage fall: the bit of the index that says so, or -1 or 0 for a chunk as a whole."""
+        """The direction of the runs of a stage: the bit of the index that makes them fall, or -1 or 0 for a chunk as a
+        whole.
+        """
         if stage < self.sorter.chunk and (stage < self.bits or self.order == SortOrder.IN_TURNS):
             return stage
         return self.sorter.spread(b, falls if stage == self.bits else self.sorter.parity(b, number))

@@ -1,4 +1,5 @@
-"""Stores past the caches: those that ask for it (``.cs``), and those of launches that store more than the last cache holds.
+"""Stores past the caches: those that ask for it (``.cs``), and those of launches that store more than the last cache
+holds.
 
     tl.store(out + i, x + y)        65536 elements of 4 bytes; in a grid of 256 programs these are 64 MB
 
@@ -7,13 +8,14 @@
     else:
         they stay in the cache, for who reads them next
 
-The size of the cache is that of the machine which compiles. Whether such stores pay depends on the processor: `target.py` has those that
-were measured; on others they have to be asked for. A loop around the nest multiplies what is stored by its rounds. Left alone are
-arrays that the kernel itself reads, tiles that each round of a loop stores to the same place, small ones, and kernels whose programs may wait
-for each other. x86 keeps no order of such stores: a fence follows each nest (`fork.py`).
+The size of the cache is that of the machine which compiles. Whether such stores pay depends on the processor:
+`target.py` has those that were measured; on others they have to be asked for. A loop around the nest multiplies what is
+stored by its rounds. Left alone are arrays that the kernel itself reads, tiles that each round of a loop stores to the
+same place, small ones, and kernels whose programs may wait for each other. x86 keeps no order of such stores: a fence
+follows each nest (`fork.py`).
 
-Lines of memory that a nest fetches into the cache before they are needed: of rows further down, and of stores that later nests do.
-Those at some distance in the same row are `nest_access.fetch_ahead`'s.
+Lines of memory that a nest fetches into the cache before they are needed: of rows further down, and of stores that
+later nests do. Those at some distance in the same row are `nest_access.fetch_ahead`'s.
 """
 
 from collections.abc import Iterator
@@ -53,8 +55,9 @@ ROWS_AHEAD = 2  # of a tile: its rows lie apart, so that the processor does not 
 
 
 class Promised(NamedTuple):
-    """A store of a later nest: the block, the ops that make its address, the address, the bytes of an element; whether it goes past the
-    caches."""
+    """A store of a later nest: the block, the ops that make its address, the address, the bytes of an element; whether
+    it goes past the caches.
+    """
 
     block: Block
     ops: list[Operation]
@@ -64,7 +67,7 @@ class Promised(NamedTuple):
 
 
 def later_rows(nest: "Nest", depth: int) -> dict[Operation, Linear]:
-    """Where accesses to short rows will be when the loop around the innermost one is some steps further."""
+    """The addresses of accesses to short rows some iterations of the outer loop later."""
     outer = nest.order[depth - 1]
     accesses = [op for op in nest.ops if type(op) in (tt.LoadOp, tt.StoreOp) and row_bytes(nest, op) <= LONG_ROW]
     longest = max((row_bytes(nest, op) for op in accesses), default=0)
@@ -142,7 +145,7 @@ def loops_around(nest: Operation) -> Iterator[Operation]:
 
 
 def changes_in(value: SSAValue, loop: Operation) -> bool:
-    """Whether a value is computed from what is another one in each round."""
+    """Return True if a value is computed from what is another one in each round."""
     left, seen = [value], set[SSAValue]()
     while left:
         owner = (value := left.pop()).owner
@@ -158,7 +161,7 @@ def changes_in(value: SSAValue, loop: Operation) -> bool:
 
 
 def is_large(low: Lowering, nest: Operation, size: int) -> Value:
-    """Whether a launch stores more than the last cache holds, if a run of the nest stores `size` bytes."""
+    """Return True if a launch stores more than the last cache holds, if a run of the nest stores `size` bytes."""
     b = low.builder
     stored, limit = constant(f64, float(size)), constant(f64, float(low.target.streams_from))
     for extent in low.grid:
@@ -180,7 +183,7 @@ def stores_past(nest: "Nest", op: Operation) -> dict[Operation, Value]:
 
 
 def suits(nest: "Nest", store: Operation) -> bool:
-    """Whether each chunk of the innermost loop fills lines."""
+    """Return True if each chunk of the innermost loop fills lines."""
     size = element_bytes(store.operands[1].type)
     is_contiguous = bool(nest.shape) and access_stride(store, nest.strides, nest.dim) == (size, size)
     return is_contiguous and nest.order[-1] == nest.dim and nest.lanes * size % CACHE_LINE == 0

@@ -144,7 +144,10 @@ def scaled_norm(*args: Lanes) -> tuple[Lanes, Lanes, Lanes]:
 
 
 def fmod(x: Lanes, y: Lanes) -> Lanes:
-    """x - trunc(x / y) y, exact. Directly if all quotients are below 2^50 (f32: 2^21), else lane by lane in integers (in f64)."""
+    """x - trunc(x / y) y, exact.
+
+    Directly if all quotients are below 2^50 (f32: 2^21), else lane by lane in integers (in f64).
+    """
     b, is_single = x.b, x.scalar is f32
     a, d = abs(x), abs(y)
     fits = (a < d * (2.0**21 if is_single else 2.0**50)) & (d > (2.0**-100 if is_single else 2.0**-960))
@@ -260,8 +263,8 @@ def ilogb(x: Lanes) -> Lanes:
 def ldexp(x: Lanes, n: Lanes) -> Lanes:
     """x * 2^n in three multiplications, so that no step overflows or rounds before the last.
 
-    A step is a power of two that is a normal number. Far down it leaves more than the digits of x to the next one: where it gives a
-    subnormal number the result is 0.
+    A step is a power of two that is a normal number. Far down it leaves more than the digits of x to the next one:
+    where it gives a subnormal number the result is 0.
     """
     bias = BIAS[x.scalar]
     least, limit = 1 - bias, 3 * bias - 3

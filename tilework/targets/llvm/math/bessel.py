@@ -7,8 +7,9 @@ J0, J1, Y0, Y1 are `@tilework.bessel(kind, x)`, which keeps about 95 bits, near 
                          its terms follow from the first by Bessel's equation
     beyond               sqrt(2/(pi x)) M(x) cos(x - pi/4 + p(x)), the phase reduced as if with infinite precision
 
-J_n and Y_n of higher order come from these by recurrence in pairs, upwards or (J_n, n > x) downwards. Upwards, the error
-is about n 2^-104 of the size of the oscillation, so next to a zero they are computed once more: see `bessel_zeros.py`.
+J_n and Y_n of higher order come from these by recurrence in pairs, upwards or (J_n, n > x) downwards. Upwards, the
+error is about n 2^-104 of the size of the oscillation, so next to a zero they are computed once more: see
+`bessel_zeros.py`.
 
 All are within one unit.
 """
@@ -377,7 +378,9 @@ SINGLE = ((c.I0F, c.I0_FARF), (c.I1F, c.I1_FARF))
 
 
 def modified_single(x: Lanes, order: int) -> Lanes:
-    """I_0 or I_1 of f32 x >= 0: (x/2)^n (1 + q f(q)) with q = x^2 / 4, all of whose terms are positive, or e^x / sqrt(x) g(1/x)."""
+    """I_0 or I_1 of f32 x >= 0: (x/2)^n (1 + q f(q)) with q = x^2 / 4, all of whose terms are positive, or e^x /
+    sqrt(x) g(1/x).
+    """
     near, far = SINGLE[order]
     bounded = clamp(x, 1.0, 93.0)  # infinite from 92 on
     inverse = 1.0 / bounded

@@ -51,10 +51,11 @@ def shifted_nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
 
 
 def grow(a: Lanes, n: Lanes, exponent: Lanes, x: Lanes, least: float) -> Lanes:
-    """a * 2^n for a near 1, n also being in an exponent field; x has the sign of n, and from `least` down the result is 0.
+    """a * 2^n for a near 1, n also being in an exponent field; x has the sign of n, and from `least` down the result is
+    0.
 
-    That 0 is made without a multiplication that underflows, for which x86 takes a hundred times as long: masked softmax has
-    an exp(-inf) for every element that is off.
+    That 0 is made without a multiplication that underflows, for which x86 takes a hundred times as long: masked softmax
+    has an exp(-inf) for every element that is off.
     """
     scalar = a.scalar
     if a.b.module.scales and a.v.type.count * scalar.bits in SCALED_BITS:

@@ -3,9 +3,10 @@
     >>> compute("exp", np.float32([0.0, 1.0]))
     array([1.       , 2.7182817], dtype=float32)
 
-`ArrayBuilder` has the methods of the LLVM builder that formulas use, and computes where that one writes. Every operation is exact or
-rounded once, so there is nothing in which the two could differ. All arrays have one dimension; where lanes take different ways, both
-are computed and each lane keeps its own. Integers are held unsigned; those wider than 64 bits are Python's.
+`ArrayBuilder` has the methods of the LLVM builder that formulas use, and computes where that one writes. Every
+operation is exact or rounded once, so there is nothing in which the two could differ. All arrays have one dimension;
+where lanes take different ways, both are computed and each lane keeps its own. Integers are held unsigned; those wider
+than 64 bits are Python's.
 """
 
 import operator
@@ -151,7 +152,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Constants:
-    """What formulas ask of an LLVM module."""
+    """The part of an LLVM module that formulas need."""
 
     scales = False
 
@@ -341,7 +342,10 @@ class ArrayBuilder:
 
 
 def compute(name: str, *args: Array) -> Array:
-    """The function `name` of the table: floats are f32 or f64, integers have 32 or 64 bits. A result of integers is signed."""
+    """The function `name` of the table: floats are f32 or f64, integers have 32 or 64 bits.
+
+    A result of integers is signed.
+    """
     shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
     lanes = [np.ascontiguousarray(np.broadcast_to(arg, shape)).reshape(-1) for arg in args]
     with np.errstate(all="ignore"):

@@ -143,7 +143,9 @@ REDUCED = struct(i64, f64, f64)
 
 
 def reduce(x: Lanes, *, to_pair: bool = False) -> tuple[Lanes, Lanes, Lanes]:
-    """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count. f32 has a tail if asked for."""
+    """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count. f32 has a tail if
+    asked for.
+    """
     b = x.b
     large = abs(x) >= LIMIT[x.scalar]
     moderate = reduce_moderate(x) if to_pair or x.scalar is f64 else reduce_single(x)

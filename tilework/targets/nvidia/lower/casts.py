@@ -80,7 +80,9 @@ def from_bfloats(low: Lowering, values: list[Value]) -> list[Value]:
 
 
 def is_moved(op: Operation) -> bool:
-    """What is made is only brought to other threads, in words that LLVM makes of it as they are written."""
+    """Return True if the results only move to other threads, in 32-bit registers that LLVM builds as they are
+    written.
+    """
     return all(is_written_in_words(use.operation) for result in op.results for use in result.uses)
 
 
@@ -96,8 +98,8 @@ def to_16_bits(
 ) -> list[Value] | None:
     """f32 or f64 to f16 or bf16, or one of those to the other by way of f32.
 
-    Two at a time: of two instructions for one number each ptxas (12.8, 13.0) makes one, and puts it in front of the wait for the product that
-    they come from.
+    Two at a time: of two instructions for one number each ptxas (12.8, 13.0) makes one, and puts it in front of the
+    wait for the product that they come from.
     """
     b = low.builder
     if not low.gpu.has(Feature.CONVERT_PAIRS) or (values[0].type is f64 and to_zero):
@@ -181,7 +183,9 @@ def lower_from_integer(low: Lowering, op: Operation) -> Registers:
 
 
 def from_bytes(low: Lowering, values: list[Value], wanted: Type, is_signed: bool) -> list[Value]:
-    """A byte as the lowest bits of a number so large that they count ones (2^10 in f16, 2^23 in f32), less that number."""
+    """A byte as the lowest bits of a number so large that they count ones (2^10 in f16, 2^23 in f32), less that
+    number.
+    """
     b, word, bias = low.builder, word_of(low, values), 0.0
     if is_signed:
         word, bias = b.xor(word, 0x80808080), 128.0

@@ -72,12 +72,12 @@ if TYPE_CHECKING:
 
 
 def show_stores(b: Builder) -> None:
-    """What this thread has written to shared memory is visible to TMA and tensor cores."""
+    """Make this thread's writes to shared memory visible to TMA and tensor cores."""
     ptx(b, "fence.proxy.async.shared::cta;", [], [], effect="write")
 
 
 class CopyOrder:
-    """What comes around ops."""
+    """The waits and fences around ops."""
 
     def __init__(self, order: GlobalOrder, fences: set[Operation]) -> None:
         self.order = order
@@ -102,11 +102,13 @@ class CopyOrder:
             low.barrier(all_memory=True)
 
     def concerns(self, op: Operation) -> bool:
-        """Whether there is anything around `op`, which all threads do."""
+        """Return True if there is anything around `op`, which all threads do."""
         return op in self.fences or op in self.order.waits or op in self.order.fences
 
     def show_to_copies(self, b: Builder) -> None:
-        """What this thread has written to global memory, or knows of, is visible to copies that start from now on."""
+        """Make writes to global memory that this thread has done or observed visible to copies that start from now
+        on.
+        """
         ptx(b, "fence.proxy.async.global;", [], [], effect="write")
 
 
@@ -289,7 +291,7 @@ MOST_REGISTERS = 256  # that `setmaxnreg` asks for
 
 
 def any_lane(b: Builder, condition: Value) -> Value:
-    """Whether `condition` holds in a lane of the warp."""
+    """Return True if `condition` holds in a lane of the warp."""
     return b.call("llvm.nvvm.vote.any.sync", i1, [ALL_LANES, condition], attributes="convergent")
 
 
@@ -311,7 +313,9 @@ def access_kind(words: Words) -> str:
 
 
 def hint_text(hints: Hints, space: str) -> str:
-    """``.global.cg`` or ``.global.L1::evict_first``: of L1 an instruction says one of them, and a cache modifier says more."""
+    """``.global.cg`` or ``.global.L1::evict_first``: of L1 an instruction says one of them, and a cache modifier says
+    more.
+    """
     if hints.is_volatile:
         return f".volatile.{space}"
     if hints.cache is not CacheModifier.NONE:
@@ -413,8 +417,8 @@ class NvidiaGpu(AtomicInstructions):
         return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
 
     def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
-        """Three at a time as integers: floats that are not negative are ordered like these. Others, which no row with one of
-        them gives as its maximum, and NaN are a case apart.
+        """Three at a time as integers: floats that are not negative are ordered like these. Others, which no row with
+        one of them gives as its maximum, and NaN are a case apart.
         """
         if not self.has(Feature.WGMMA):
             return None
@@ -454,7 +458,7 @@ class NvidiaGpu(AtomicInstructions):
         ptx(b, line, [], inputs, effect="write")
 
     def kept_by_l2(self, b: Builder, hints: Hints) -> tuple[str, list[Value]]:
-        """What an access says of L2, and the operand that it needs for it."""
+        """The L2 modifier of an access, and the operand that it needs."""
         says = self.has(Feature.CACHE_POLICY) and not hints.is_volatile and not hints.in_l1
         policy = eviction_policy(b, hints.evict) if says else []
         return ".L2::cache_hint" if policy else "", policy
@@ -463,7 +467,9 @@ class NvidiaGpu(AtomicInstructions):
         return ptx(b, "add.s64 $0, $1, $2;", [pointer.type], [pointer, bytes])[0]
 
     def hidden_zero(self, b: Builder, loop: Operation) -> Value | None:
-        """Beside wgmma, two additions per address are faster than the one IMAD.WIDE that ptxas makes of `base + 2 * number`."""
+        """Beside wgmma, two additions per address are faster than the one IMAD.WIDE that ptxas makes of `base + 2 *
+        number`.
+        """
         if not any(type(op) is ttng.WarpGroupDotOp for op in loop.walk()):
             return None
         text = "{ .reg .b32 %lane; mov.u32 %lane, %laneid; shr.u32 %lane, %lane, 5; cvt.u64.u32 $0, %lane; }"
@@ -479,9 +485,11 @@ class NvidiaGpu(AtomicInstructions):
         return matrix_form(offsets, bits, limit)
 
     def async_copy(self, b: Builder, copy: Copy) -> None:
-        """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, !%mask``: zeros are written where the mask is false.
+        """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, !%mask``: zeros are written where the mask is
+        false.
 
-        L2 is told nothing: with a cache hint ptxas (12.8, 13.0) wrote ``LDGSTS [R7+UR0], desc[UR1]``, which Hopper refuses as illegal.
+        L2 is told nothing: with a cache hint ptxas (12.8, 13.0) wrote ``LDGSTS [R7+UR0], desc[UR1]``, which Hopper
+        refuses as illegal.
         """
         mask, inputs, size = copy.mask, [shared_word(b, copy.target), copy.source], ""
         if mask is not None and mask.constant == 0:

@@ -4,8 +4,8 @@
     words = ptx(b, "ld.global.v2.b32 {$0, $1}, [$2];", [i32, i32], [p], effect="read")      # dropped if unused, stays behind stores
     ptx(b, "st.global.b32 [$0], $1;", [], [p, x], effect="write")
 
-`effect="write"` is for stores, fences and asynchronous copies. Instructions that all lanes of a warp execute together are
-`convergent`.
+`effect="write"` is for stores, fences and asynchronous copies. Instructions that all lanes of a warp execute together
+are `convergent`.
 """
 
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ def nvvm(b: Builder, name: str, result: Type, *args: Value) -> Value:
 
 
 def eviction_policy(b: Builder, wish: EvictionPolicy) -> list[Value]:
-    """How long L2 should keep lines, as the last operand of an access with ``.L2::cache_hint``; nothing without a wish."""
+    """The L2 eviction policy, as the last operand of an access with ``.L2::cache_hint``; nothing by default."""
     if (name := EVICTIONS.get(wish)) is None:
         return []
     return ptx(b, f"createpolicy.fractional.L2::{name}.b64 $0, 1.0;", [i64], [])

@@ -1,21 +1,25 @@
-"""`ldmatrix` and `stmatrix`: a warp moves up to four matrices of 8 rows of 16 bytes between shared memory and registers.
+"""`ldmatrix` and `stmatrix`: a warp moves up to four matrices of 8 rows of 16 bytes between shared memory and
+registers.
 
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%w0, %w1, %w2, %w3}, [%address];
 
-Lane 8j + r has the address of row r of matrix j. Afterwards lane 4r + q has in word j the 4 bytes 4q ... of that row. With
-`.trans` the elements have 16 bits, and lane 4c + q has two of column c: those of rows 2q and 2q + 1. An element may be two of
-8 bits.
+Lane 8j + r has the address of row r of matrix j. Afterwards lane 4r + q has in word j the 4 bytes 4q ... of that row.
+With `.trans` the elements have 16 bits, and lane 4c + q has two of column c: those of rows 2q and 2q + 1. An element
+may be two of 8 bits.
 
-Whether registers can be filled so is a question to the layout that gives their offsets in memory. In elements of 16 bits:
+Whether registers can be filled so is a question to the layout that gives their offsets in memory. In elements of 16
+bits:
 
     plain     register (one bit) +1, lane bits 0, 1: +2, +4                       lane bits 2, 3, 4: rows
     .trans    lane bits 2, 3, 4: +1, +2, +4         register (one bit): rows 0, 1; lane bits 0, 1: rows 2, 4
 
-and nothing else may move inside of 16 bytes. Rows can lie anywhere. Two more bits of the register's number choose the matrix.
-The address of a lane comes from the same layout, with the bases of rows and matrices in the place of those of lanes.
+and nothing else may move inside of 16 bytes. Rows can lie anywhere. Two more bits of the register's number choose the
+matrix. The address of a lane comes from the same layout, with the bases of rows and matrices in the place of those of
+lanes.
 
-Of 8-bit elements that are transposed, a word of four in a row of the result is chosen from the words of two matrices. These may have
-exchanged some of their rows, where a matrix would have rows in the same banks: lanes that get those rows choose the other way round.
+Of 8-bit elements that are transposed, a word of four in a row of the result is chosen from the words of two matrices.
+These may have exchanged some of their rows, where a matrix would have rows in the same banks: lanes that get those rows
+choose the other way round.
 
     rows k of a matrix    0 1 4 5  8  9 12 13     in what TMA writes 0 and 8 are in the same banks
     and of another        2 3 6 7 10 11 14 15
@@ -46,9 +50,10 @@ Pair = tuple[list[int], Value]  # registers, and the word that has them
 
 @dataclass(frozen=True)
 class Matrices:
-    """How registers lie in matrices: bits of a register's number that tell apart the elements of a word, and the matrices of
-    one instruction; and the offsets of rows 1, 2 and 4. `swap`: lanes with this bit have the words of two matrices exchanged, which
-    this bit of the matrix's number tells apart."""
+    """The mapping of registers to matrices: the bits of a register's index that select an element of a 32-bit register,
+    and the matrix of one instruction; and the offsets of rows 1, 2 and 4. `swap`: lanes with this bit have the 32-bit
+    registers of two matrices exchanged, which this bit of the matrix's index selects.
+    """
 
     is_transposed: bool
     inside: tuple[int, ...]
@@ -68,7 +73,7 @@ class Matrices:
 
     @property
     def bytes(self) -> int:
-        """What a thread moves at a time."""
+        """The bytes that a thread moves at a time."""
         return 4 << len(self.matrices)
 
     def accesses(self, move: Move, turn: int) -> list[tuple[int, list[list[int]]]]:
@@ -95,7 +100,7 @@ class Matrices:
         return found
 
     def swapped(self, low: Lowering) -> Value:
-        """What changes in a choice of bytes where the words of two matrices are exchanged."""
+        """The change of a byte selector where the 32-bit registers of two matrices are exchanged."""
         b = low.builder
         assert self.swap is not None
         return b.mul(b.and_(b.lshr(low.lane, self.swap[0]), 1), OTHER_WORD)
@@ -132,7 +137,9 @@ class Matrices:
 
 
 def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
-    """How registers of `bits` bits at these offsets move as matrices, if they can; all of them below `limit`."""
+    """The form in which registers of `bits` bits at these offsets move as matrices, if they can; all of them below
+    `limit`.
+    """
     registers, lanes = offsets.by_in["register"], offsets.by_in["lane"]
     if bits not in (8, 16, 32) or len(lanes) != LANE_BITS:
         return None
@@ -170,7 +177,9 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None
 
 
 def exchanges(whole: Matrices, matrices: Sequence[int]) -> Iterator[Matrices]:
-    """The same with rows exchanged between two matrices, whose offsets are given: every other pair of rows, or every other four."""
+    """The same with rows exchanged between two matrices, whose offsets are given: every other pair of rows, or every
+    other four.
+    """
     for lane in range(2):
         for place, column in enumerate(matrices):
             rows = [offset ^ column * (row == lane + 1) for row, offset in enumerate(whole.rows)]
@@ -178,5 +187,5 @@ def exchanges(whole: Matrices, matrices: Sequence[int]) -> Iterator[Matrices]:
 
 
 def row_conflicts(rows: Sequence[int], bits: int) -> int:
-    """How often the rows of a matrix are read in turns, for their offsets in elements of `bits` bits."""
+    """The bank conflicts of the rows of a matrix, for their offsets in elements of `bits` bits."""
     return lane_conflicts((*rows, 0, 0), log2(ROW // bits), bits)

@@ -8,13 +8,13 @@ What the lane in row r (of 8) and at place q (of 4) of a warp gives, with `e` el
     a2, a3   the same, 4*e further along K                  b1   the same, 4*e further
     c0, c1   row r, columns 2q and 2q + 1                   c2, c3   the same in row r + 8
 
-An operand layout gives each lane runs of `kWidth` neighbours along K. The words of a row of A, in the order of K, are those
-of a column of B: cut both lists into steps of two words, and every step multiplies matching elements, whatever `kWidth` is.
-(A step then takes the elements of K in another order than the tensor has them, which a sum does not see.)
+An operand layout gives each lane runs of `kWidth` neighbours along K. The words of a row of A, in the order of K, are
+those of a column of B: cut both lists into steps of two words, and every step multiplies matching elements, whatever
+`kWidth` is. (A step then takes the elements of K in another order than the tensor has them, which a sum does not see.)
 
-A small tensor has copies. Copies of rows or columns compute the same result several times. Copies along K would count twice:
-only one lane of those with the same elements gives them to the sum, and with one word instead of two the instruction is the
-one with half the K.
+A small tensor has copies. Copies of rows or columns compute the same result several times. Copies along K would count
+twice: only one lane of those with the same elements gives them to the sum, and with one word instead of two the
+instruction is the one with half the K.
 """
 
 from dataclasses import dataclass

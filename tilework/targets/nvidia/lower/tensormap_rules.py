@@ -37,7 +37,7 @@ WORD = 4
 
 
 def describe(type: Attribute, rows: int | None = None) -> dict[str, Any]:
-    """What the launcher must know to encode the map of a host descriptor; sizes outermost first."""
+    """The facts that the launcher needs to encode the map of a host descriptor; sizes outermost first."""
     assert isinstance(type, TensorDescType)
     block = type.block
     encoding = encoding_of(block)
@@ -53,7 +53,9 @@ def describe(type: Attribute, rows: int | None = None) -> dict[str, Any]:
 
 @lowers(ttng.TensormapCreateOp)
 def lower_create(low: Lowering, op: Operation) -> None:
-    """The barrier at the end is the one that ops with scratch memory promise, and all threads may then acquire the map."""
+    """The barrier at the end is the one that ops with scratch memory promise, and all threads may then acquire the
+    map.
+    """
     b = low.builder
     slot, memory = low.scalar(op.operands[0]), low.scratch_address(op)
     map = shared_word(b, memory)
@@ -95,7 +97,10 @@ def write_fields(low: Lowering, op: Operation, map: Value) -> None:
 
 
 def stop_at_impossible(low: Lowering, sizes: list[Value], strides: list[Value]) -> None:
-    """The hardware sees bases and sizes that cannot be when a copy uses them, but takes any bits for strides. That of a single row is never used."""
+    """The hardware sees bases and sizes that cannot be when a copy uses them, but takes any bits for strides.
+
+    That of a single row is never used.
+    """
     b = low.builder
     pairs = zip(sizes, strides, strict=True)
     used = reduce(b.or_, [b.select(b.icmp("sgt", size, 1), stride, 0) for size, stride in pairs], constant(i64, 0))

@@ -6,11 +6,13 @@
     @%p cp.async.bulk.commit_group;
     cp.async.bulk.wait_group.read 0;
 
-One thread does it all, or one of each warp for the rows that the warp has written (`analysis/single_warp.py`): groups belong to the thread that committed them, and `elect.sync` finds the same one every time. One
-instruction copies a box: at most 256 elements in each dimension and one row of the swizzle. A larger block is several boxes,
-and where they lie in shared memory the layout of the buffer says. Coordinates are counted from the contiguous dimension.
+One thread does it all, or one of each warp for the rows that the warp has written (`analysis/single_warp.py`): groups
+belong to the thread that committed them, and `elect.sync` finds the same one every time. One instruction copies a box:
+at most 256 elements in each dimension and one row of the swizzle. A larger block is several boxes, and where they lie
+in shared memory the layout of the buffer says. Coordinates are counted from the contiguous dimension.
 
-A wait for stores ends when shared memory was read and may be used again; what was written is there when the kernel ends.
+A wait for stores ends when shared memory was read and may be used again; what was written is there when the kernel
+ends.
 
 Barriers in shared memory (mbarrier), the fence between the two ways to it, and barriers of a cluster.
 
@@ -19,8 +21,8 @@ Barriers in shared memory (mbarrier), the fence between the two ways to it, and 
     W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], %phase;     # every thread, until the phase is over
        @!%p bra W;
 
-Threads write shared memory by one way, TMA and tensor cores reach it by another ("async proxy"): the fence orders what a
-thread wrote before what they do.
+Threads write shared memory by one way, TMA and tensor cores reach it by another ("async proxy"): the fence orders what
+a thread wrote before what they do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,7 +75,9 @@ def needs(low: Lowering, op: Operation, feature: Feature, what: str) -> None:
 
 @lowers(ttng.InitBarrierOp)
 def lower_init_barrier(low: Lowering, op: Operation) -> None:
-    """The other blocks of a cluster, and TMA, see it behind a fence, one for neighbours, and a barrier (`analysis/membar.py`)."""
+    """The other blocks of a cluster, and TMA, see it behind a fence, one for neighbours, and a barrier
+    (`analysis/membar.py`).
+    """
     scope, fence = (
         ("::cta", ";fence.mbarrier_init.release.cluster") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
     )
@@ -101,7 +105,9 @@ def lower_barrier_expect(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.ArriveBarrierOp)
 def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
-    """Each warp arrives for itself if `count` says so, or one thread for all: the analysis of barriers puts one before it."""
+    """Each warp arrives for itself if `count` says so, or one thread for all: the analysis of barriers puts one before
+    it.
+    """
     share = arrive_by_warps(op)
     if share:
         low.warp_barrier()
@@ -153,7 +159,9 @@ def lower_fence(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.TakeTurnOp)
 def lower_take_turn(low: Lowering, op: Operation) -> None:
-    """The first group waits for one arrival less than the second: at first for the phase before the first one, which is over."""
+    """The first group waits for one arrival less than the second: at first for the phase before the first one, which is
+    over.
+    """
     b = low.builder
     group = b.lshr(low.warp, GROUP_BITS)
     parity = b.xor(low.scalar(op.operands[1]), b.xor(group, 1))
@@ -197,18 +205,18 @@ REDUCED = {
 
 
 def issuer(low: Lowering) -> Value:
-    """Whether this is the thread that deals with the copy engine: always the same lane of the first warp."""
+    """Return True if this is the thread that deals with the copy engine: always the same lane of the first warp."""
     return low.builder.and_(elected(low), low.builder.icmp("eq", low.warp, 0))
 
 
 def elected(low: Lowering) -> Value:
-    """Whether this is the thread that acts for its warp: always the same lane."""
+    """Return True if this is the thread that acts for its warp: always the same lane."""
     (found,) = ptx(low.builder, "elect.sync _|$0, 0xffffffff;", [i1], [], convergent=True)
     return found
 
 
 def block_of(descriptor: SSAValue) -> Attribute:
-    """What a descriptor describes: a tensor with the layout of the buffers that it is copied to."""
+    """The block of a descriptor: a tensor with the layout of the buffers that it is copied to."""
     assert isinstance(descriptor.type, TensorDescType)
     return descriptor.type.block
 
@@ -243,7 +251,7 @@ class Boxes:
         return encoding
 
     def in_cluster(self, dim: int, start: Value) -> Value:
-        """Where the part of this block of threads begins."""
+        """The first coordinates of the part that this CTA copies."""
         if dim < self.dropped or self.low.block.constant is not None:
             return start
         return self.low.builder.add(start, spread_of(self.low, self.layout, f"dim{dim - self.dropped}").value)
@@ -329,7 +337,10 @@ def store(low: Lowering, op: Operation, name: str, function: str) -> None:
 
 @lowers(ttng.AsyncTMAStoreWaitOp)
 def lower_tma_store_wait(low: Lowering, op: Operation) -> None:
-    """All threads run it; those that committed no groups do not wait. Warps that copy for themselves wait for their lane."""
+    """All threads run it; those that committed no groups do not wait.
+
+    Warps that copy for themselves wait for their lane.
+    """
     ptx(low.builder, f"cp.async.bulk.wait_group.read {number_of(op, 'pendings', 0)};", [], [], effect="write")
     if op in low.barriers.stores.waits:
         low.warp_barrier()

@@ -6,11 +6,11 @@
     wgmma.commit_group.sync.aligned;
 
 One instruction makes 64 rows and N columns from 32 bytes along K. All those of one dot are one piece of assembly: the
-accumulators come in and go out in the same registers, and nothing that LLVM writes can come between the fence and the first
-product. The registers of a tile and the places of its factors are looked up in the linear layouts.
+accumulators come in and go out in the same registers, and nothing that LLVM writes can come between the fence and the
+first product. The registers of a tile and the places of its factors are looked up in the linear layouts.
 
-The results of an asynchronous dot may be used behind a `ttng.warp_group_dot_wait`, through which they pass. Accumulators of
-f16 lie two in a register; they are taken apart behind the dot, so that one waits for itself.
+The results of an asynchronous dot may be used behind a `ttng.warp_group_dot_wait`, through which they pass.
+Accumulators of f16 lie two in a register; they are taken apart behind the dot, so that one waits for itself.
 
 How `wgmma` finds a matrix in shared memory: 64 bits that say where it starts and how its pieces lie.
 
@@ -18,16 +18,17 @@ How `wgmma` finds a matrix in shared memory: 64 bits that say where it starts an
     bits 16-29   leading byte offset   bits 62-63   swizzle: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes
                  >> 4 ("LBO")
 
-The unit is 8 rows of `span` bytes (16 without a swizzle). In a *K-major* matrix a row is a piece along K and the 8 rows are
-8 of M or N; in an *MN-major* one it is the other way round, which only 16-bit elements may be. LBO and SBO are the steps
-from unit to unit in the two directions, and which is which depends on the form:
+The unit is 8 rows of `span` bytes (16 without a swizzle). In a *K-major* matrix a row is a piece along K and the 8 rows
+are 8 of M or N; in an *MN-major* one it is the other way round, which only 16-bit elements may be. LBO and SBO are the
+steps from unit to unit in the two directions, and which is which depends on the form:
 
               K-major, swizzled   K-major, none   MN-major, swizzled   MN-major, none
     SBO       8 more of M/N       8 more of M/N   8 more of K          8 more of M/N
     LBO       not used            16 more bytes   span more of M/N     8 more of K
 
-The swizzle moves 16-byte pieces by an xor of address bits, which is its own inverse. So a form is not taken from the name of
-an encoding, but recognised: the offsets of the linear layout, with the xor undone, are compared with each table row.
+The swizzle moves 16-byte pieces by an xor of address bits, which is its own inverse. So a form is not taken from the
+name of an encoding, but recognised: the offsets of the linear layout, with the xor undone, are compared with each table
+row.
 """
 
 from collections.abc import Sequence
@@ -149,13 +150,13 @@ class Matrix:
     row_dim: int
 
     def step(self, row: int, depth: int) -> int:
-        """What to add to the descriptor for the tile at these coordinates."""
+        """The increment of the descriptor for the tile at these coordinates."""
         offset = byte_offset(self.places, self.row_dim, row, depth, self.bytes) ^ self.origin * self.bytes
         return unswizzled(offset, self.form.span) >> 4
 
 
 def byte_offset(places: LinearLayout, row_dim: int, row: int, depth: int, bytes: int) -> int:
-    """Where the element is that has these numbers along M or N, and along K."""
+    """The offset of the element with these indices along M or N, and along K."""
     return places.apply({f"dim{row_dim}": row, f"dim{1 - row_dim}": depth})["offset"] * bytes
 
 
@@ -185,7 +186,7 @@ def matrix(low: Lowering, op: Operation, value: SSAValue, row_dim: int, rows: in
 
 
 def are_apart(inside: Sequence[int], others: Sequence[int], span: int) -> bool:
-    """Whether the start of a tile and offsets in it have no bit in common: then their sum is their xor."""
+    """Return True if the start of a tile and offsets in it have no bit in common: then their sum is their xor."""
     covered = 0
     for offset in inside:
         covered |= unswizzled(offset, span)
@@ -352,7 +353,9 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
 
 
 def stays_in_block(op: Operation) -> bool:
-    """Whether each block has the rows of A and columns of B that its part of the result is made of, along all of K."""
+    """Return True if each block has the rows of A and columns of B that its part of the result is made of, along all of
+    K.
+    """
     wanted = dict(layout(op.results[0]).bases)["block"]
     for axis, operand in enumerate(op.operands[:2]):
         if is_memdesc(operand.type):
@@ -369,7 +372,7 @@ def is_zero(value: Value) -> bool:
 
 
 def imprecise(op: Operation) -> int | None:
-    """How many products may be added with few bits, where one dot may have as many: 8-bit floats in f32."""
+    """The number of products that may be added with few bits, where one dot may have as many: 8-bit floats in f32."""
     limit = number_of(op, "maxNumImpreciseAcc", 0)
     factor, total = factor_of(op.operands[0].type), element_type(op.results[0].type)
     is_narrow = bit_width(factor) == 8 and not isinstance(factor, IntegerType) and isinstance(total, Float32Type)
@@ -390,7 +393,9 @@ def in_parts(it: Product, sums: list[Value] | None, use: Value | None, depth: in
 
 @lowers(ttng.WarpGroupDotWaitOp)
 def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | Shared]:
-    """Accumulators that are used pass through the wait, so that LLVM cannot use them before it; sums over their rows come first."""
+    """Accumulators that are used pass through the wait, so that LLVM cannot use them before it; sums over their rows
+    come first.
+    """
     pairs = zip(op.operands, op.results, strict=True)
     passed = [value for value, result in pairs if is_accumulator(value.type) and not is_only_summed(result)]
     flat = [register for value in passed for register in low[value]]
@@ -413,8 +418,8 @@ def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | 
 def held_back_by(sums: Sequence[str]) -> str:
     """Code behind which a wait stays until these registers are known.
 
-    ptxas starts a wait as early as it can, with all that should happen meanwhile behind it. A branch it does not cross: one
-    that is never taken (no sum is this NaN, which is not the canonical one), and if it were, would do no harm.
+    ptxas starts a wait as early as it can, with all that should happen meanwhile behind it. A branch it does not cross:
+    one that is never taken (no sum is this NaN, which is not the canonical one), and if it were, would do no harm.
     """
     if not sums:
         return ""
@@ -431,7 +436,7 @@ def is_only_summed(value: SSAValue) -> bool:
 
 
 def is_accumulator(type: Attribute) -> bool:
-    """What an asynchronous dot may still be working on."""
+    """Return True for an accumulator that an asynchronous dot may still write."""
     return not is_memdesc(type) and len(shape_of(type)) == 2 and bit_width(type) == 32
 
 
