@@ -18,7 +18,7 @@ from tilework.ir.module_facts import RECTANGLES
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import evaluate
 from tilework.runtime.compile.sources import frontend_options
-from tilework.runtime.devices.cuda.launch_proof import LaunchProof
+from tilework.runtime.devices.cuda.launch_precondition import LaunchPrecondition
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.transforms.pipelines import ttir_pipeline
@@ -94,10 +94,10 @@ def rewritten(module: Any, passes: str = PASSES) -> dict[str, Any] | None:
 
 
 def hidden(told: dict[str, Any], args: list[Any], grid: tuple[int, ...]) -> list[Any] | None:
-    """The host descriptors of the hidden arguments; None if the launch proves nothing."""
-    proof = LaunchProof(told)
+    """The host descriptors of the hidden arguments; None if the launch does not justify them."""
+    precondition = LaunchPrecondition(told)
     numbers = [arg.ctypes.data if isinstance(arg, np.ndarray) else arg for arg in args]
-    return proof.arrays(tuple(numbers[number] for number in proof.args), (*grid, 1, 1)[:3])
+    return precondition.arrays(tuple(numbers[number] for number in precondition.args), (*grid, 1, 1)[:3])
 
 
 def padded(rows: int, columns: int, stride: int, rng: np.random.Generator, extra: int = 0) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from tests.runtime.test_cuda_native_launch import Counted, Interface, array, as_
 from tests.runtime.test_cuda_native_launch import cuda as cuda
 from tilework.runtime.devices.allocators import NullAllocator, set_allocator
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.devices.cuda.proved_launch import addresses_come_first
+from tilework.runtime.devices.cuda.guarded_launch import addresses_come_first
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.targets.nvidia import libcuda
 

@@ -75,7 +75,7 @@ def kernel() -> NativeKernel:
 
 
 def run(kernel: NativeKernel, array: Any, grid: tuple[int, int, int], *, shared: bool = False) -> None:
-    """Launch; `shared` makes it worth waking helpers."""
+    """Launch; `shared` makes it worth waking workers."""
     kernel.program_ns = 1e9 if shared else None
     driver.run(kernel, INTERFACE, struct.pack("<Q", array.ctypes.data), grid)
 
@@ -110,7 +110,7 @@ def test_launches_from_several_threads(kernel: NativeKernel) -> None:
 def test_short_grids_run_in_the_calling_thread(kernel: NativeKernel, monkeypatch: Any) -> None:
     out = np.zeros(8, "i4")
     kernel.program_ns = 100.0
-    monkeypatch.setattr(pool.POOL, "add_helper", lambda *args: pytest.fail("a helper was woken"))
+    monkeypatch.setattr(pool.POOL, "add_worker", lambda *args: pytest.fail("a worker was woken"))
     driver.run(kernel, INTERFACE, struct.pack("<Q", out.ctypes.data), (8, 1, 1))
     assert (out == 1).all()
 

@@ -142,13 +142,13 @@ WORK = ctypes.CFUNCTYPE(
 )  # fmt: skip
 
 
-def launch(work: Any, helpers: int, arena: int = 64) -> Any:
-    """Call `work` in this thread and in up to `helpers` others; the record of the launch."""
+def launch(work: Any, workers: int, arena: int = 64) -> Any:
+    """Call `work` in this thread and in up to `workers` others; the record of the launch."""
     code = ctypes.cast(work, ctypes.c_void_p).value
     record = ctypes.create_string_buffer(LAUNCH.pack(code, 0, 0, 8, 1, 8, 1, 1, 0, arena, 1, 0, 0))
     memory = pool.Arena()
     WORKER.pack_into(memory.worker, 0, memory.address, arena, 0)
-    pool.POOL.start(helpers)(record, helpers, memory.worker)
+    pool.POOL.start(workers)(record, workers, memory.worker)
     return record
 
 
@@ -156,7 +156,7 @@ def field(record: Any, name: str, kind: Any = ctypes.c_int64) -> int:
     return kind.from_buffer(record, LAUNCH_PLACES[name]).value
 
 
-def test_helpers_join() -> None:
+def test_workers_join() -> None:
     """All of them, once each, beside the thread that launches."""
     everybody = threading.Barrier(4, timeout=60)
     seen: list[int] = []
@@ -204,12 +204,12 @@ def test_the_first_fault_is_kept() -> None:
     assert fault in (1, 2) and field(record, "program") == 100 * fault
 
 
-def test_without_memory_for_a_helper() -> None:
+def test_without_memory_for_a_worker() -> None:
     """The launch ends early and says so."""
     joined = threading.Event()
 
     def work(slots: Any, next: Any, total: int, *_: Any) -> int:
-        while not next[0]:  # what a helper sets when it gives up
+        while not next[0]:  # what a worker sets when it gives up
             joined.wait(0.001)
         return 0
 
@@ -222,22 +222,22 @@ def test_small_and_overlapping_nests_are_not_shared() -> None:
     assert not native(overlapping)[0].has_forks
 
 
-def test_busy_helpers() -> None:
-    """A launch that finds no helper does its work alone."""
+def test_busy_workers() -> None:
+    """A launch that finds no worker does its work alone."""
     loaded, interface = native(masked)
     x = numbers(SIZE)
     expected = run(loaded, interface, x, SIZE, 1, 1)
     gate = threading.Event()
     pool.POOL.start(2)
-    helpers = pool.POOL.count
-    begun = threading.Barrier(helpers + 2, timeout=60)
+    workers = pool.POOL.count
+    begun = threading.Barrier(workers + 2, timeout=60)
 
     def wait(*_: Any) -> int:
         begun.wait()
         gate.wait()
         return 0
 
-    occupied = threading.Thread(target=launch, args=(WORK(wait), helpers))
+    occupied = threading.Thread(target=launch, args=(WORK(wait), workers))
     occupied.start()
     begun.wait()
     try:

@@ -105,12 +105,12 @@ print(len(done))
     assert run(text) == "40\n"
 
 
-def test_a_signal_handler_launches_while_helpers_are_started(run: Run) -> None:
+def test_a_signal_handler_launches_while_workers_are_started(run: Run) -> None:
     """The handler runs in the very thread that holds the lock."""
     text = """
 seen = []
 signal.signal(signal.SIGUSR1, lambda *_: (check_add(), seen.append(1)))
-load, add_helper = pool.Pool.load, pool.Pool.add_helper
+load, add_worker = pool.Pool.load, pool.Pool.add_worker
 def interrupted(method):
     def call(self):
         signal.raise_signal(signal.SIGUSR1)
@@ -118,8 +118,8 @@ def interrupted(method):
         signal.raise_signal(signal.SIGUSR1)
         return result
     return call
-pool.Pool.load, pool.Pool.add_helper = interrupted(load), interrupted(add_helper)
-check(), check_sums(256)  # as many helpers as there may be: short launches start fewer
+pool.Pool.load, pool.Pool.add_worker = interrupted(load), interrupted(add_worker)
+check(), check_sums(256)  # as many workers as there may be: short launches start fewer
 print(len(seen), pool.POOL.count)
 """
     assert run(text) == "8 3\n"
@@ -209,7 +209,7 @@ start, made = threading.Thread.start, []
 def refuse(thread):
     if len(made) == 2:
         raise RuntimeError("can't start new thread")
-    if thread.daemon:  # a helper
+    if thread.daemon:  # a worker
         made.append(thread)
     start(thread)
 threading.Thread.start = refuse
@@ -462,7 +462,7 @@ show[(16,)](x, y, B=1024)
     assert run(text, TILEWORK_NUM_THREADS="1") == "interrupted\n"
 
 
-def test_a_helper_is_awake_between_launches_and_asleep_after_them(run: Run) -> None:
+def test_a_worker_is_awake_between_launches_and_asleep_after_them(run: Run) -> None:
     """It uses no more of the processor then; a forked child has none that is awake."""
     text = """
 print(ready())
@@ -480,9 +480,9 @@ print(time.process_time() - start < 0.05)
     assert run(text) == "0\nTrue\n0\nTrue\nTrue\n"
 
 
-@pytest.mark.parametrize("threads, helpers", [("1", 0), ("2", 1)])
-def test_short_launches_that_follow_each_other_are_shared(run: Run, threads: str, helpers: int) -> None:
-    """Of one alone nobody would wake a helper: it takes some ten microseconds."""
+@pytest.mark.parametrize("threads, workers", [("1", 0), ("2", 1)])
+def test_short_launches_that_follow_each_other_are_shared(run: Run, threads: str, workers: int) -> None:
+    """Of one alone nobody would wake a worker: it takes some ten microseconds."""
     text = """
 x, y = np.ones(1 << 14, "f4"), np.zeros(1 << 14, "f4")
 def launch():
@@ -495,4 +495,4 @@ while not launch() and time.monotonic() < end:
 assert (y == 2).all()
 print(launch())
 """
-    assert run(text, TILEWORK_NUM_THREADS=threads) == f"{helpers}\n"
+    assert run(text, TILEWORK_NUM_THREADS=threads) == f"{workers}\n"

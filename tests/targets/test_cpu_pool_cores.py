@@ -1,4 +1,4 @@
-"""Helpers leave the core of the thread that woke them; what the user allowed them stays as it was."""
+"""Workers leave the core of the thread that woke them; what the user allowed them stays as it was."""
 
 import ctypes
 import os
@@ -32,7 +32,7 @@ def test_threads_may_run_where_they_could_before() -> None:
         work[(64,)](out, 20, BLOCK=256, num_warps=1)
     others = list_of_threads()
     end = time.monotonic() + 20
-    while others and time.monotonic() < end:  # a helper may still be on its way to a core that is busy
+    while others and time.monotonic() < end:  # a worker may still be on its way to a core that is busy
         others = [thread for thread in others if os.sched_getaffinity(thread) != allowed]
     assert not others
 
@@ -50,7 +50,7 @@ def test_only_linux_is_asked_for_cores(system: str, moves: bool) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads of other systems have no list of cores")
 def test_a_process_that_may_use_one_core_only() -> None:
-    """Nowhere to go: the helper stays, and the launch ends."""
+    """Nowhere to go: the worker stays, and the launch ends."""
     allowed, out = os.sched_getaffinity(0), np.zeros(64 * 256, "f4")
     work[(64,)](out, 20, BLOCK=256)
     expected = out.copy()

@@ -24,7 +24,7 @@ on its arguments:
     ["div" | "rem" | "min" | "max", left, right]                      as the ops of signed integers
     ["wrapped" | "inside", start, size, block]                        `Wrapped`
 
-Nodes come after those that they refer to. `runtime/devices/cuda/launch_proof.py` evaluates for each the interval of its
+Nodes come after those that they refer to. `runtime/devices/cuda/launch_precondition.py` evaluates for each the interval of its
 values in all programs and iterations. They can be written as JSON. Facts only; cost: the queried values, once.
 
 """

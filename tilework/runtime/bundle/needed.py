@@ -62,15 +62,15 @@ class Needed:
 
     def key_with(self, facts: Mapping[str, str]) -> str:
         """The key if the arguments had these facts."""
-        known = {leaf: letters for leaf, letters in facts.items() if letters}
+        known = {leaf: flags for leaf, flags in facts.items() if flags}
         parts = [self.fn.__qualname__, self.source, self.types, known, self.constants, self.options, self.environment]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
 
     def usable_keys(self) -> Iterator[str]:
         """Its key and those of code that knows less, and does as well: small arrays may be taken for large ones."""
         yield self.key
-        if any(SMALL in letters for letters in self.facts.values()):
-            yield self.key_with({leaf: letters.replace(SMALL, "") for leaf, letters in self.facts.items()})
+        if any(SMALL in flags for flags in self.facts.values()):
+            yield self.key_with({leaf: flags.replace(SMALL, "") for leaf, flags in self.facts.items()})
 
     def parts(self) -> dict[str, Any]:
         """As `KeyParts.from_json` takes it."""
@@ -109,7 +109,7 @@ class Needed:
             "constants": {
                 paths[path]: written_as(paths[path], value) for path, value in specialization.constants.items()
             },
-            "facts": {leaf: letters for leaf, letters in self.facts.items() if letters},
+            "facts": {leaf: flags for leaf, flags in self.facts.items() if flags},
             "options": {name: written_as(name, value) for name, value in self.given.items()},
             "environment": dict(self.environment),
             "globals": {
@@ -144,8 +144,7 @@ def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
 
     asked = "" if backend.tells_small_arrays else SMALL
     facts = {
-        path(leaf): [FACTS[letter] for letter in letters if letter not in asked]
-        for leaf, letters in line["facts"].items()
+        path(leaf): [FACTS[letter] for letter in flags if letter not in asked] for leaf, flags in line["facts"].items()
     }
     return Specialization(
         fn,

@@ -17,7 +17,7 @@ from tilework.runtime.devices.launcher import Launcher
 def unconditional(metadata: Any) -> Mapping[str, Any]:
     """The options that make a kernel right for every launch, if this one is not; else none.
 
-    A launch of a kernel with hidden descriptors must justify them (`cuda/proved_launch.py`); on the host a kernel may
+    A launch of a kernel with hidden descriptors must justify them (`cuda/guarded_launch.py`); on the host a kernel may
     have parameters whose memory must not overlap (`host/native_launcher.py`).
     """
     if getattr(metadata, "rectangles", None):

@@ -10,7 +10,7 @@ from typing import Any
 from tilework.language.constant_text import constant_text, is_of_language
 from tilework.language.function import JITCallable
 from tilework.runtime.kernel_cache.key import triton_key
-from tilework.runtime.launch.python.specialize import leaves_of, letters
+from tilework.runtime.launch.python.specialize import flags, leaves_of
 
 LONGEST = 120  # characters of a constant that is kept as it is
 
@@ -31,7 +31,7 @@ def arguments_of(source: Any, text: Callable[[Any], str]) -> dict[str, dict[str,
     return {
         leaf: {
             "type": type,
-            "facts": letters(source.attrs.get(path, ())),
+            "facts": flags(source.attrs.get(path, ())),
             "constant": text(source.constants[path]) if path in source.constants else None,
             "declared": declared.get(leaf.partition("[")[0], False),
         }

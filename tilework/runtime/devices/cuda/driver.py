@@ -115,9 +115,9 @@ class CudaDriver(GpuDriver):
         launcher = super().launcher_cls(source, metadata)
         if not getattr(metadata, "rectangles", None):
             return launcher
-        from tilework.runtime.devices.cuda.proved_launch import ProvedLauncher  # lazily: few kernels need it
+        from tilework.runtime.devices.cuda.guarded_launch import GuardedLauncher  # lazily: few kernels need it
 
-        return ProvedLauncher(launcher, source, metadata)
+        return GuardedLauncher(launcher, source, metadata)
 
     def architecture(self, device: int) -> tuple[int, int]:
         return cuda_device.get_device_capability(device)

@@ -61,13 +61,13 @@ class Native:
     maps: Sequence[Callable[[Any], bytes]] = ()
     watched: tuple[Any, ...] = ()
     kept: Any = None
-    proof: "Proof | None" = None
+    hidden_maps: "HiddenMaps | None" = None
     apart: Sequence[tuple[int, int]] = ()
     overlaps: bool = False
 
 
 @dataclass(frozen=True)
-class Proof:
+class HiddenMaps:
     """Hidden tensor maps, for the slots from `slot` on: `find` makes them of what is in the slots of `numbers` and of the grid.
 
     They are the same for numbers that have the same bits in `masks`, but for their addresses: a map has that from the slot of `bases`
@@ -224,8 +224,8 @@ class Guards:
         """All parameters have their guards, and there is room for everything."""
         if self.used != len(self.device.kinds) or self.slots > native.MOST_SLOTS or self.objects > native.MOST_OBJECTS:
             raise Undescribable
-        if (proof := self.device.proof) is not None:
-            self.prove(proof)
+        if (hidden := self.device.hidden_maps) is not None:
+            self.find_hidden_maps(hidden)
         if self.device.apart:
             self.keep_apart(self.device.apart)
 
@@ -238,24 +238,24 @@ class Guards:
         self.roots.append(-1)
         self.found.append(self.found[0]._replace(**facts, stored=int(self.device.overlaps)))
 
-    def prove(self, proof: Proof) -> None:
+    def find_hidden_maps(self, hidden: HiddenMaps) -> None:
         """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a pointer."""
-        if not self.found or len(proof.numbers) > native.MOST_NUMBERS:
+        if not self.found or len(hidden.numbers) > native.MOST_NUMBERS:
             raise Undescribable
-        first, count, words = self.found[0], len(proof.numbers), native.MAP_WORDS * len(proof.bases)
-        bases = [native.AS_FOUND if base is None else base for base in proof.bases]
-        room = self.room(native.PROOF_LINES * (1 + count + 3 + words), [*proof.numbers, *proof.masks, *bases])
-        self.kept.append(proof.find)
+        first, count, words = self.found[0], len(hidden.numbers), native.MAP_WORDS * len(hidden.bases)
+        bases = [native.AS_FOUND if base is None else base for base in hidden.bases]
+        room = self.room(native.HIDDEN_LINES * (1 + count + 3 + words), [*hidden.numbers, *hidden.masks, *bases])
+        self.kept.append(hidden.find)
         self.roots.append(-1)
         self.found.append(
             first._replace(
-                function=address("guard_proof"),
+                function=address("guard_hidden_maps"),
                 low=room,
                 high=words,
                 mode=count,
-                slot=proof.slot,
-                stored=native.PROVED if bases else native.REFUSED,
-                expected=id(proof.find),
+                slot=hidden.slot,
+                stored=native.JUSTIFIED if bases else native.REFUSED,
+                expected=id(hidden.find),
             )
         )
 

@@ -133,8 +133,8 @@ def describe(
         if chosen is not kernel:
             if kernel is not chosen._loaded.plain:
                 return None
-            if isinstance(proving := chosen._loaded.launch, Launcher):  # there is none if it needs too much memory
-                adds = proving.refusing(adds)
+            if isinstance(guarded := chosen._loaded.launch, Launcher):  # there is none if it needs too much memory
+                adds = guarded.refusing(adds)
         names = [*fn.arg_names[: len(args)], *kwargs]
         guards = Guards(adds, len(names))
         positions = {name: index for index, name in enumerate(names)}

@@ -28,7 +28,7 @@ DICTIONARY = -24  # of an object, in Pythons that keep it before it
 GUARDS = (
     "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_dlpack", "guard_small", "guard_interface", "guard_asked", "guard_int",
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
-    "guard_proof", "guard_apart",
+    "guard_hidden_maps", "guard_apart",
 )  # fmt: skip
 ROUTINES = ("run_host", "run_gpu", "ready_gpu")  # what a device adds
 NAMES_READ = (
@@ -106,8 +106,8 @@ KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 
 # hidden maps that were made before: lines of what was found (0: empty), the numbers that they are made of and the grid, and the maps;
 # then the slots of these numbers, which of their bits count, and for each map the slot of what is added to its address
-MOST_NUMBERS, PROOF_LINES = 64, 64
-PROVED, REFUSED = 1, 2
+MOST_NUMBERS, HIDDEN_LINES = 64, 64
+JUSTIFIED, REFUSED = 1, 2
 AS_FOUND = -1
 
 # a bound launch: positions in the tuple

@@ -293,13 +293,13 @@ def mangle_type(arg: Any, specialize: bool = False) -> Any:
 
 def parse_attr(key: Any) -> list[list[Any]]:
     """The argument attributes that a key stands for: ``"D"`` is divisibility by 16, ``"S"`` a small array."""
-    return [fact for letter, fact in FACTS.items() if letter in key] if isinstance(key, str) else []
+    return [fact for flag, fact in FACTS.items() if flag in key] if isinstance(key, str) else []
 
 
-def letters(facts: Iterable[Sequence[Any]]) -> str:
+def flags(facts: Iterable[Sequence[Any]]) -> str:
     """The inverse of `parse_attr`: ``[["tt.divisibility", 16]]`` is ``"D"``."""
     known = [list(fact) for fact in facts]
-    return "".join(letter for letter, fact in FACTS.items() if fact in known)
+    return "".join(flag for flag, fact in FACTS.items() if fact in known)
 
 
 def leaves_of(signature: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
@@ -354,14 +354,14 @@ def begins_with(arg: Any, storage: Any) -> bool:
 
 
 def specialize_small(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> Spec:
-    """As `specialize`, with the letter; items of a tuple have their own."""
+    """As `specialize`, with the flag; items of a tuple have their own."""
     type_, key = specialize(arg, is_const, specialize_value, align)
-    return type_, with_letter(type_, key, arg)
+    return type_, with_small_flag(type_, key, arg)
 
 
-def with_letter(type: Any, key: Any, arg: Any) -> Any:
+def with_small_flag(type: Any, key: Any, arg: Any) -> Any:
     if isinstance(type, tuple):
-        items = [with_letter(*item) for item in zip(type, key, arg, strict=True)]
+        items = [with_small_flag(*item) for item in zip(type, key, arg, strict=True)]
         return key.__class__(*items) if hasattr(key, "_fields") else tuple(items)
     is_pointer = isinstance(type, str) and type.startswith("*")
     return key + "S" if is_pointer and key is not None and is_small(arg) else key

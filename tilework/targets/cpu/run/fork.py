@@ -6,7 +6,7 @@
                                                          until none are left; the other slots hold what the body uses
     in the kernel:
         slots = 0, values ...
-        if the arena names a helper: helper(@tilework.fork.0, slots, size, step, arena)
+        if the arena names a worker: worker(@tilework.fork.0, slots, size, step, arena)
         call @tilework.fork.0(slots, size, null)         what is left: everything, or nothing
 
 Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena: that of `pool_share`
@@ -137,9 +137,9 @@ def share(low: Lowering, moved: Mapping[Key, Value], size: int, step: int, emit:
         b.store(value, b.gep(slots, 8 * place), align=8)
     define(low, name, moved, size, emit)
     function = Value(ptr, f"@{name}")
-    helper = b.load(ptr, b.gep(low.arena, FORK), align=8)
-    with b.if_(b.icmp("ne", helper, constant(ptr, 0)), weights=(1, 1000)):
-        b.call(helper, void, [function, slots, constant(i64, size), constant(i64, step), low.arena])
+    worker = b.load(ptr, b.gep(low.arena, FORK), align=8)
+    with b.if_(b.icmp("ne", worker, constant(ptr, 0)), weights=(1, 1000)):
+        b.call(worker, void, [function, slots, constant(i64, size), constant(i64, step), low.arena])
     b.call(name, void, [slots, constant(i64, size), constant(ptr, 0)])
 
 

@@ -49,11 +49,11 @@ OWN = {
 LAUNCH_FIELDS = GIVEN | OWN
 LAUNCH_PLACES = places_of(LAUNCH_FIELDS)
 LAUNCH = struct.Struct(f"<{''.join(GIVEN.values())}{8 * len(OWN)}x")
-# of the pool: how to launch, helpers that were asked for, how a program looks up, the name of the kernel that is running, how many helpers
+# of the pool: how to launch, workers that were asked for, how a program looks up, the name of the kernel that is running, how many workers
 # are awake without work; how long launches took that followed each other and would have been shared with those, when the last of them
-# ended; until when helpers have no core of their own
+# ended; until when workers have no core of their own
 POOL_FIELDS = {
-    **{"launch": "Q", "helpers": "q", "poll": "Q", "running": "Q", "ready": "Q"},
+    **{"launch": "Q", "workers": "q", "poll": "Q", "running": "Q", "ready": "Q"},
     **{"missed": "q", "ended": "q", "crowded": "Q"},
 }
 WORKER_FIELDS = {"arena": "Q", "size": "q", "block": "Q"}  # the arena, its bytes, the block it lies in

@@ -50,10 +50,10 @@ from tilework.targets.cpu.run.launch_record import (
 from tilework.targets.cpu.run.library import NativeKernel
 from tilework.targets.llvm.object_loader import load_object
 
-WAKE_NS = 50_000  # a grid that takes less is done before a helper that sleeps would be of use
+WAKE_NS = 50_000  # a grid that takes less is done before a worker that sleeps would be of use
 CROWDED_WAKE_NS = 200_000  # where it would have to take its core from others
 JOIN_NS = 5_000  # one that is awake is of use for a grid that takes longer, and each for so much of it
-START_NS = 100_000  # what starting a helper takes
+START_NS = 100_000  # what starting a worker takes
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
 FEWEST_CHUNKS = 4  # per thread, where there are as many programs
@@ -154,7 +154,7 @@ def compile_pool() -> bytes:
 
 
 class Pool:
-    """The helpers of this process; started when they are first needed.
+    """The workers of this process; started when they are first needed.
 
     `source` makes the object file: `runtime/devices/host/driver.py` puts a cache in its place.
     """
@@ -170,7 +170,7 @@ class Pool:
         self.launch: Callable[..., None] | None = None
 
     def forget(self) -> None:
-        """A forked child has no helpers, whatever its memory says; locks may have been held."""
+        """A forked child has no workers, whatever its memory says; locks may have been held."""
         self.lock = threading.Lock()
         self.count = self.words[1] = 0
         if self.launch is not None:
@@ -191,25 +191,25 @@ class Pool:
         self.words[7], self.words[0] = library["crowded"], library["pool_launch"]
         ctypes.CFUNCTYPE(None, ctypes.c_int64)(library["pool_watch"])(watched_signals())
 
-    def start(self, helpers: int) -> Callable[..., None] | None:
-        """Have at least so many helpers; the function that launches.
+    def start(self, workers: int) -> Callable[..., None] | None:
+        """Have at least so many workers; the function that launches.
 
-        Fewer, if the system allows no more threads. Who comes while helpers are being started goes on with those that are
+        Fewer, if the system allows no more threads. Who comes while workers are being started goes on with those that are
         there, or alone (None): it may be the same thread, in a signal handler, and would wait for itself.
         """
-        if (self.words[1] < helpers or self.launch is None) and self.lock.acquire(blocking=False):
+        if (self.words[1] < workers or self.launch is None) and self.lock.acquire(blocking=False):
             try:
                 if self.launch is None:
                     self.load()
-                while self.count < helpers and self.add_helper():
+                while self.count < workers and self.add_worker():
                     self.count += 1
-                self.words[1] = helpers
+                self.words[1] = workers
             finally:
                 self.lock.release()
         return self.launch
 
     def least_ns(self) -> int:
-        """What a grid must take to be shared: less if helpers are awake, or should be, as short grids follow each other."""
+        """What a grid must take to be shared: less if workers are awake, or should be, as short grids follow each other."""
         ready, crowded = (ctypes.c_int64.from_address(self.words[index]).value for index in (4, 7))
         if ready > 0:
             return JOIN_NS
@@ -217,7 +217,7 @@ class Pool:
             return CROWDED_WAKE_NS
         return JOIN_NS if self.words[5] >= WAKE_NS else WAKE_NS
 
-    def add_helper(self) -> bool:
+    def add_worker(self) -> bool:
         """Start a thread; false if that is not possible."""
         worker = ctypes.create_string_buffer(WORKER.size)
         name = f"tilework-{self.count + 1}"
@@ -251,7 +251,7 @@ Failure = tuple[int, int]  # fault code, linear program id
 
 
 def is_short(kernel: NativeKernel, total: int) -> bool:
-    """Whether a grid is done before a helper would have started, going by what one program took last time."""
+    """Whether a grid is done before a worker would have started, going by what one program took last time."""
     cost = kernel.program_ns
     return cost is not None and cost * total < POOL.least_ns()
 
@@ -259,7 +259,7 @@ def is_short(kernel: NativeKernel, total: int) -> bool:
 def run_inline(work: Programs) -> Failure | None:
     """Run every program in this thread; what failed, if one did."""
     if POOL.start(0) is not None:
-        return run_launch(work, helpers=0, chunk=work.total, sharers=1)
+        return run_launch(work, workers=0, chunk=work.total, sharers=1)
     with ARENAS.at_least(work.arena) as memory:
         code = work.kernel.range(work.slots, 0, work.total, *work.grid, memory.address)
         return (code, memory.program.value) if code else None
@@ -277,27 +277,27 @@ def chunk_of(kernel: NativeKernel, total: int, threads: int) -> int:
 
 
 def run_shared(work: Programs, threads: int, waits: bool = False) -> Failure | None:
-    """Run every program, with helpers; what failed, if one did.
+    """Run every program, with workers; what failed, if one did.
 
     With fewer programs than threads the nests of each are shared too. Programs that may wait for each other are not taken
     several at once, since those of one thread run one after the other.
     """
     kernel, total = work.kernel, work.total
     sharers = threads if total < threads and is_worth_sharing(kernel) else 1
-    helpers = min(threads, total) - 1
+    workers = min(threads, total) - 1
     if kernel.program_ns is not None and not waits:
-        helpers = min(helpers, int(kernel.program_ns * total / JOIN_NS))
-    chunk = 1 if waits else chunk_of(kernel, total, helpers + 1)
+        workers = min(workers, int(kernel.program_ns * total / JOIN_NS))
+    chunk = 1 if waits else chunk_of(kernel, total, workers + 1)
     POOL.words[5] = 0
-    if POOL.start(max(helpers, sharers - 1)) is None:
+    if POOL.start(max(workers, sharers - 1)) is None:
         return run_inline(work)
-    return run_launch(work, helpers, chunk, sharers)
+    return run_launch(work, workers, chunk, sharers)
 
 
 def run_unknown(work: Programs, threads: int) -> Failure | None:
-    """Run every program of a kernel for the first time, where helpers would have to be started for it.
+    """Run every program of a kernel for the first time, where workers would have to be started for it.
 
-    Programs run in this thread, one, two, four and so on, until that has taken as long as starting a helper would; only then as many
+    Programs run in this thread, one, two, four and so on, until that has taken as long as starting a worker would; only then as many
     are started as the rest is worth.
     """
     if POOL.start(0) is None:
@@ -310,15 +310,15 @@ def run_unknown(work: Programs, threads: int) -> Failure | None:
             return failure
         done, some = end, 2 * some
     if rest := total - done:
-        helpers = min(threads - 1, rest - 1, int((kernel.program_ns or 0) * rest // START_NS))
-        POOL.start(helpers)
-        failure = run_launch(work, helpers, chunk_of(kernel, rest, helpers + 1), 1, done)
+        workers = min(threads - 1, rest - 1, int((kernel.program_ns or 0) * rest // START_NS))
+        POOL.start(workers)
+        failure = run_launch(work, workers, chunk_of(kernel, rest, workers + 1), 1, done)
     ARENAS.last_run = start, time.perf_counter_ns() - start
     return failure
 
 
 def run_launch(
-    work: Programs, helpers: int, chunk: int, sharers: int, first: int = 0, end: int | None = None
+    work: Programs, workers: int, chunk: int, sharers: int, first: int = 0, end: int | None = None
 ) -> Failure | None:
     """The same, in the pool's machine code, from the program `first` on. What a program takes stays as it was known if its nests
     were shared, so that the next launch decides the same."""
@@ -331,7 +331,7 @@ def run_launch(
         struct.pack_into("<Q", launch, LAUNCH_PLACES["name"], kernel.name_address)
         struct.pack_into("<q", launch, LAUNCH_PLACES["turn"], first)
         start = time.perf_counter_ns()
-        POOL.launch(launch, helpers, memory.worker)
+        POOL.launch(launch, workers, memory.worker)
         took = time.perf_counter_ns() - start
         ARENAS.last_run = start, took
         fault, program, ran = (LAUNCH.unpack_from(launch)[place] for place in ENDED)

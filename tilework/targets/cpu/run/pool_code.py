@@ -1,21 +1,21 @@
 """The machine code of the thread pool: how work is offered, joined, finished and waited for, without Python and its lock.
 
-    pool_launch(launch, helpers, worker)     run a grid, together with up to `helpers` others
+    pool_launch(launch, workers, worker)     run a grid, together with up to `workers` others
     pool_share(nest, slots, size, step, arena)     the same for a nest of a running program; called by kernels (fork.py)
-    pool_serve(worker)                       the life of a helper; never returns
+    pool_serve(worker)                       the life of a worker; never returns
     pool_reset()                             forget everybody, at the start and in a forked child
     pool_poll(arena, waits), pool_main(thread)     see `poll_code.py`
     pool_watch(signals)                      see `crash_code.py`
 
 Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left (high
-half) and the helpers at work (low half). Helpers take a ticket with one compare-and-swap; the owner takes the tickets away
-when its own part is done, and waits until no helper is at work. Whoever joins while tickets are left wakes FAN_OUT more, so
-that many threads start in few steps. A helper without work looks out for it as long as work usually takes to come, if that is soon, and makes way
+half) and the workers at work (low half). Workers take a ticket with one compare-and-swap; the owner takes the tickets away
+when its own part is done, and waits until no worker is at work. Whoever joins while tickets are left wakes FAN_OUT more, so
+that many threads start in few steps. A worker without work looks out for it as long as work usually takes to come, if that is soon, and makes way
 for others meanwhile; then it sleeps (`rest_code.py`).
 
 The system is asked only for sleep (`system_code.py`).
 
-`cores.py` keeps helpers off the core of the thread that woke them.
+`cores.py` keeps workers off the core of the thread that woke them.
 """
 
 import sys
@@ -36,7 +36,7 @@ JOBS = 32  # launches and nests that can be on offer at the same time
 OWNER_SPINS, OWNER_TURNS = (
     2000,
     8,
-)  # looks of the owner of a job at its helpers, who makes way after each turn, before it sleeps
+)  # looks of the owner of a job at its workers, who makes way after each turn, before it sleeps
 FAN_OUT = 4  # a thread of a virtual machine takes some ten microseconds to wake, and the one who wakes it some two
 NEST_CHUNKS = 4  # per thread
 PAGE = 4096
@@ -94,22 +94,22 @@ def job_at(b: Code, index: Value) -> Record:
     return b.record(b.gep(memory("jobs"), b.mul(index, LINE)), JOB_FIELDS)
 
 
-@code("ptr open(ptr code, ptr first, i64 second, i64 helpers)")
-def open_job(b: Code, function: Value, first: Value, second: Value, helpers: Value) -> None:
+@code("ptr open(ptr code, ptr first, i64 second, i64 workers)")
+def open_job(b: Code, function: Value, first: Value, second: Value, workers: Value) -> None:
     """Offer work: its job, or null if no help is wanted or no place is free."""
-    with b.if_(b.icmp("sgt", helpers, 0)), b.loop(0, JOBS) as index:
+    with b.if_(b.icmp("sgt", workers, 0)), b.loop(0, JOBS) as index:
         job = job_at(b, index)
         with b.if_(job.change("word", 0, num(CLAIMED), "acquire")):
             job.set(code=function, first=first, second=second, core=b.run("mark_core"))
-            job.set("release", word=b.or_(b.mul(helpers, TICKET), CLAIMED))
-            b.run("wake", helpers)
+            job.set("release", word=b.or_(b.mul(workers, TICKET), CLAIMED))
+            b.run("wake", workers)
             b.ret(job.base)
     b.ret(NULL)
 
 
 @code("void close(ptr job, ptr launch)")
 def close_job(b: Code, place: Value, launch: Value) -> None:
-    """Take back what is left of the offer, and wait for the helpers at work; signals are looked after meanwhile."""
+    """Take back what is left of the offer, and wait for the workers at work; signals are looked after meanwhile."""
     job = b.record(place, JOB_FIELDS)
 
     def leave_if_done(*before: str) -> None:
@@ -139,7 +139,7 @@ def close_job(b: Code, place: Value, launch: Value) -> None:
 
 @code("void pool_serve(ptr worker)")
 def pool_serve(b: Code, worker: Value) -> None:
-    """A helper chooses its core before it takes a ticket: the owner waits for whoever has one, and another thread may be running there."""
+    """A worker chooses its core before it takes a ticket: the owner waits for whoever has one, and another thread may be running there."""
     rest = b.alloca(i64, len(REST_FIELDS), align=8)
     b.run("new_rest", rest)
     b.add_to(READY, 1, "seq_cst")
@@ -208,8 +208,8 @@ def run_launch(b: Code, launch: Value, unused: Value, worker: Value) -> None:
         it.set("monotonic", fault=word(NO_MEMORY), next=it.get("total"))
         b.ret()
     arena, sharers = b.record(place, CONTROL_FIELDS), it.get("sharers")
-    helper = b.select(b.icmp("sgt", sharers, 1), SHARE, NULL)
-    arena.set(fault=word(0), fuel=word(FULL), poll=POLL, launched=launch, fork=helper, sharers=sharers)
+    share = b.select(b.icmp("sgt", sharers, 1), SHARE, NULL)
+    arena.set(fault=word(0), fuel=word(FULL), poll=POLL, launched=launch, fork=share, sharers=sharers)
     given = [it.get("slots"), it.at("next"), *(it.get(name) for name in ("total", "chunk", "x", "y", "z")), place]
     failed = b.call(it.get("code"), i32, given)
     with b.if_(b.icmp("ne", failed, 0)), b.if_(it.change("fault", 0, failed)):
@@ -217,14 +217,14 @@ def run_launch(b: Code, launch: Value, unused: Value, worker: Value) -> None:
     b.ret()
 
 
-@code("void pool_launch(ptr launch, i64 helpers, ptr worker)")
-def pool_launch(b: Code, launch: Value, helpers: Value, worker: Value) -> None:
+@code("void pool_launch(ptr launch, i64 workers, ptr worker)")
+def pool_launch(b: Code, launch: Value, workers: Value, worker: Value) -> None:
     it = b.record(launch, LAUNCH_FIELDS)
     it.set(owner=b.run("arena_of", worker, it.get("arena")))
     outer = b.load(ptr, RUNNING, ordering="monotonic", align=8)
     for at in (0, LAST):
         b.store(it.get("name"), b.gep(RUNNING, at), ordering="monotonic", align=8)
-    job = b.run("open", memory("run_launch"), launch, num(0), helpers)
+    job = b.run("open", memory("run_launch"), launch, num(0), workers)
     b.run("run_launch", launch, num(0), worker)
     it.set(count=b.record(b.load(ptr, worker), CONTROL_FIELDS).get("count"))
     b.run("close", job, launch)

@@ -1,18 +1,18 @@
-"""What a helper does without work: it looks out for it, then sleeps. Part of `pool_code.py`.
+"""What a worker does without work: it looks out for it, then sleeps. Part of `pool_code.py`.
 
     begin_rest(rest)        from now on it has none
     end_rest(rest)          it has found some
-    look_out(rest, epoch)   whether the epoch has changed before the helper should sleep
+    look_out(rest, epoch)   whether the epoch has changed before the worker should sleep
 
-A helper that sleeps takes some thirty microseconds to start, one that looks out less than one. How long it looks out follows from how long work
+A worker that sleeps takes some thirty microseconds to start, one that looks out less than one. How long it looks out follows from how long work
 took to come of late: where launches follow each other in 60 us, for 120 us; where a millisecond is between them, for LEAST_NS only, as nearly all of the
 time would be wasted. Whoever gets none of the work of others rests on, and sleeps when its time is over.
 
 Meanwhile it makes way for other threads every microsecond or so. If that takes long, the core is not its own, and for some time it does not look out at all; for
 longer, each time that this happens again. Has this process used the core, as much as two threads can? Then it was a thread of another pool (OpenMP's, in torch), which
-looks out for work in turn, without making way: a helper that sleeps takes the core from it as soon as it is woken, and leaves it as soon as it has worked.
+looks out for work in turn, without making way: a worker that sleeps takes the core from it as soon as it is woken, and leaves it as soon as it has worked.
 Otherwise it was another program. Then the thread that is put off gets its core back late, and whoever waits for it does so, too: only long
-launches wake a helper (`Pool.least_ns`).
+launches wake a worker (`Pool.least_ns`).
 """
 
 from tilework.targets.cpu.run.machine_code import Code, code, memory, num
@@ -20,13 +20,13 @@ from tilework.targets.cpu.run.system_code import EPOCH
 from tilework.targets.llvm.types import i1, i32, void
 from tilework.targets.llvm.values import Value, constant
 
-SLEEPERS, READY = memory("sleepers"), memory("ready")  # helpers that sleep, and those that are awake and have no work
+SLEEPERS, READY = memory("sleepers"), memory("ready")  # workers that sleep, and those that are awake and have no work
 LEAST_NS, MOST_NS = 10_000, 200_000  # to look out for work
 FAR_NS = 2 * MOST_NS  # longer rests count as this long: one among many short ones changes little
 FIRST_NS = 50_000  # what is expected at the start
 LOOKS = 512  # at the epoch between two looks at the clock
 CROWDED_NS = 20_000  # to make way takes a quarter of one microsecond, unless others use the time
-CROWDED = memory("crowded")  # until when other programs are taken to use the core of some helper
+CROWDED = memory("crowded")  # until when other programs are taken to use the core of some worker
 SHORT_NS, LONG_NS = 2_000_000, 128_000_000  # how long that is believed, the first time and at most
 # when the rest began, how long rests were of late, until when the core is not its own, for how long that will be next time
 REST_FIELDS = {"since": "q", "usual": "q", "crowded": "q", "next": "q"}
@@ -43,7 +43,7 @@ def pause(b: Code) -> None:
 
 @code("void new_rest(ptr rest)")
 def new_rest(b: Code, place: Value) -> None:
-    """Of a new helper."""
+    """Of a new worker."""
     b.record(place, REST_FIELDS).set(usual=num(FIRST_NS), crowded=num(0), next=num(SHORT_NS))
     b.run("begin_rest", place)
     b.ret()

@@ -118,7 +118,7 @@ def pause_some(b: Code, microseconds: Value) -> None:
 
 @code("void sleep_some()")
 def sleep_some(b: Code) -> None:
-    """Until a helper is done, or for a twentieth of a second."""
+    """Until a worker is done, or for a twentieth of a second."""
     if b.platform.is_windows:
         b.run("SleepConditionVariableSRW", DONE, LOCK, word(NAP // 1_000_000), word(0))
     else:

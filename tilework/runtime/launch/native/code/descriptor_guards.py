@@ -188,7 +188,7 @@ def guard_map(b: Writer, g: Guard) -> None:
 
 
 @guard
-def guard_proof(b: Writer, g: Guard) -> None:
+def guard_hidden_maps(b: Writer, g: Guard) -> None:
     """Hidden maps, made of the numbers in some slots and of the grid: from one of the lines at `low`, or from the function that is expected.
 
     It is given the bytes of the numbers, and gives None if they justify no maps; `stored` says which of the two fits. While the grid is not
@@ -203,7 +203,7 @@ def guard_proof(b: Writer, g: Guard) -> None:
     mixed, words = b.alloca(i64), b.add(count, 3)
     key_size = b.mul(words, 8)
     line_size = b.add(b.add(key_size, size), 8)
-    slots = b.gep(room, b.mul(line_size, layout.PROOF_LINES))
+    slots = b.gep(room, b.mul(line_size, layout.HIDDEN_LINES))
     masks = b.gep(slots, count, i64)
     with b.loop(0, count) as index:
         value = b.load(i64, b.gep(g.frame, b.load(i64, b.gep(slots, index, i64)), i64))
@@ -215,7 +215,7 @@ def guard_proof(b: Writer, g: Guard) -> None:
     with b.loop(0, words) as index:
         both = b.xor(b.load(i64, mixed), b.load(i64, b.gep(key, index, i64)))
         b.store(b.mul(both, num(SPREAD)), mixed)
-    number = b.lshr(b.load(i64, mixed), num(64 - (layout.PROOF_LINES - 1).bit_length()))
+    number = b.lshr(b.load(i64, mixed), num(64 - (layout.HIDDEN_LINES - 1).bit_length()))
     line = b.gep(room, b.mul(number, line_size))
     kept = b.gep(line, 8)
     maps = b.gep(kept, key_size)
@@ -237,7 +237,7 @@ def guard_proof(b: Writer, g: Guard) -> None:
         b.copy(maps, b.api("PyBytes_AsString", found), size)
     b.drop(found)
     b.copy(kept, key, key_size)
-    b.store(b.select(is_refused, num(layout.REFUSED), num(layout.PROVED)), line)
+    b.store(b.select(is_refused, num(layout.REFUSED), num(layout.JUSTIFIED)), line)
     b.br(done)
     b.enter(done)
     b.need(b.icmp("eq", b.load(i64, line), b.sext(b.at(g.settings, 32, i32), i64)))

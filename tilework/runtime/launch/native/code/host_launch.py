@@ -2,7 +2,7 @@
 
 A short launch keeps the GIL, a long one releases it. `cost` of the record is the address of a double, the nanoseconds that one
 program took last time. `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and
-`pool` the address of words (`Pool.words`): that of `pool_launch`, or 0 before the pool is there, how many helpers it was asked for and so on;
+`pool` the address of words (`Pool.words`): that of `pool_launch`, or 0 before the pool is there, how many workers it was asked for and so on;
 `name` is put where one of them says while the kernel runs. Programs that may wait for each other (`waits`) run
 in threads of their own, and never with the GIL. Calls of Python: `fault(code, program, x, y, z)` raises what a program that failed
 means, `share(slots, x, y, z)` runs a grid before the pool has its threads.
@@ -96,7 +96,7 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
 
 @routine("void note_missed(ptr pool, i64 start, i64 took)")
 def note_missed(b: Writer, pool: Value, start: Value, took: Value) -> None:
-    """This launch would have been shared with a helper that is awake; those that followed each other closely add up."""
+    """This launch would have been shared with a worker that is awake; those that followed each other closely add up."""
     it = b.record(pool, POOL_FIELDS)
     soon = b.icmp("slt", b.sub(start, it.get("ended", "monotonic")), MOST_NS)
     before = b.select(soon, it.get("missed", "monotonic"), num(0))
@@ -174,7 +174,7 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     parties = b.smin(b.smin(threads, total), worth)
     pool.set("monotonic", missed=num(0))
     wanted = b.sub(b.select(forks, threads, parties), 1)
-    with b.if_(b.or_(b.is_null(code), b.icmp("slt", pool.get("helpers"), wanted))):
+    with b.if_(b.or_(b.is_null(code), b.icmp("slt", pool.get("workers"), wanted))):
         packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, layout.SLOT_COUNT), 8))
         extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
         b.ret(b.zext(call_with(b, b.item(entry, layout.DEVICE_CALL), [packed, *extent]), i32))

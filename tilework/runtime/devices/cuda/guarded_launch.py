@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 from tilework.runtime.devices.conditional_launch import ConditionalLauncher
-from tilework.runtime.devices.cuda.launch_proof import ALIGNMENT, LaunchProof
+from tilework.runtime.devices.cuda.launch_precondition import ALIGNMENT, LaunchPrecondition
 from tilework.runtime.devices.cuda.tensor_map import encoded
 from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, numbers_for
 from tilework.runtime.devices.launcher import Extent, Launcher
-from tilework.runtime.launch.native.entries import Native, Proof
+from tilework.runtime.launch.native.entries import HiddenMaps, Native
 from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
 
 Maps = tuple[bytes, ...]
@@ -26,17 +26,19 @@ WORD = 8  # bytes
 ADDRESSES = 0x7F5A12345670, 0x7EF000000000
 
 
-class ProvedLauncher(ConditionalLauncher):
+class GuardedLauncher(ConditionalLauncher):
     """A launcher that gets the hidden arguments too; see the module docstring."""
 
     def __init__(self, inner: Launcher, source: Any, metadata: Any) -> None:
         super().__init__(source, metadata)
         self.inner = inner
         self.natively_scratched = inner.natively_scratched
-        self.proof = LaunchProof(metadata.rectangles)
+        self.precondition = LaunchPrecondition(metadata.rectangles)
         known = self.signature is not None
-        self.numbers = numbers_for(self.name, self.signature or [], self.proof.args) if known else self.numbers_among
-        described = zip(metadata.tensordesc_meta[-len(self.proof.maps) :], self.proof.maps, strict=True)
+        self.numbers = (
+            numbers_for(self.name, self.signature or [], self.precondition.args) if known else self.numbers_among
+        )
+        described = zip(metadata.tensordesc_meta[-len(self.precondition.maps) :], self.precondition.maps, strict=True)
         self.boxes: list[tuple[Any, ...]] = [
             (meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), int(told["padding"]))
             for meta, told in described
@@ -45,12 +47,12 @@ class ProvedLauncher(ConditionalLauncher):
 
     def numbers_among(self, args: Sequence[Any]) -> tuple[int, ...]:
         """Of a kernel that came as a file: its arguments are as they are."""
-        found = [args[number] for number in self.proof.args]
+        found = [args[number] for number in self.precondition.args]
         return tuple(arg if isinstance(arg, int) else device_address(arg) for arg in found)
 
     def find_maps(self, numbers: tuple[int, ...], grid: Extent) -> Maps | None:
-        """The hidden arguments of a launch; None if it proves nothing."""
-        arrays = self.proof.arrays(numbers, grid)
+        """The hidden arguments of a launch; None if they are not justified."""
+        arrays = self.precondition.arrays(numbers, grid)
         if arrays is None:
             return None
         cuda = library()
@@ -73,7 +75,7 @@ class ProvedLauncher(ConditionalLauncher):
             other.launcher(x, y, z, stream, other.function, *told, *args)
 
     def without(self) -> Any:
-        """The kernel for launches that prove nothing, compiled when there is the first one."""
+        """The kernel for launches that do not justify the descriptors, compiled when there is the first one."""
         if self.signature is None:
             raise ValueError(
                 f"{self.name} came as code that copies tiles by TMA, which these arguments do not justify: take the code of a"
@@ -82,24 +84,28 @@ class ProvedLauncher(ConditionalLauncher):
         return super().without()
 
     def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> Native | None:
-        """As the launcher inside, which has launched before; what proves nothing fits no entry."""
-        count = len(self.proof.maps)
+        """As the launcher inside, which has launched before; a launch that does not justify the maps fits no entry."""
+        count = len(self.precondition.maps)
         found = self.inner.native(driver, function, (*args, *[bytes(MAP_BYTES)] * count), follows=follows)
         if found is None:
             return None
-        proof = self.finding(found, found.places[len(found.kinds) - count], [told["base"] for told in self.proof.maps])
-        return replace(found, kinds=found.kinds[:-count], proof=proof, kept=(found.kept, self))
+        hidden = self.finding(
+            found, found.places[len(found.kinds) - count], [told["base"] for told in self.precondition.maps]
+        )
+        return replace(found, kinds=found.kinds[:-count], hidden_maps=hidden, kept=(found.kept, self))
 
     def refusing(self, plain: Native) -> Native:
-        """What the launcher of the kernel without descriptors gave, for those launches only that prove nothing."""
-        return replace(plain, proof=self.finding(plain, 0, []), kept=(plain.kept, self))
+        """What the launcher of the kernel without descriptors gave, for those launches only that do not justify them."""
+        return replace(plain, hidden_maps=self.finding(plain, 0, []), kept=(plain.kept, self))
 
-    def finding(self, device: Native, slot: int, bases: Sequence[int]) -> Proof:
+    def finding(self, device: Native, slot: int, bases: Sequence[int]) -> HiddenMaps:
         """How the native launcher finds the maps; if addresses can be put into them, and nothing else depends on these, it does that."""
-        args = self.proof.args
-        moves = not self.proof.written and all(addresses_come_first(library(), *facts[:3]) for facts in self.boxes)
+        args = self.precondition.args
+        moves = not self.precondition.written and all(
+            addresses_come_first(library(), *facts[:3]) for facts in self.boxes
+        )
         kinds, places = [device.kinds[number] for number in args], [device.places[number] for number in args]
-        masks = [ALIGNMENT - 1 if moves and number in self.proof.pointers else -1 for number in args]
+        masks = [ALIGNMENT - 1 if moves and number in self.precondition.pointers else -1 for number in args]
 
         def find(key: bytes) -> bytes | None:
             *words, x, y, z = struct.unpack(f"<{len(key) // 8}q", key)
@@ -110,7 +116,7 @@ class ProvedLauncher(ConditionalLauncher):
             pointers = dict(zip(args, numbers, strict=True))
             return b"".join(moved(map, -pointers[base]) for map, base in zip(maps, bases, strict=False))
 
-        return Proof(places, masks, slot, [device.places[base] if moves else None for base in bases], find)
+        return HiddenMaps(places, masks, slot, [device.places[base] if moves else None for base in bases], find)
 
     def memory_of(self, value: Any) -> Any:
         return self.inner.memory_of(value)

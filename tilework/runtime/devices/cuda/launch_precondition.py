@@ -1,8 +1,8 @@
 """Whether the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden descriptors describe.
 
-    proof = LaunchProof(told)                                # what `transforms/tt/rectangles_to_descriptors.py` tells
-    proof.args                                               # [0, 3, ...]: which arguments it needs
-    proof.arrays((0x7f00, 4096, ...), (1024, 1, 1))          # these -> [(address, shape, strides), ...] or None
+    precondition = LaunchPrecondition(told)                                # what `transforms/tt/rectangles_to_descriptors.py` tells
+    precondition.args                                               # [0, 3, ...]: which arguments it needs
+    precondition.arrays((0x7f00, 4096, ...), (1024, 1, 1))          # these -> [(address, shape, strides), ...] or None
 
 Every node (`analysis/index_forms.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
 no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around does not do so inside; a start
@@ -25,7 +25,7 @@ LARGEST_STRIDE = 1 << 40
 LARGEST_SIZE = (1 << 31) - 1
 
 
-class Unproved(Exception):
+class NotJustified(Exception):
     """These arguments justify nothing."""
 
 
@@ -37,7 +37,7 @@ def point(value: Interval) -> int:
 
 def require(fact: bool) -> None:
     if not fact:
-        raise Unproved
+        raise NotJustified
 
 
 def product(one: Interval, two: Interval) -> Interval:
@@ -130,7 +130,7 @@ def evaluator(nodes: Sequence[Any], fits: Sequence[tuple[int, int]]) -> Callable
         f"    return ({found},)",
     ]
     scope: dict[str, Any] = {"product": product, "counter": counter, "require": require, **OPERATIONS, **KEPT}
-    exec(compile("\n".join(source), "<proof of a launch>", "exec"), scope)
+    exec(compile("\n".join(source), "<precondition of a launch>", "exec"), scope)
     return scope["evaluate"]
 
 
@@ -168,7 +168,7 @@ class Plan(NamedTuple):
     written: tuple[tuple[int, int, int], ...]
 
 
-class LaunchProof:
+class LaunchPrecondition:
     """See the module docstring. What integers and grid say is remembered, so that other pointers cost little."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
@@ -184,7 +184,7 @@ class LaunchProof:
             found = self.evaluate(dict(zip(self.integers, integers, strict=True)), grid)
             known = divisors(self.nodes, found)
             boxes = tuple(box(one, found, known) for one in self.maps)
-        except Unproved:
+        except NotJustified:
             return None
         written = ((base, found[node][0] * size, (found[node][1] + 1) * size) for base, node, size in self.written)
         return Plan(boxes, tuple(written))
