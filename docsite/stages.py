@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from examples.softmax import softmax
 from tilework.compiler import ASTSource, GPUTarget, lower
-from tilework.layouts.svg import draw
+from tilework.layouts.picture import draw
 from tilework.layouts.to_linear import to_linear
 from tilework.targets.base import pass_of
 from tilework.tools.layout import read_aliases

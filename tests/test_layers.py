@@ -236,8 +236,8 @@ ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: not
         "tilework.inspect.explorer.interactive",
     },  # methods of kernels that explain them
     "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported
-    "tilework.layouts.families": {"tilework.layouts.notebook"},  # pictures in notebooks
-    "tilework.layouts.linear": {"tilework.layouts.notebook"},
+    "tilework.layouts.encodings": {"tilework.layouts.picture"},  # pictures in notebooks
+    "tilework.layouts.linear": {"tilework.layouts.picture"},
     "tilework.process.plugins": {"tilework.targets"},  # a group of what is built in
     "tilework.runtime.recording.recorder": {"tilework.runtime.tuning.autotuner"},  # only if it is imported
     "tilework.target": {"tilework.targets"},  # a group of entry points

@@ -11,7 +11,7 @@ from tilework.ir.parser import parse_module
 from tilework.layouts.amd import AmdMfma, AmdWmma, RotatingShared
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import DotOperand, Encoding
-from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LayoutError
 from tilework.layouts.to_linear import to_linear
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "amd_reference.json").read_text())

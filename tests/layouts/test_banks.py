@@ -8,8 +8,7 @@ from tests.layouts.drawn import distributed, powers, shapes, shared
 from tilework.layouts.banks import BANKS, bank_conflicts, offsets_of, vector_bits, warp_access
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, NvmmaShared, SwizzledShared
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import to_linear
 
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from tests.layouts.drawn import distributed, powers, shapes
 from tests.layouts.test_linear import A, D
-from tilework.layouts.conversion import conversion, needs_shared, scratch_bytes, shuffle_permutation
+from tilework.layouts.conversion import conversion, needs_shared, scratch_bytes, shared_plan, shuffle_permutation
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, NvidiaMma, Slice
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.swizzle import shared_plan
 from tilework.layouts.to_linear import to_linear
 
 ROWS = Blocked((1, 4), (4, 8), (4, 1), (1, 0))

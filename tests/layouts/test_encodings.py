@@ -22,8 +22,7 @@ from tilework.layouts.encodings import (
     Slice,
     SwizzledShared,
 )
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import to_linear
 
 PACKAGE = Path(__file__).parents[2] / "tilework"

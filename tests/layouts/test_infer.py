@@ -15,7 +15,6 @@ from tilework.layouts.encodings import (
     Slice,
     SwizzledShared,
 )
-from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import (
     infer_expand_dims,
     infer_join,
@@ -25,8 +24,9 @@ from tilework.layouts.infer import (
     infer_reshape,
     infer_split,
     infer_trans,
+    reshape_row_major,
 )
-from tilework.layouts.reshape import reshape_row_major
+from tilework.layouts.linear import LayoutError
 from tilework.layouts.to_linear import to_linear
 
 FLAT = Blocked((4,), (32,), (4,), (0,))

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.layouts.drawn import invertible_layouts, linear_layouts, places, surjective_layouts
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LayoutError, LinearLayout
 
 A = LinearLayout({"register": [(0, 1)], "lane": [(0, 2), (1, 0)], "warp": [(2, 0)]}, {"dim0": 4, "dim1": 4})
 B = LinearLayout({"register": [(0, 1)], "lane": [(0, 2), (0, 0), (1, 0)], "warp": [(2, 0)]}, {"dim0": 4, "dim1": 4})
@@ -38,7 +37,7 @@ def test_the_place_in_another_layout() -> None:
 def test_inverses() -> None:
     assert dict(A.invert().bases) == bases(dim0=[(0, 2, 0), (0, 0, 1)], dim1=[(1, 0, 0), (0, 1, 0)])
     assert dict(B.pseudoinvert().bases) == bases(dim0=[(0, 4, 0), (0, 0, 1)], dim1=[(1, 0, 0), (0, 1, 0)])
-    with pytest.raises(LayoutError, match="one place for every coordinate"):
+    with pytest.raises(LayoutError, match="one location for every coordinate"):
         B.invert()
 
 

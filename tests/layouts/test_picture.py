@@ -5,10 +5,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tilework.layouts.encodings import Blocked, NvmmaShared, SwizzledShared
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.picture import hardware_view, tensor_view
-from tilework.layouts.svg import draw
+from tilework.layouts.linear import LayoutError, LinearLayout
+from tilework.layouts.picture import draw, hardware_view, tensor_view
 from tilework.layouts.to_linear import to_linear
 
 SVG = "{http://www.w3.org/2000/svg}"

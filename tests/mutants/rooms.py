@@ -33,9 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "cache_keys": ("runtime/kernel_cache/environment.py", "runtime/kernel_cache/key.py"),
 }
 NO_RESULTS: dict[str, str] = {
-    "tilework/layouts/notebook.py": "draws layouts in notebooks",
-    "tilework/layouts/picture.py": "prints layouts as text",
-    "tilework/layouts/svg.py": "draws layouts",
+    "tilework/layouts/picture.py": "draws layouts",
     "tilework/targets/llvm/debug.py": "writes line tables",
     "tilework/transforms/ttg/performance_remarks.py": "tells the user what is slow",
     "tilework/transforms/ttg/print_analyses.py": "prints analyses",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilework.numerics import arithmetic, integers, microscaling
+from tilework.numerics import arithmetic, integers, rounding
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.formats import E2M1, FORMATS, TF32, Format, nearest_odd, round_fraction, rounded
 from tilework.numerics.rounding import (
@@ -281,18 +281,18 @@ def test_tf32_and_the_format_no_library_knows() -> None:
 
 def test_microscaling_formats() -> None:
     numbers = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32)
-    np.testing.assert_array_equal(microscaling.decode_e2m1(np.arange(16)), numbers)
-    assert np.signbit(microscaling.decode_e2m1(np.array([8])))[0]
+    np.testing.assert_array_equal(rounding.decode_e2m1(np.arange(16)), numbers)
+    assert np.signbit(rounding.decode_e2m1(np.array([8])))[0]
     values = np.concatenate([np.linspace(-7, 7, 1121), [np.inf, -np.inf, -0.0, 5.0, 0.25, 0.75, 1e-300]])
     wanted = np.clip([rounded(x, E2M1) if abs(x) <= 6 else x for x in values.tolist()], -6, 6)
-    np.testing.assert_array_equal(microscaling.decode_e2m1(microscaling.encode_e2m1(values)), wanted)
+    np.testing.assert_array_equal(rounding.decode_e2m1(rounding.encode_e2m1(values)), wanted)
     scales = np.arange(256, dtype=np.uint8)
     np.testing.assert_array_equal(
-        microscaling.decode_e8m0(scales), scales.view(ml_dtypes.float8_e8m0fnu).astype(np.float32)
+        rounding.decode_e8m0(scales), scales.view(ml_dtypes.float8_e8m0fnu).astype(np.float32)
     )
-    assert microscaling.decode_e8m0(scales)[0] == 2.0**-127
-    assert (microscaling.encode_e8m0(microscaling.decode_e8m0(scales)) == scales).all()
-    assert microscaling.encode_e8m0(np.array([0, -1, np.inf, 1e-320, 1e300, 6.0])).tolist() == [
+    assert rounding.decode_e8m0(scales)[0] == 2.0**-127
+    assert (rounding.encode_e8m0(rounding.decode_e8m0(scales)) == scales).all()
+    assert rounding.encode_e8m0(np.array([0, -1, np.inf, 1e-320, 1e300, 6.0])).tolist() == [
         255,
         255,
         255,
@@ -301,8 +301,8 @@ def test_microscaling_formats() -> None:
         129,
     ]
     packed = np.array([[0x21, 0xF8]], np.uint8)
-    assert microscaling.unpack_e2m1(packed, 1).tolist() == [[0.5, 1, -0.0, -6]]
-    assert microscaling.unpack_e2m1(packed, 0).tolist() == [[0.5, -0.0], [1, -6]]
+    assert rounding.unpack_e2m1(packed, 1).tolist() == [[0.5, 1, -0.0, -6]]
+    assert rounding.unpack_e2m1(packed, 0).tolist() == [[0.5, -0.0], [1, -6]]
 
 
 def test_integer_facts() -> None:

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from tilework.numerics.microscaling import E2M1_VALUES
+from tilework.numerics.rounding import E2M1_VALUES
 from tilework.tools.mxfp import MXFP4Tensor, MXScaleTensor
 
 ALL_CODES = np.arange(16, dtype=np.uint8)

@@ -11,7 +11,7 @@ import tilework.language as tl
 from tests.targets.test_cpu_nests import INDICES, MASKS, copy_kernel
 from tilework.compiler import ASTSource, lower
 from tilework.ir.parser import parse_module
-from tilework.numerics.nans import canonical
+from tilework.numerics.rounding import canonical
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.lower import codegen
 from tilework.targets.cpu.target import HostTarget

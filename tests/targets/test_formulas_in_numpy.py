@@ -8,7 +8,7 @@ import pytest
 from tests.differential.elementwise_kernels import drawn
 from tests.targets.llvm_run import elementwise
 from tilework.numerics.libdevice_table import SYMBOLS
-from tilework.numerics.nans import canonical
+from tilework.numerics.rounding import canonical
 from tilework.targets.llvm.math.in_numpy import compute
 from tilework.targets.llvm.types import Type, f32, f64, i32, i64
 

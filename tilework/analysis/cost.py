@@ -53,10 +53,9 @@ from tilework.ir.nesting import LOOPS, loop_around
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
-from tilework.layouts.conversion import conversion, shared_plan
+from tilework.layouts.conversion import conversion, shared_plan, span_size
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
-from tilework.layouts.swizzle import span_size
 from tilework.layouts.to_linear import MEMO
 from tilework.target import Rates
 

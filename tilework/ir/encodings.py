@@ -59,8 +59,7 @@ from tilework.layouts.encodings import (
     SharedLinear,
     SwizzledShared,
 )
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import first_moved, to_linear
 
 Fields = dict[str, Any]

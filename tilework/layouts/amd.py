@@ -1,11 +1,11 @@
-"""How AMD's matrix instructions hold their results and operands, and how rows rotate in LDS.
+"""The layouts of AMD's matrix instructions, rotating rows in LDS, and copies of a wave to LDS.
 
     AmdMfma           an accumulator of CDNA's mfma, 64 lanes     AmdMfma(3, (2, 2), (32, 32, 8), True)
     AmdWmma           one of RDNA's wmma, 32 lanes                AmdWmma(2, True, (2, 2))
     RotatingShared    `SwizzledShared` whose phase also changes where the plain one would repeat
 
-Both kinds of accumulator are *transposed* as a rule: the instruction is called with its operands exchanged, and a thread then
-holds neighbours of a row.
+Both kinds of accumulator are *transposed* as a rule: the instruction is called with its operands exchanged, and a
+thread then holds neighbours of a row.
 
 >>> from tilework.layouts.to_linear import to_linear
 >>> to_linear(AmdMfma(3, (2, 2), (32, 32, 8), True), (64, 64)).bases[0]
@@ -13,20 +13,22 @@ holds neighbours of a row.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tilework.layouts.construct import SWIZZLES, Swizzle
-from tilework.layouts.encodings import DotOperand, Linear, SwizzledShared
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.families import (
+from tilework.layouts.encodings import (
     Accumulator,
     Bases,
     Distributed,
+    DotOperand,
     Ints,
+    Linear,
+    SwizzledShared,
     check_cga,
     check_powers_of_two,
     spelled,
 )
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import (
     OPERAND_RULES,
     RULES,
@@ -45,7 +47,7 @@ ONES = spelled(implied=lambda known: (1,) * len(known["warps_per_cta"]))
 class AmdMfma(Accumulator, name="amd_mfma", alias="mma"):
     """The accumulator of an mfma of `instr_shape` (m, n, k): version 1 to 4 are CDNA 1 to 4.
 
-    `tiles_per_warp`: so many instructions of a warp lie side by side. `element_bit_width` is 64 for f64.
+    `tiles_per_warp`: the instructions of a warp side by side. `element_bit_width` is 64 for f64.
     """
 
     version: int
@@ -101,7 +103,7 @@ K_WIDTHS = {1: (8, 16), 2: (4, 8, 16), 3: (2, 8, 16)}  # of operands, by version
 
 
 def check_accumulator(encoding: AmdMfma | AmdWmma) -> None:
-    """Refuse fields that are wrong for either; instructions side by side are one where nothing is said."""
+    """Refuse fields that are wrong for either; `tiles_per_warp` defaults to 1."""
     if encoding.rank not in (2, 3):
         raise LayoutError(f"{encoding.NAME} has rank 2 or 3, not {encoding.rank}")
     if not encoding.tiles_per_warp:
@@ -115,18 +117,19 @@ def check_accumulator(encoding: AmdMfma | AmdWmma) -> None:
 
 @dataclass(frozen=True)
 class RotatingShared(SwizzledShared, name="amd_rotating_shared", alias="shared"):
-    """`SwizzledShared`, but rows `max_phase * per_phase` apart do not have the same phase: they start in other banks too."""
+    """`SwizzledShared`, but rows `max_phase * per_phase` apart do not have the same phase: they start in other banks
+    too."""
 
     def phase(self, row: int) -> int:
-        turn = row // self.per_phase
-        return (turn % self.max_phase) ^ (turn // self.max_phase % self.max_phase)
+        group = row // self.per_phase
+        return (group % self.max_phase) ^ (group // self.max_phase % self.max_phase)
 
 
 # Linear layouts
 
 
 def mfma(encoding: AmdMfma, shape: Shape) -> LinearLayout:
-    """Groups of four registers along one dimension, lanes along the other; what is left of the instruction in registers."""
+    """Groups of four registers along one dimension, lanes along the other; the rest of the instruction in registers."""
     rows, columns = encoding.rank - 2, encoding.rank - 1
     m, n = encoding.instr_shape[:2]
     inner, outer, wide = (columns, rows, m) if encoding.is_transposed else (rows, columns, n)
@@ -153,7 +156,7 @@ def accumulator_tile(rank: int) -> Tile:
 
 
 def spread(encoding: AmdMfma | AmdWmma, tile: Tile, shape: Shape) -> LinearLayout:
-    """An instruction's tile for all warps: every column is covered before rows repeat."""
+    """Extend an instruction's tile to all warps: every column is covered before rows repeat."""
     rows, columns = encoding.rank - 2, encoding.rank - 1
     warps, tiles = encoding.warps_per_cta, encoding.tiles_per_warp
     tile.id(tiles[columns], "register", columns).id(warps[columns], "warp", columns)
@@ -164,7 +167,7 @@ def spread(encoding: AmdMfma | AmdWmma, tile: Tile, shape: Shape) -> LinearLayou
 
 
 def mfma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
-    """`k_width` neighbours along K in registers, the lanes that are left behind the other dimension along K."""
+    """`k_width` neighbours along K in registers, the lanes beyond the other dimension along K."""
     parent, k, other, tile = operand_tile(encoding)
     assert isinstance(parent, AmdMfma)
     m, n = parent.instr_shape[:2]
@@ -179,7 +182,8 @@ def mfma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
 
 
 def mfma_scales(parent: AmdMfma | AmdWmma, op_idx: int, shape: Shape) -> LinearLayout:
-    """Where a scaled mfma has its scales, [rows or columns, K / 32]: those of a row in the lanes behind it, one for 32 elements.
+    """The layout of the scales of a scaled mfma, [rows or columns, K / 32]: those of a row in the lanes of that row,
+    one for 32 elements.
 
     >>> mfma_scales(AmdMfma(4, (2, 2), (32, 32, 64), True), 1, (64, 4)).bases[0]
     ('register', ((0, 2),))
@@ -207,20 +211,21 @@ def wmma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
 
 
 def operand_tile(encoding: DotOperand) -> tuple[Distributed, int, int, Tile]:
-    """The accumulator, the dimension K, the other one, and a tile that grows along K first."""
+    """Return the accumulator, the dimension K, the other one, and a tile that grows along K first."""
     k = encoding.k_dim
     other = encoding.rank - 2 if encoding.op_idx == 0 else encoding.rank - 1
     return encoding.parent, k, other, Tile((k, other, *range(encoding.rank - 2)))
 
 
 def cover(tile: Tile, cga: Bases, shape: Shape, dim: int) -> None:
-    """More registers until the tile has all of a dimension."""
+    """Add registers until the tile has all of a dimension."""
     _, wanted = split_blocks(cga, shape)
     tile.id(1 << max(wanted[dim] - tile.bits[dim], 0), "register", dim)
 
 
 def wide_rows(encoding: Distributed, shape: Shape, bits: int) -> Linear | None:
-    """How CDNA4 stores 16-bit results: two bits of columns exchanged, so that a thread has 8 neighbours. None: as they are.
+    """Return the layout in which CDNA4 stores 16-bit results: two bits of columns exchanged, so that a thread has 8
+    neighbours. None: unchanged.
 
     >>> wide_rows(AmdMfma(4, (1, 1), (32, 32, 16), True), (32, 32), 16).layout.bases[0]
     ('register', ((0, 1), (0, 2), (0, 4), (0, 16)))
@@ -257,3 +262,34 @@ def operand_swizzle(dot: DotOperand, shape: Shape, order: Ints, bits: int, need_
 
 
 SWIZZLES |= {AmdMfma: operand_swizzle, AmdWmma: operand_swizzle}
+
+
+class WaveCopy(NamedTuple):
+    """The arrangement of a wave's copy to LDS, for instructions that write lane after lane from one offset: the
+    elements of a wave, and the columns of P^-1.
+
+        lane l, register r, warp w     is at offset P l ^ U(r, w), in elements; P l is less than `size`
+        the instruction                writes for lane i at i * width: the location of lane P^-1 (i ^ U)"""
+
+    size: int
+    back: tuple[int, ...]
+
+    @property
+    def is_in_order(self) -> bool:
+        return self.back == tuple(1 << bit for bit in range(len(self.back)))
+
+
+def wave_copy(offsets: LinearLayout, width: int) -> WaveCopy | None:
+    """Return the copy of `width` neighbours of each lane; None if they are not contiguous, or the wave is not in one
+    piece."""
+    registers, lanes = offsets.by_in["register"], offsets.by_in["lane"]
+    steps = width.bit_length() - 1
+    size = width << len(lanes)
+    if list(registers[:steps]) != [1 << bit for bit in range(steps)]:
+        return None
+    if any(column % width for column in (*lanes, *registers[steps:], *offsets.by_in["warp"])):
+        return None
+    if 0 in (*registers, *offsets.by_in["warp"]) or any(column >= size for column in lanes):
+        return None
+    permutation = LinearLayout({"lane": [(column // width,) for column in lanes]}, (("place", size // width),))
+    return WaveCopy(size, permutation.invert().by_in["place"]) if permutation.is_invertible else None

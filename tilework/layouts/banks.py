@@ -1,10 +1,10 @@
 """Bank conflicts: how often an access to shared memory has to be repeated.
 
-32 banks of 4 bytes answer one word each per wavefront. The lanes of a warp make one wavefront with words of 4 bytes,
-two with 8, four with 16. Lanes that ask a bank for the same word share the answer; for different words it takes turns.
+Each of 32 banks serves one 4-byte word per wavefront. An access of a warp takes one wavefront with 4 bytes per lane,
+two with 8, four with 16. Lanes that access the same word of a bank share a wavefront; different words need several.
 
 A 32x32 tile of 4-byte elements, row-major, each lane reading a row, four elements at a time: the 8 lanes of a wavefront
-ask the same banks, so it takes 7 more. With the pieces of a row permuted by an xor, none.
+access the same banks, so it takes 7 more. With the pieces of a row permuted by an xor, none.
 
 >>> from tilework.layouts.encodings import Blocked, SwizzledShared
 >>> from tilework.layouts.to_linear import to_linear
@@ -18,21 +18,20 @@ ask the same banks, so it takes 7 more. With the pieces of a row permuted by an 
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.packing import log2
-from tilework.layouts.swizzle import BANK_BITS, VECTOR_BITS, WORD_BITS, span_size
+from tilework.layouts.conversion import BANK_BITS, VECTOR_BITS, WORD_BITS, span_size
+from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.to_linear import MEMO, first_moved
 
 BANKS = BANK_BITS // WORD_BITS
 
 
 def offsets_of(registers: LinearLayout, shared: LinearLayout) -> LinearLayout:
-    """The offset in shared memory (in elements) of each place of a distributed layout."""
+    """Return the offset in shared memory (in elements) of each location of a distributed layout."""
     return registers.invert_and_compose(shared).sublayout(registers.in_names, ("offset",))
 
 
 def vector_bits(offsets: LinearLayout, bits: int) -> int:
-    """log2 of the vector: the first offsets are registers in some order, and nothing else moves below them."""
+    """Return log2 of the vector: the first offsets are registers in some order, and nothing else moves below them."""
     registers = offsets.by_in["register"]
     run = 0
     while run < log2(VECTOR_BITS // bits) and 1 << run in registers:
@@ -49,14 +48,15 @@ def vector_bits(offsets: LinearLayout, bits: int) -> int:
 
 @lru_cache(maxsize=MEMO)
 def bank_conflicts(registers: LinearLayout, shared: LinearLayout, bits: int) -> int:
-    """The wavefronts that each wavefront of a plain load or store takes more than one: 0 is perfect."""
+    """Return the additional wavefronts per wavefront of a plain load or store: 0 is perfect."""
     bits = max(bits, 8)
     offsets = offsets_of(registers, shared)
     return lane_conflicts(offsets.by_in["lane"], vector_bits(offsets, bits), bits)
 
 
 def lane_conflicts(lanes: Sequence[int], vector: int, bits: int) -> int:
-    """The same for lanes whose offsets (in elements) have these bases, with `2**vector` elements for each lane.
+    """Like `bank_conflicts` for lanes whose offsets (in elements) have these bases, with `2**vector` elements for each
+    lane.
 
     >>> lane_conflicts([1, 2, 4, 8, 16], 0, 32), lane_conflicts([32, 64, 128, 256, 512], 0, 32)
     (0, 31)
@@ -67,9 +67,10 @@ def lane_conflicts(lanes: Sequence[int], vector: int, bits: int) -> int:
 
 
 def warp_access(shared: LinearLayout, along: int, vector: int, fastest: int, bits: int) -> int | None:
-    """The conflicts when the 32 lanes of a warp follow dimension `along`, each with `vector` elements along `fastest`.
+    """Return the conflicts if the 32 lanes of a warp follow dimension `along`, each with `vector` elements along
+    `fastest`.
 
-    Where the dimension has fewer than 32 (pieces of) elements, the other lanes go on along the other dimensions, the
+    If the dimension has fewer than 32 (pieces of) elements, the other lanes continue along the other dimensions, the
     last first. None if the pieces are not contiguous in memory, or the tensor has not enough of them.
 
     >>> from tilework.layouts.encodings import SwizzledShared
@@ -78,20 +79,21 @@ def warp_access(shared: LinearLayout, along: int, vector: int, fastest: int, bit
     >>> warp_access(plain, 1, 1, 1, 16), warp_access(plain, 0, 1, 1, 16), warp_access(plain, 0, 8, 1, 16)
     (0, 31, 7)
     """
-    places = shared.pseudoinvert().sublayout(shared.out_names, ("offset",))
+    inverse = shared.pseudoinvert().sublayout(shared.out_names, ("offset",))
     piece, rank = log2(vector), len(shared.outs)
-    if places.by_in[f"dim{fastest}"][:piece] != tuple(1 << bit for bit in range(piece)):
+    if inverse.by_in[f"dim{fastest}"][:piece] != tuple(1 << bit for bit in range(piece)):
         return None
     lanes: list[int] = []
     for dim in (along, *(dim for dim in reversed(range(rank)) if dim != along)):
-        lanes += places.by_in[f"dim{dim}"][piece if dim == fastest else 0 :]
+        lanes += inverse.by_in[f"dim{dim}"][piece if dim == fastest else 0 :]
     if len(lanes) < 5 or any(offset & (vector - 1) for offset in lanes):
         return None
     return lane_conflicts(lanes[:5], piece, bits)
 
 
 def access_table(shared: LinearLayout, bits: int) -> list[tuple[str, int | None, int | None]]:
-    """The conflicts of a warp that reads along a row or a column, one element for each lane and 16 bytes for each; None: it cannot.
+    """Return the conflicts of a warp that reads along a row or a column, with one element per lane and 16 bytes per
+    lane; None if it cannot.
 
     >>> from tilework.layouts.encodings import SwizzledShared
     >>> from tilework.layouts.to_linear import to_linear

@@ -1,4 +1,4 @@
-"""Encodings chosen by rule: the default of a tensor, and what dots and TMA want in shared memory.
+"""Encodings chosen by rule: the default of a tensor, and those of operands in shared memory for dots and TMA.
 
 >>> default_blocked((128, 32), (1, 1), (1, 0), num_warps=4)
 Blocked(size_per_thread=(1, 1), threads_per_warp=(1, 32), warps_per_cta=(4, 1), order=(1, 0), cga=())
@@ -23,7 +23,7 @@ def clamp(value: int, low: int, high: int) -> int:
 
 
 def cga_from(ctas_per_cga: Sequence[int], cta_split_num: Sequence[int], cta_order: Sequence[int]) -> Bases:
-    """The bases of a grid of blocks, of which `cta_split_num` hold different parts and the others copies.
+    """Return the bases of a grid of blocks, of which `cta_split_num` hold different parts and the others copies.
 
     >>> cga_from((4, 1), (2, 1), (1, 0))
     ((1, 0), (0, 0))
@@ -46,7 +46,7 @@ def default_blocked(
     num_ctas: int = 1,
     cga: Bases | None = None,
 ) -> Blocked:
-    """Threads side by side along the fastest dimension, then the next; warps likewise; the slowest takes the rest.
+    """Lanes along the fastest dimension, then the next; warps likewise; the slowest takes the rest.
 
     Blocks share the tensor as `cga` says; by default `num_ctas` of them do, along the slowest dimension.
 
@@ -74,7 +74,8 @@ def default_blocked(
 
 
 def split_between_ctas(shape: Ints, held: Ints, order: Ints, num_ctas: int) -> Bases:
-    """The blocks of a cluster along the slowest dimension first, as many as it has room for; the rest hold copies.
+    """Distribute the blocks of a cluster along the slowest dimension first, as far as it is large enough; the rest hold
+    copies.
 
     >>> split_between_ctas((2,), (1,), (0,), 4)
     ((1,), (0,))
@@ -93,7 +94,7 @@ def split_between_ctas(shape: Ints, held: Ints, order: Ints, num_ctas: int) -> B
 def dot_shared(
     dot: DotOperand, shape: Ints, order: Ints, bits: int, need_trans: bool = False, cga: Bases = ()
 ) -> SwizzledShared:
-    """Where threads read a dot operand without bank conflicts.
+    """The layout in shared memory from which threads read a dot operand without bank conflicts.
 
     >>> dot_shared(DotOperand(0, NvidiaMma(2, 0, (2, 2), (16, 8)), 2), (128, 64), (1, 0), 16)
     SwizzledShared(vec=8, per_phase=1, max_phase=8, order=(1, 0), cga=())
@@ -120,7 +121,7 @@ def matrix_swizzle(dot: DotOperand, shape: Ints, order: Ints, bits: int, need_tr
 
 
 SWIZZLES: dict[type, Callable[..., Swizzle]] = {NvidiaMma: matrix_swizzle}
-"""How operands are permuted in shared memory, by the layout of the result."""
+"""The swizzle of operands in shared memory, by the layout of the result."""
 
 
 def nvmma_shared(shape: Ints, order: Ints, bits: int, cga: Bases = (), fp4_padded: bool = False) -> NvmmaShared:

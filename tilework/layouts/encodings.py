@@ -1,19 +1,20 @@
-"""The layouts that have a name: what stands behind the `#` of `tensor<16x32xf32, #blocked>`.
+"""The layouts that have a name: the encodings after the `#` of `tensor<16x32xf32, #blocked>`.
 
-Two families. A *distributed* encoding says which register of which lane of which warp holds each element:
+There are two families. A *distributed* encoding says which register of which lane of which warp holds each element:
 
     Blocked       a grid of threads, each with a small tile:   Blocked((1, 4), (4, 8), (4, 1), (1, 0))
-    NvidiaMma     how tensor cores return an accumulator       NvidiaMma(2, 0, (2, 2), (16, 8))
-    DotOperand    how they want an operand                     DotOperand(0, NvidiaMma(...), 2)
+    NvidiaMma     the accumulator of tensor cores              NvidiaMma(2, 0, (2, 2), (16, 8))
+    DotOperand    an operand of tensor cores                   DotOperand(0, NvidiaMma(...), 2)
     Slice         its parent with a dimension reduced away     Slice(1, Blocked(...))
     Linear        anything else, as a matrix over bits         Linear(LinearLayout(...))
 
-A *shared* encoding says at which offset of shared memory each element lies: `SwizzledShared`, `NvmmaShared`,
-`SharedLinear`, `PaddedShared`. AMD's are in `amd.py`.
+A *shared* encoding gives the offset of each element in shared memory: `SwizzledShared`, `NvmmaShared`, `SharedLinear`,
+`PaddedShared`. AMD's are in `amd.py`. Code outside of `layouts/` uses the properties of the two families, or the linear
+layout of an encoding (`to_linear.py`, `queries.py`), and not its kind; code that depends on the kind says why.
 
-Everything here is a frozen, hashable value; making one checks it. What an encoding means for a tensor of a given shape
-is a `LinearLayout`: `to_linear.py`. Its text follows from its fields, in their order: `size_per_thread` is written
-`sizePerThread`, or as `spelled` says, and left out where it has its default (`ir/encodings.py`).
+Everything here is a frozen, hashable value; the constructor checks it. The meaning of an encoding for a tensor of a
+given shape is a `LinearLayout`: `to_linear.py`. Its text follows from its fields, in their order: `size_per_thread` is
+written `sizePerThread`, or as `spelled` says, and omitted if it has its default (`ir/encodings.py`).
 
 >>> Blocked((1, 4), (4, 8), (4, 1), (1, 0)).rank
 2
@@ -22,31 +23,216 @@ is a `LinearLayout`: `to_linear.py`. Its text follows from its fields, in their 
 >>> Blocked((1, 3), (4, 8), (4, 1), (1, 0))
 Traceback (most recent call last):
     ...
-tilework.layouts.errors.LayoutError: Every element in sizePerThread must be a power of two.
+tilework.layouts.linear.LayoutError: Every element in sizePerThread must be a power of two.
+
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from math import prod
+from typing import Any, ClassVar, TypeAlias
 
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.families import (
-    DISTRIBUTED_INS,
-    SHARED_INS,
-    Accumulator,
-    Bases,
-    Distributed,
-    Ints,
-    Shared,
-    WrittenAsBases,
-    check_cga,
-    check_order,
-    check_powers_of_two,
-    is_power_of_two,
-    spelled,
-)
-from tilework.layouts.families import KINDS as KINDS
-from tilework.layouts.families import Encoding as Encoding
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LayoutError, LinearLayout
+
+Ints: TypeAlias = tuple[int, ...]
+Bases: TypeAlias = tuple[Ints, ...]
+"""One vector per bit; as `CGALayout = [[1, 0], [0, 0]]`: block 1 is a row further, block 2 holds a copy."""
+
+DISTRIBUTED_INS = ("register", "lane", "warp", "block")
+SHARED_INS = ("offset", "block")
+
+
+def is_power_of_two(value: int) -> bool:
+    """1, 2, 4, 8, ...
+
+    >>> [n for n in range(10) if is_power_of_two(n)]
+    [1, 2, 4, 8]
+    """
+    return value > 0 and value & (value - 1) == 0
+
+
+def spelled(
+    name: str = "", *, outside: bool = False, implied: Callable[[dict[str, Any]], Any] | None = None
+) -> dict[str, Any]:
+    """The text form of a field: its name, whether it comes before the braces, and its value if it is omitted.
+
+    Without `implied` that is the default of the field, for which it is omitted. `implied` computes it from the other
+    fields, by their names here.
+    """
+    return {"name": name, "outside": outside, "implied": implied}
+
+
+class Encoding:
+    """The base of all layouts with a name; their hash is cached, because they are keys of every table.
+
+    ``class Blocked(Distributed, name="blocked", alias="blocked")`` is written `#ttg.blocked<{...}>`, and `#blocked`
+    where the text of a module gives it a name.
+    """
+
+    NAME: ClassVar[str] = ""
+    ALIAS: ClassVar[str | None] = None
+
+    def _repr_html_(self) -> str:
+        """The picture that a notebook shows."""
+        return import_module("tilework.layouts.picture").encoding_html(self)
+
+    def __init_subclass__(cls, name: str = "", alias: str | None = None) -> None:
+        cls.NAME, cls.ALIAS = name, alias
+        cls.__hash__ = Encoding.__hash__  # else the decorator replaces it
+        if name:
+            KINDS.append(cls)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions: the length of the order of the elements."""
+        return len(self.order)  # type: ignore[attr-defined]
+
+    @property
+    def cga_bases(self) -> Bases:
+        """The distribution of the tensor over the blocks of a cluster: a basis for each bit of the block, counted in
+        parts."""
+        return self.cga  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        memo = vars(self).get("_hash")
+        if memo is None:
+            values = tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+            memo = vars(self)["_hash"] = hash((type(self).__name__, values))
+        return memo
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the cached hash: hashes of strings differ between processes."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
+
+
+KINDS: list[type[Encoding]] = []
+"""Every kind of encoding."""
+
+
+class Distributed(Encoding):
+    """An encoding that says which register of which lane of which warp holds each element."""
+
+    is_accumulator: ClassVar[bool] = False  # the results of tensor cores
+    is_for_memory: ClassVar[bool] = False  # threads have contiguous elements, for loads and stores
+
+    @property
+    def operand_index(self) -> int | None:
+        """0 or 1 for operand A or B of a dot."""
+        return None
+
+    @property
+    def root(self) -> "Distributed":
+        """The layout from which this is derived by slicing, or as an operand."""
+        return self
+
+    def with_root(self, root: "Distributed") -> "Distributed":
+        """Return the same slices or operand of another layout."""
+        return root
+
+    def root_dim(self, dim: int) -> int:
+        """Return the dimension of the root that `dim` is."""
+        return dim
+
+    def on_warps(self, count: int, columns: int) -> "Distributed | None":
+        """Return a layout of the same kind for fewer warps, its instructions at most `columns` wide; None if there is
+        none."""
+        return None
+
+    def check_operand(self, op_idx: int, k_width: int) -> None:
+        """Refuse an operand that a dot with a result in this layout does not have."""
+        raise LayoutError("ttg.dot_op unexpected parent layout: a layout that dots have is wanted")
+
+    def before_slice(self, dim: int) -> "Distributed | None":
+        """Return the layout of which this is the slice along `dim`, if it is one."""
+        return None
+
+    @property
+    def description(self) -> str:
+        """A description for remarks."""
+        return "a layout of its own"
+
+
+class Accumulator(Distributed):
+    """The layout of the result of a matrix instruction on a grid of warps."""
+
+    is_accumulator = True
+    warps_per_cta: Ints
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    @property
+    def description(self) -> str:
+        return "the result of a dot"
+
+
+class Shared(Encoding):
+    """An encoding that gives the offset of each element in shared memory."""
+
+    is_matrix_tile: ClassVar[bool] = False  # the layout that TMA writes and tensor cores read
+    intervals: tuple[tuple[int, int], ...]
+    intervals = ()  # of padding: (elements, unused elements after them)
+
+    @property
+    def alignment(self) -> int:
+        """The alignment of the base address in bytes."""
+        return 16
+
+    @property
+    def buffer_alignment(self) -> int:
+        """The alignment of each of several buffers in bytes."""
+        return 1
+
+    def without_leading(self, count: int) -> "Shared | None":
+        """Return the encoding of blocks without their first `count` dimensions, of one element each; None if TMA copies
+        no such blocks."""
+        return None
+
+    @property
+    def swizzle(self) -> int:
+        """The bytes of a row in which the hardware permutes pieces; 0 if it does not."""
+        return 0
+
+    def unswizzled(self) -> "Shared":
+        """Return the encoding without an xor that software applies to the pieces of a row."""
+        return self
+
+
+class WrittenAsBases(Encoding):
+    """An encoding whose text is the bases of its `layout`."""
+
+    layout: LinearLayout
+
+    @property
+    def rank(self) -> int:
+        return len(self.layout.outs)
+
+    @property
+    def cga_bases(self) -> Bases:
+        vectors = dict(self.layout.bases)["block"]
+        least = [min((v[dim] for v in vectors if v[dim]), default=1) for dim in range(self.rank)]
+        return tuple(tuple(value // unit for value, unit in zip(v, least, strict=True)) for v in vectors)
+
+
+def check_powers_of_two(name: str, values: Sequence[int]) -> None:
+    """Refuse a field with an entry that is not a power of two."""
+    if not all(map(is_power_of_two, values)):
+        raise LayoutError(f"Every element in {name} must be a power of two.")
+
+
+def check_order(order: Sequence[int]) -> None:
+    """Refuse an order that does not name every dimension once."""
+    if sorted(order) != list(range(len(order))):
+        raise LayoutError(f"order must be a permutation of 0..(rank-1), but was {list(order)}")
+
+
+def check_cga(cga: Bases, rank: int) -> None:
+    """Refuse bases of another rank."""
+    for basis in cga:
+        if len(basis) != rank:
+            raise LayoutError(f"CGALayout has the basis {list(basis)}, but the layout has rank {rank}")
 
 
 @dataclass(frozen=True)
@@ -88,7 +274,7 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
             raise LayoutError("ttg.dot_op kWidth parameter is not supported when the parent is a blocked layout")
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         return f"rows of {max(self.size_per_thread)} elements per thread"
 
 
@@ -145,7 +331,7 @@ class NvidiaMma(Accumulator, name="nvidia_mma", alias="mma"):
 
 @dataclass(frozen=True)
 class Slice(Distributed, name="slice"):
-    """`parent` without its dimension `dim`: what is left of a tensor in `parent` when `dim` is reduced away."""
+    """`parent` without its dimension `dim`: the layout of a tensor in `parent` after a reduction along `dim`."""
 
     dim: int
     parent: Distributed
@@ -178,7 +364,7 @@ class Slice(Distributed, name="slice"):
         return self.parent if dim == self.dim else None
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         return f"a reduction along dimension {self.dim}"
 
 
@@ -186,7 +372,7 @@ class Slice(Distributed, name="slice"):
 class DotOperand(Distributed, name="dot_op"):
     """Operand A (`op_idx` 0) or B (1) of a dot whose result is in `parent`.
 
-    `k_width`: how many neighbours along K a thread holds in one register (4 bytes or more); 0 under a blocked parent.
+    `k_width`: the neighbours along K that a thread holds in one register (4 bytes or more); 0 under a blocked parent.
     """
 
     op_idx: int
@@ -222,7 +408,7 @@ class DotOperand(Distributed, name="dot_op"):
         return self.parent.root_dim(dim)
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         return f"the {'right' if self.op_idx else 'left'} operand of a dot"
 
     @property
@@ -277,7 +463,7 @@ class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
         check_cga(self.cga, self.rank)
 
     def phase(self, row: int) -> int:
-        """What pieces of a row are xored with; linear in the bits of `row`."""
+        """Return the value with which pieces of a row are xored; linear in the bits of `row`."""
         return row // self.per_phase % self.max_phase
 
     def unswizzled(self) -> Shared:
@@ -292,8 +478,8 @@ class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
 class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
     """A matrix as TMA writes it and `wgmma` reads it: 8-row tiles of `swizzling_byte_width` bytes a row, swizzled.
 
-    `transposed`: the first dimension is the contiguous one. Text may leave `element_bit_width` out: then it is 0, and the
-    layout has no elements that could be placed.
+    `transposed`: the first dimension is the contiguous one. Text may omit `element_bit_width`: then it is 0, and the
+    layout has no elements.
     """
 
     is_matrix_tile = True
@@ -316,7 +502,7 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
 
     @property
     def vec(self) -> int:
-        """Elements in 16 bytes: what the swizzle moves as one piece."""
+        """Elements in 16 bytes, the unit of the swizzle."""
         if not self.element_bit_width:
             raise LayoutError("this nvmma_shared layout does not say its elementBitWidth")
         return 128 // self.element_bit_width
@@ -350,7 +536,7 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
 
 @dataclass(frozen=True)
 class SharedLinear(WrittenAsBases, Shared, name="shared_linear", alias="shared"):
-    """A place in shared memory for each element, without a name: `layout` maps offset, block to `dim0`, ..."""
+    """An offset in shared memory for each element, without a name: `layout` maps offset, block to `dim0`, ..."""
 
     layout: LinearLayout
     alignment: int = field(  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
@@ -364,7 +550,7 @@ class SharedLinear(WrittenAsBases, Shared, name="shared_linear", alias="shared")
 
 
 def check_shared_layout(name: str, layout: LinearLayout) -> None:
-    """Refuse a layout of shared memory with two places for an element, or none."""
+    """Refuse a layout of shared memory with two offsets for an element, or none."""
     if layout.in_names != SHARED_INS:
         raise LayoutError(f"{name} maps {list(SHARED_INS)}, not {list(layout.in_names)}")
     check_dim_names(layout)

@@ -1,8 +1,8 @@
-"""Linear layouts: a map from places to coordinates that xor and bits describe completely.
+"""Linear layouts: a map from hardware locations to coordinates that is linear over bits.
 
-A place is a few named numbers (`register`, `lane`, `warp`, `block`; or `offset`), a coordinate is a few others (`dim0`,
-`dim1`). The map is linear over bits: the image of `a ^ b` is the xor of the images. So it is enough to know where each
-power of two goes, its *basis*:
+A location is a few named integers (`register`, `lane`, `warp`, `block`; or `offset`), a coordinate is a few others
+(`dim0`, `dim1`). The map is linear over bits: the image of `a ^ b` is the xor of the images. So it is enough to know
+the image of each power of two, its *basis*:
 
     register=1 -> (0, 1)      register 1 of a lane is one column to the right
     lane=1     -> (0, 2)      the next lane is two columns to the right
@@ -17,40 +17,241 @@ and register 1 of lane 3 is at (0, 1) ^ (0, 2) ^ (1, 0) = (1, 3):
 >>> a.is_invertible
 True
 
-A zero basis is a copy: the place that differs in that bit only holds the same element. Every question about layouts is
-linear algebra on a matrix of some twenty bits: composing them, inverting them, dividing a tile out of one.
+A zero basis is a copy: the location that differs in that bit only holds the same element. Every question about layouts
+is linear algebra on a matrix of some twenty bits: composing them, inverting them, dividing a tile out of one.
 
-Each basis is packed in one integer (`packing.py`), the first out in the lowest bits, so that xor is one operation and
-reshaping the outs is none. Sizes are powers of two. The order of ins and outs matters to flattening and reshaping.
+Each basis is packed in one integer, the first out in the lowest bits, so that xor is one operation and reshaping the outs
+is none. With outs dim0 of size 4 and dim1 of size 8, the coordinate (3, 5) is packed as `3 | 5 << 2`:
+
+>>> shifts = packer((("dim0", 4), ("dim1", 8)))
+>>> 3 << shifts["dim0"] | 5 << shifts["dim1"]
+23
+
+Sizes are powers of two. The order of ins and outs matters to flattening and reshaping. A matrix over bits is a list of
+columns, each an integer. Solving `given * X = wanted` is elimination: reduce each wanted column with the pivots of
+`given`, and record which columns were used.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TypeAlias
 
-from tilework.layouts.elimination import divide, eliminate, solve
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.packing import (
-    Columns,
-    Named,
-    Outs,
-    Vectors,
-    combine,
-    describe,
-    log2,
-    merge,
-    pack,
-    packer,
-    pairs,
-    repack,
-    sized,
-)
 from tilework.process.forks import cached_property
+
+
+class LayoutError(ValueError):
+    """A layout that does not exist, or that an operation cannot produce; the message says which and why."""
+
+
+Vectors: TypeAlias = Sequence[Sequence[int]]
+Columns: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
+Outs: TypeAlias = tuple[tuple[str, int], ...]
+Named: TypeAlias = Mapping[str, int] | Sequence[tuple[str, int]]
+
+
+def log2(size: int) -> int:
+    """Return the bits of a power of two.
+
+    >>> log2(32)
+    5
+    """
+    if size < 1 or size & (size - 1):
+        raise LayoutError(f"{size} is not a power of two")
+    return size.bit_length() - 1
+
+
+def pairs(named: Named) -> Outs:
+    """Return a mapping or a list of pairs as a tuple of pairs."""
+    return tuple(dict(named).items())
+
+
+def pack(vector: Sequence[int], outs: Outs, in_name: str) -> int:
+    """Pack one vector, checked.
+
+    >>> pack((3, 5), (("dim0", 4), ("dim1", 8)), "lane")
+    23
+    """
+    if len(vector) != len(outs):
+        raise LayoutError(f"the {in_name} basis {list(vector)} does not have one number for each of {list(outs)}")
+    packed = shift = 0
+    for value, (out, size) in zip(vector, outs, strict=True):
+        if not 0 <= value < size:
+            raise LayoutError(f"the {in_name} basis {list(vector)} does not fit {out} of size {size}")
+        packed |= value << shift
+        shift += log2(size)
+    return packed
+
+
+def sized(outs: Named | Sequence[str], bases: Iterable[tuple[str, Vectors]]) -> Outs:
+    """Return the name and size of each out; names alone get the smallest size that holds every basis.
+
+    >>> sized(("dim0", "dim1"), [("lane", [(0, 1), (2, 0)])])
+    (('dim0', 4), ('dim1', 2))
+    """
+    listed = tuple(outs.items()) if isinstance(outs, Mapping) else tuple(outs)
+    names = [out for out in listed if isinstance(out, str)]
+    if not names:
+        return tuple(out for out in listed if not isinstance(out, str))
+    largest = [0] * len(names)
+    for _, vectors in bases:
+        for vector in vectors:
+            largest = [max(a, b) for a, b in zip(largest, vector, strict=True)]
+    return tuple((name, 1 << value.bit_length()) for name, value in zip(names, largest, strict=True))
+
+
+def packer(outs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the shift of each out in a packed basis."""
+    found, shift = {}, 0
+    for name, size in outs:
+        found[name] = shift
+        shift += size.bit_length() - 1
+    return found
+
+
+def repack(column: int, moves: Iterable[tuple[tuple[int, int], int]]) -> int:
+    """Move fields: each ((shift, mask), new shift)."""
+    packed = 0
+    for (shift, mask), new in moves:
+        packed |= (column >> shift & mask) << new
+    return packed
+
+
+def combine(columns: Sequence[int], selector: int) -> int:
+    """Return the xor of the columns that the bits of `selector` select.
+
+    >>> combine((1, 2, 4), 0b101)
+    5
+    """
+    packed = bit = 0
+    while selector:
+        if selector & 1:
+            packed ^= columns[bit]
+        selector >>= 1
+        bit += 1
+    return packed
+
+
+def merge(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """Merge both lists of names into one that keeps the order of each.
+
+    >>> merge(["register", "lane"], ["lane", "warp"])
+    ['register', 'lane', 'warp']
+    """
+    if list(second) == list(first):
+        return list(first)
+    merged, rest = [], list(second)
+    for name in first:
+        if name in rest:
+            at = rest.index(name)
+            merged += rest[:at]
+            rest = rest[at + 1 :]
+        elif name in merged:
+            raise LayoutError(f"{list(first)} and {list(second)} order their dimensions differently")
+        merged.append(name)
+    merged += rest
+    if len(set(merged)) != len(merged):
+        raise LayoutError(f"{list(first)} and {list(second)} order their dimensions differently")
+    return merged
+
+
+def describe(bases: Iterable[tuple[str, Vectors]], outs: Outs) -> str:
+    """Return one basis per line, then the outs."""
+    lines = []
+    for name, vectors in bases:
+        for bit, vector in enumerate(vectors):
+            lines.append(f" {' ' if bit else '-'} {name}={1 << bit} -> ({', '.join(map(str, vector))})")
+        if not vectors:
+            lines.append(f" - {name} is a size 1 dimension")
+    lines.append(f"where out dims are: [{', '.join(f'{name} (size {size})' for name, size in outs)}]")
+    return "\n".join(lines)
+
+
+def eliminate(columns: Iterable[int], tag_bits: int) -> tuple[dict[int, int], int]:
+    """Gaussian elimination of the columns, low columns first: (pivots by their highest bit, mask of free columns).
+
+    Column i carries the tag `1 << i` in its low `tag_bits` bits: a reduced column says which columns it is the sum of.
+
+    >>> eliminate([0b01, 0b11, 0b10], 3)[1]  # the third is the sum of the first two
+    4
+    """
+    pivots: dict[int, int] = {}
+    free = 0
+    for index, column in enumerate(columns):
+        value = column << tag_bits | 1 << index
+        while (height := value.bit_length()) > tag_bits:
+            if (pivot := pivots.get(height)) is None:
+                pivots[height] = value
+                break
+            value ^= pivot
+        else:
+            free |= 1 << index
+    return pivots, free
+
+
+def solve(wanted: Columns, given: "LinearLayout", same: frozenset[str]) -> Columns | None:
+    """The columns of the smallest X with `given * X = wanted`, or None; ins in `same` go to themselves."""
+    shifts = packer((name, 1 << len(columns)) for name, columns in given.columns)
+    if same:
+        left = [(index, c) for n, cs in given.columns for index, c in enumerate(cs, shifts[n]) if n not in same]
+        columns, spots = [c for _, c in left], [1 << index for index, _ in left]
+        pivots, tags = eliminate(columns, len(columns))[0], len(columns)
+    else:
+        pivots, tags, spots = given.eliminated[0], given.total_in_bits, None
+    mask = (1 << tags) - 1
+    answer = []
+    for name, columns in wanted:
+        if name in same:
+            answer.append((name, tuple(1 << (shifts[name] + bit) for bit in range(len(columns)))))
+            continue
+        found = []
+        for column in columns:
+            value = column << tags
+            while (height := value.bit_length()) > tags:
+                if (pivot := pivots.get(height)) is None:
+                    return None
+                value ^= pivot
+            value &= mask
+            found.append(value if spots is None else combine(spots, value))
+        answer.append((name, tuple(found)))
+    return tuple(answer)
+
+
+def divide(whole: "LinearLayout", tile: "LinearLayout") -> tuple[Columns, Outs] | None:
+    """Divide `tile` out of `whole`: return the C of `tile * C`.
+
+    The bases of the tile come first in every in and use the low bits of every out. Nothing else may use those bits.
+    """
+    if not contains_sizes(whole, tile):
+        return None
+    inside = dict(tile.outs)
+    outs = tuple((name, size // inside.get(name, 1)) for name, size in whole.outs)
+    shifts, moves, back, taken = packer(outs), [], [], 0
+    for name, size in outs:
+        shift = whole.fields[name][0]
+        back.append(((shift + log2(inside.get(name, 1)), size - 1), shifts[name]))
+        if name in inside:
+            moves.append((tile.fields[name], shift))
+            taken |= (inside[name] - 1) << shift
+    columns = []
+    for name, mine in whole.columns:
+        theirs = tile.by_in.get(name, ())
+        part, rest = mine[: len(theirs)], mine[len(theirs) :]
+        if part != tuple([repack(column, moves) for column in theirs]) or any(column & taken for column in rest):
+            return None
+        columns.append((name, tuple([repack(column, back) for column in rest])))
+    return tuple(columns), outs
+
+
+def contains_sizes(whole: "LinearLayout", tile: "LinearLayout") -> bool:
+    """Return True if every in and out of `tile` is in `whole`, and not smaller there."""
+    ins = all(name in whole.by_in and len(c) <= len(whole.by_in[name]) for name, c in tile.columns)
+    return ins and all(name in whole.fields and size <= whole.out_size(name) for name, size in tile.outs)
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class LinearLayout:
-    """See the module. `columns` are the packed bases of each in, `outs` the name and size of each out."""
+    """A linear map; see the module. `columns` are the packed bases of each in, `outs` the name and size of each out."""
 
     columns: Columns
     outs: Outs
@@ -58,7 +259,7 @@ class LinearLayout:
     def __init__(
         self, bases: Mapping[str, Vectors] | Iterable[tuple[str, Vectors]], outs: Named | Sequence[str]
     ) -> None:
-        """From a vector per basis. Outs given as names only get the smallest size that holds every basis."""
+        """Build from a vector per basis. Outs given as names only get the smallest size that holds every basis."""
         listed = tuple(dict(bases).items())
         known = sized(outs, listed)
         packed = ((name, tuple(pack(vector, known, name) for vector in vectors)) for name, vectors in listed)
@@ -67,7 +268,7 @@ class LinearLayout:
 
     @classmethod
     def packed(cls, columns: Columns, outs: Outs) -> "LinearLayout":
-        """From packed bases, unchecked: what every operation returns."""
+        """Build from packed bases, unchecked: the result of every operation."""
         self = object.__new__(cls)
         vars(self)["columns"] = columns
         vars(self)["outs"] = outs
@@ -79,14 +280,14 @@ class LinearLayout:
         return memo
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is computed: hashes differ between processes."""
+        """Without cached values: hashes differ between processes."""
         return {"columns": self.columns, "outs": self.outs}
 
     # Constructors
 
     @classmethod
     def identity(cls, size: int, in_name: str, out: str) -> "LinearLayout":
-        """Place i is coordinate i.
+        """Location i is coordinate i.
 
         >>> LinearLayout.identity(4, "register", "dim0").bases
         (('register', ((1,), (2,))),)
@@ -96,7 +297,7 @@ class LinearLayout:
 
     @classmethod
     def zeros(cls, size: int, in_name: str, out: str, out_size: int = 1) -> "LinearLayout":
-        """Every place is coordinate 0: `size` copies."""
+        """Every location is coordinate 0: `size` copies."""
         return cls.packed(((in_name, (0,) * log2(size)),), ((out, out_size),))
 
     # Facts
@@ -116,7 +317,7 @@ class LinearLayout:
 
     @cached_property
     def fields(self) -> dict[str, tuple[int, int]]:
-        """Where each out is in a packed basis: (shift, mask after shifting)."""
+        """The field of each out in a packed basis: (shift, mask after shifting)."""
         found, shift = {}, 0
         for name, size in self.outs:
             found[name] = (shift, size - 1)
@@ -129,11 +330,11 @@ class LinearLayout:
         return tuple((name, tuple(self.vector(column) for column in columns)) for name, columns in self.columns)
 
     def vector(self, packed: int) -> tuple[int, ...]:
-        """A packed coordinate as one number per out."""
+        """Return a packed coordinate as one integer per out."""
         return tuple(packed >> shift & mask for shift, mask in self.fields.values())
 
     def basis(self, in_name: str, bit: int) -> tuple[int, ...]:
-        """Where `1 << bit` of an in goes."""
+        """Return the image of `1 << bit` of an in."""
         return self.vector(self.by_in[in_name][bit])
 
     def in_size(self, in_name: str) -> int:
@@ -166,17 +367,17 @@ class LinearLayout:
 
     @property
     def rank(self) -> int:
-        """The rank of the matrix: log2 of how many coordinates are reached."""
+        """The rank of the matrix: log2 of the number of coordinates that are reached."""
         return len(self.eliminated[0])
 
     @property
     def is_surjective(self) -> bool:
-        """Whether every coordinate is reached."""
+        """True if every coordinate is reached."""
         return self.rank == self.total_out_bits
 
     @property
     def is_injective(self) -> bool:
-        """Whether no coordinate is reached twice."""
+        """True if no coordinate is reached twice."""
         return self.rank == self.total_in_bits
 
     @property
@@ -198,7 +399,8 @@ class LinearLayout:
 
     @property
     def num_consecutive_in_out(self) -> int:
-        """How many neighbours of the first in are neighbours of the first out, aligned, whatever the rest is.
+        """The number of neighbours of the first in that are neighbours of the first out, aligned, whatever the other
+        ins are.
 
         The largest 2^k whose k bases are 1, 2, 4, ... in the first out, with no other basis touching those bits.
         """
@@ -218,31 +420,31 @@ class LinearLayout:
 
     # Evaluation
 
-    def apply(self, places: Mapping[str, int] | None = None, /, **more: int) -> dict[str, int]:
-        """The coordinate of a place; ins that are not given are 0."""
-        given = {**(places or {}), **more}
+    def apply(self, location: Mapping[str, int] | None = None, /, **more: int) -> dict[str, int]:
+        """Return the coordinate of a location; ins that are not given are 0."""
+        given = {**(location or {}), **more}
         if unknown := given.keys() - self.by_in.keys():
             raise LayoutError(f"the layout has no {sorted(unknown)}: its ins are {list(self.in_names)}")
         packed = 0
-        for name, place in given.items():
-            packed ^= combine(self.by_in[name], place)
+        for name, value in given.items():
+            packed ^= combine(self.by_in[name], value)
         return dict(zip(self.out_names, self.vector(packed), strict=True))
 
     def images(self, in_name: str | None = None) -> list[int]:
-        """The packed coordinate of every place, counted through all ins (the first fastest) or through one.
+        """Return the packed coordinate of every location, counted through all ins (the first fastest) or through one.
 
         >>> LinearLayout({"lane": [(1,), (3,)]}, {"dim0": 4}).images()
         [0, 1, 3, 2]
         """
         found = [0]
         for column in self.flat_columns if in_name is None else self.by_in[in_name]:
-            found += [place ^ column for place in found]
+            found += [image ^ column for image in found]
         return found
 
     # Combining
 
     def __mul__(self, other: "LinearLayout") -> "LinearLayout":
-        """The product: `self` is a tile, `other` says where the tiles go.
+        """Return the product: `self` is a tile, `other` arranges the tiles.
 
         >>> tile = LinearLayout.identity(4, "register", "dim0") * LinearLayout.identity(8, "lane", "dim0")
         >>> tile.bases
@@ -251,9 +453,9 @@ class LinearLayout:
         mine, theirs = dict(self.outs), dict(other.outs)
         names = merge(self.out_names, other.out_names)
         outs = tuple((name, mine.get(name, 1) * theirs.get(name, 1)) for name in names)
-        place = packer(outs)
-        low = [(self.fields[name], place[name]) for name in self.out_names]
-        high = [(other.fields[name], place[name] + log2(mine.get(name, 1))) for name in other.out_names]
+        shifts = packer(outs)
+        low = [(self.fields[name], shifts[name]) for name in self.out_names]
+        high = [(other.fields[name], shifts[name] + log2(mine.get(name, 1))) for name in other.out_names]
         columns = []
         for name in merge(self.in_names, other.in_names):
             first = (repack(column, low) for column in self.by_in.get(name, ()))
@@ -274,14 +476,14 @@ class LinearLayout:
         return self.map_columns(lambda column: combine(images, column), outer.outs)
 
     def map_columns(self, change: Callable[[int], int], outs: Outs) -> "LinearLayout":
-        """Every packed basis changed."""
+        """Apply `change` to every packed basis."""
         columns = tuple((name, tuple(map(change, columns))) for name, columns in self.columns)
         return LinearLayout.packed(columns, outs)
 
     # Renaming, reordering, cutting
 
     def transpose_outs(self, names: Sequence[str]) -> "LinearLayout":
-        """The same outs in another order."""
+        """Return the same outs in another order."""
         if self.out_names == tuple(names):
             return self
         if sorted(names) != sorted(self.out_names):
@@ -290,12 +492,12 @@ class LinearLayout:
 
     def select_outs(self, names: Sequence[str]) -> "LinearLayout":
         outs = tuple((name, self.out_size(name)) for name in names)
-        place = packer(outs)
-        moves = [(self.fields[name], place[name]) for name in names]
+        shifts = packer(outs)
+        moves = [(self.fields[name], shifts[name]) for name in names]
         return self.map_columns(lambda column: repack(column, moves), outs)
 
     def reshape_outs(self, outs: Named) -> "LinearLayout":
-        """The same coordinates, counted differently: flatten (first out is the most minor), then cut."""
+        """Return the same coordinates, counted differently: flatten (first out is the most minor), then split."""
         sizes = pairs(outs)
         if sum(log2(size) for _, size in sizes) != self.total_out_bits:
             raise LayoutError(f"cannot cut {1 << self.total_out_bits} coordinates into {dict(sizes)}")
@@ -305,12 +507,12 @@ class LinearLayout:
         return LinearLayout.packed(self.columns, ((name, 1 << self.total_out_bits),))
 
     def rename_outs(self, names: Sequence[str]) -> "LinearLayout":
-        """The same outs, called otherwise."""
+        """Return the same outs under other names."""
         outs = tuple((name, size) for name, (_, size) in zip(names, self.outs, strict=True))
         return LinearLayout.packed(self.columns, outs)
 
     def sublayout(self, ins: Iterable[str], outs: Iterable[str]) -> "LinearLayout":
-        """Only these ins (the others are 0) and outs (the others are not asked), in the order they have here."""
+        """Return only these ins (the others are 0) and outs, in their order."""
         wanted, kept = set(ins), set(outs)
         columns = tuple((name, column) for name, column in self.columns if name in wanted)
         chosen = LinearLayout.packed(columns, self.outs)
@@ -318,7 +520,7 @@ class LinearLayout:
         return chosen if len(left) == len(self.outs) else chosen.select_outs(left)
 
     def out_mask(self, outs: Iterable[str]) -> int:
-        """The bits of these outs in a packed basis."""
+        """Return the bits of these outs in a packed basis."""
         found = 0
         for name in outs:
             shift, mask = self.fields[name]
@@ -326,26 +528,26 @@ class LinearLayout:
         return found
 
     def remove_zero_bases(self, in_name: str) -> "LinearLayout":
-        """Without the copies along one in."""
+        """Remove the copies along one in."""
         return self.replace_in(in_name, tuple(column for column in self.by_in[in_name] if column))
 
     def replace_in(self, in_name: str, columns: Iterable[int]) -> "LinearLayout":
-        """With other packed bases for one in."""
+        """Return the layout with other packed bases for one in."""
         new = tuple(columns)
         return LinearLayout.packed(tuple((n, new if n == in_name else c) for n, c in self.columns), self.outs)
 
     def resize_out(self, out: str, size: int) -> "LinearLayout":
-        """An out cut to its low bits, or given room for more."""
+        """Truncate an out to its low bits, or widen it."""
         outs = tuple((name, size if name == out else old) for name, old in self.outs)
-        place = packer(outs)
+        shifts = packer(outs)
         moves = []
         for name, new in outs:
             shift, mask = self.fields[name]
-            moves.append(((shift, min(mask, new - 1)), place[name]))
+            moves.append(((shift, min(mask, new - 1)), shifts[name]))
         return self.map_columns(lambda column: repack(column, moves), outs)
 
     def widen(self, outs: Outs) -> "LinearLayout":
-        """With room for at least these outs, so that packed bases can be compared."""
+        """Widen to at least these outs, so that packed bases can be compared."""
         layout = self
         for name, size in outs:
             if layout.out_size(name) > size:
@@ -356,7 +558,7 @@ class LinearLayout:
     # Dividing and inverting
 
     def divide_left(self, tile: "LinearLayout") -> "LinearLayout | None":
-        """The C with `self == tile * C`, if self is such a product; C has all ins and outs of self.
+        """Return the C with `self == tile * C`, if self is such a product; C has all ins and outs of self.
 
         >>> tile = LinearLayout.identity(4, "register", "dim0")
         >>> (tile * LinearLayout.identity(8, "lane", "dim0")).divide_left(tile).bases
@@ -366,7 +568,7 @@ class LinearLayout:
         return None if divided is None else LinearLayout.packed(*divided)
 
     def is_trivial_over(self, names: Iterable[str]) -> bool:
-        """Whether each named in goes to the out of the same name unchanged, and nothing else goes there."""
+        """Return True if each named in goes to the out of the same name unchanged, and nothing else goes there."""
         for name in names:
             if name not in self.by_in or name not in self.fields:
                 return False
@@ -380,17 +582,17 @@ class LinearLayout:
         return True
 
     def quotient(self, names: Iterable[str]) -> "LinearLayout | None":
-        """Without the ins and outs over which self is trivial; None if it is not."""
+        """Remove the ins and outs over which self is trivial; None if it is not."""
         gone = set(names)
         if not self.is_trivial_over(gone):
             return None
         return self.sublayout(set(self.in_names) - gone, set(self.out_names) - gone)
 
     def invert_and_compose(self, other: "LinearLayout") -> "LinearLayout":
-        """The C with `other(C(x)) == self(x)`: the place in `other` of the element that is at place x in self.
+        """Return the C with `other(C(x)) == self(x)`: the location in `other` of the element at location x of self.
 
-        Where `other` holds copies the smallest place is taken (free variables are 0), except for an in that both have
-        with the same bases: it goes to itself, so that copies stay where they are.
+        If `other` holds copies the smallest location is taken (free variables are 0), except for an in that both have
+        with the same bases: it goes to itself, so that copies are not moved.
 
         >>> mine = LinearLayout({"register": [(1,)], "lane": [(2,)]}, {"dim0": 4})
         >>> theirs = LinearLayout({"register": [(2,)], "lane": [(1,)]}, {"dim0": 4})
@@ -407,13 +609,13 @@ class LinearLayout:
         return LinearLayout.packed(solved, other.in_sizes)
 
     def invert(self) -> "LinearLayout":
-        """From coordinates to places; self must be invertible."""
+        """Return the map from coordinates to locations; self must be invertible."""
         if not self.is_invertible:
-            raise LayoutError("only a layout with one place for every coordinate has an inverse")
+            raise LayoutError("only a layout with one location for every coordinate has an inverse")
         return self.pseudoinvert()
 
     def pseudoinvert(self) -> "LinearLayout":
-        """From coordinates to the smallest of their places; self must be surjective."""
+        """Return the map from coordinates to the smallest of their locations; self must be surjective."""
         columns, bit = [], 0
         for name, size in self.outs:
             columns.append((name, tuple(1 << (bit + i) for i in range(log2(size)))))
@@ -426,8 +628,8 @@ class LinearLayout:
     # Text
 
     def _repr_html_(self) -> str:
-        """What a notebook shows; the picture is drawn with what is built on layouts."""
-        return import_module("tilework.layouts.notebook").layout_html(self)
+        """The picture that a notebook shows."""
+        return import_module("tilework.layouts.picture").layout_html(self)
 
     def __repr__(self) -> str:
         return f"LinearLayout({dict(self.bases)}, {dict(self.outs)})"

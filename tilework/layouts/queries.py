@@ -1,4 +1,4 @@
-"""Questions about an encoding that passes ask: orders, sizes, what a thread holds.
+"""Queries of passes about an encoding: orders, sizes, the elements of a thread.
 
 >>> from tilework.layouts.encodings import Blocked, NvidiaMma
 >>> tile = Blocked((1, 4), (4, 8), (4, 1), (1, 0))
@@ -23,7 +23,7 @@ Ints = tuple[int, ...]
 
 @lru_cache(maxsize=MEMO)
 def order(encoding: Distributed, shape: Ints) -> Ints:
-    """The dimensions from the fastest, as the registers move.
+    """Return the dimensions from the fastest, as the registers move.
 
     >>> order(Blocked((2, 1), (32, 1), (4, 1), (0, 1)), (64, 64))
     (0, 1)
@@ -32,18 +32,20 @@ def order(encoding: Distributed, shape: Ints) -> Ints:
 
 
 def thread_order(encoding: Distributed, shape: Ints) -> Ints:
-    """The dimensions in which neighbouring lanes are neighbours, first to last; then the others, as registers move."""
+    """Return the dimensions in which neighbouring lanes are neighbours, first to last; then the others, as registers
+    move."""
     return first_moved(to_linear(encoding, shape), "lane", order(encoding, shape))
 
 
 def warp_order(encoding: Distributed, shape: Ints) -> Ints:
-    """The dimensions along which neighbouring warps are, first to last; then the others, as registers move."""
+    """Return the dimensions along which neighbouring warps are, first to last; then the others, as registers move."""
     return first_moved(to_linear(encoding, shape), "warp", order(encoding, shape))
 
 
 @lru_cache(maxsize=MEMO)
 def order_for_memory(encoding: Distributed, shape: Ints) -> Ints:
-    """The order in which a load or store should walk memory: the registers', unless only lanes move fastest."""
+    """Return the order in which a load or store should access memory: the registers', unless only lanes move
+    fastest."""
     registers, lanes = order(encoding, shape), thread_order(encoding, shape)
     if registers != lanes and elems_per_thread(encoding, shape)[lanes[0]] == 1:
         return lanes
@@ -54,7 +56,7 @@ def order_for_memory(encoding: Distributed, shape: Ints) -> Ints:
 
 
 def per_dim(layout: LinearLayout, in_name: str) -> Ints:
-    """How many places of an in there are along each dimension; copies count for the dimension of the basis before.
+    """Return the number of locations of an in along each dimension; copies count for the dimension of the basis before.
 
     >>> per_dim(LinearLayout({"lane": [(0, 1), (0, 0), (1, 0)]}, {"dim0": 2, "dim1": 2}), "lane")
     (2, 4)
@@ -68,7 +70,7 @@ def per_dim(layout: LinearLayout, in_name: str) -> Ints:
 
 @lru_cache(maxsize=MEMO)
 def elems_per_thread(encoding: Distributed, shape: Ints) -> Ints:
-    """How many elements one thread holds along each dimension, copies included."""
+    """Return the number of elements of one thread along each dimension, copies included."""
     if isinstance(encoding, Blocked):
         part = shape_per_cta(encoding, shape)
         grid = zip(encoding.size_per_thread, encoding.threads_per_warp, encoding.warps_per_cta, part, strict=True)
@@ -77,13 +79,13 @@ def elems_per_thread(encoding: Distributed, shape: Ints) -> Ints:
 
 
 def total_elems_per_thread(encoding: Distributed, shape: Ints) -> int:
-    """How many registers one thread has of the tensor."""
+    """Return the number of registers that one thread has of the tensor."""
     return to_linear(encoding, shape).in_size("register")
 
 
 @lru_cache(maxsize=MEMO)
 def contig_per_thread(encoding: Distributed, shape: Ints) -> Ints:
-    """How many neighbours along each dimension the first registers of a thread are."""
+    """Return the contiguous elements of the first registers of a thread along each dimension."""
     layout = to_linear(encoding, shape)
     vectors = iter(dict(layout.bases)["register"])
     found, vector = [1] * len(shape), next(vectors, None)
@@ -95,7 +97,7 @@ def contig_per_thread(encoding: Distributed, shape: Ints) -> Ints:
 
 
 def machine_of(encoding: Distributed) -> tuple[int, int, int]:
-    """The warps, the lanes of each and the blocks that hold a tensor, copies included: the same for every shape.
+    """Return the warps, the lanes of each and the blocks that hold a tensor, copies included: the same for every shape.
 
     >>> machine_of(Blocked((1, 4), (4, 8), (4, 1), (1, 0)))
     (4, 32, 1)
@@ -108,7 +110,7 @@ def machine_of(encoding: Distributed) -> tuple[int, int, int]:
 
 
 def shape_per_cta(encoding: Encoding, shape: Ints) -> Ints:
-    """The part of the tensor that one block holds; leading buffer dimensions of a memdesc are not divided."""
+    """Return the part of the tensor that one block holds; leading buffer dimensions of a memdesc are not divided."""
     bases = encoding.cga_bases
     split = [1 << sum(basis[dim] != 0 for basis in bases) for dim in range(encoding.rank)]
     extra = len(shape) - len(split)
@@ -120,7 +122,7 @@ def shape_per_cta(encoding: Encoding, shape: Ints) -> Ints:
 
 @lru_cache(maxsize=MEMO)
 def is_expensive_view(src_shape: Ints, src: Distributed, dst_shape: Ints, dst: Distributed) -> bool:
-    """Whether a reshape that may reorder would have to move or copy elements between threads.
+    """Return True if a reshape that may reorder would have to move or copy elements between threads.
 
     It is a renaming only when each thread holds as many elements after as before, and the same copies.
     """

@@ -1,4 +1,4 @@
-"""What an encoding means: the linear layout of a tensor of a given shape.
+"""The meaning of an encoding: the linear layout of a tensor of a given shape.
 
 >>> from tilework.layouts.encodings import Blocked
 >>> print(to_linear(Blocked((1, 4), (4, 8), (4, 1), (1, 0)), (16, 32)))
@@ -43,8 +43,7 @@ from tilework.layouts.encodings import (
     Slice,
     SwizzledShared,
 )
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout, log2
+from tilework.layouts.linear import LayoutError, LinearLayout, log2
 
 Shape = tuple[int, ...]
 TMA_BOX = 256  # the most elements of a dimension that one TMA copy moves
@@ -53,7 +52,8 @@ MEMO = 16384
 
 @lru_cache(maxsize=MEMO)
 def to_linear(encoding: Encoding, shape: Shape) -> LinearLayout:
-    """The layout of a tensor of `shape`: ins register, lane, warp, block (or offset, block), outs dim0, dim1, ..."""
+    """Return the layout of a tensor of `shape`: ins register, lane, warp, block (or offset, block), outs dim0, dim1,
+    ..."""
     if len(shape) != encoding.rank:
         raise LayoutError(f"a layout of rank {encoding.rank} does not fit a tensor of shape {list(shape)}")
     return RULES[type(encoding)](encoding, shape)
@@ -66,8 +66,8 @@ def dim_names(rank: int) -> tuple[str, ...]:
 class Tile:
     """A tile under construction; each basis moves one bit of one dimension, or nothing.
 
-    `order` lists the dimensions in which the tile grows when it is fitted. Multiplying by `id(n, in, dim)` puts n
-    places of an in side by side along a dimension; by `copies(n, in)`, on top of each other.
+    `order` lists the dimensions in which the tile grows when it is fitted. `id(n, in, dim)` puts n values of an in side
+    by side along a dimension; `copies(n, in)` makes them copies.
     """
 
     def __init__(self, order: Sequence[int], ins: Sequence[str] = ("register", "lane", "warp")) -> None:
@@ -86,7 +86,7 @@ class Tile:
         return self
 
     def grid(self, in_name: str, shape: Sequence[int], order: Sequence[int], copied: int | None = None) -> "Tile":
-        """A grid of places, `order[0]` fastest; copies along the dimension `copied`."""
+        """Append a grid, `order[0]` fastest; copies along the dimension `copied`."""
         for dim in order:
             if dim == copied:
                 self.copies(shape[dim], in_name)
@@ -95,7 +95,7 @@ class Tile:
         return self
 
     def fit(self, cga: Bases, shape: Shape) -> LinearLayout:
-        """Repeated or cut to the part of `shape` that a block has, then one for each block."""
+        """Repeat or truncate the tile to the part of `shape` that a block has, then one for each block."""
         blocks, wanted = split_blocks(cga, shape)
         for dim in self.order:
             if self.bits[dim] < wanted[dim]:
@@ -110,7 +110,7 @@ class Tile:
 
 
 def split_blocks(cga: Bases, shape: Shape) -> tuple[Bases, list[int]]:
-    """The `cga` bases cut to the shape, and log2 of the part of each dimension that one block has."""
+    """Return the `cga` bases truncated to the shape, and log2 of the part of each dimension that one block has."""
     bits = [log2(size) for size in shape]
     if not cga:
         return (), bits
@@ -123,7 +123,7 @@ def split_blocks(cga: Bases, shape: Shape) -> tuple[Bases, list[int]]:
 
 
 def pack_blocks(blocks: Bases, wanted: Sequence[int], shifts: Sequence[int]) -> tuple[int, ...]:
-    """The packed basis of each bit of the block: its coordinates count parts of the tensor."""
+    """Return the packed basis of each bit of the block: its coordinates count parts of the tensor."""
     return tuple([sum(value << (wanted[dim] + shifts[dim]) for dim, value in enumerate(basis)) for basis in blocks])
 
 
@@ -139,13 +139,14 @@ def blocked(encoding: Blocked, shape: Shape) -> LinearLayout:
 
 
 def mma_warp_order(encoding: NvidiaMma) -> tuple[int, ...]:
-    """Which dimension consecutive warps go along first: rows of `mma.sync`, columns of a `wgmma` warp group."""
+    """Return the dimensions of consecutive warps, first to last: rows of `mma.sync`, columns of a `wgmma` warp
+    group."""
     dims = range(encoding.rank)
     return tuple(dims) if encoding.is_hopper else tuple(reversed(dims))
 
 
 def mma(encoding: NvidiaMma, shape: Shape) -> LinearLayout:
-    """Four lanes with two neighbours each make 8 columns, 8 groups of four lanes 8 rows; more registers complete it."""
+    """Four lanes with two neighbours each are 8 columns, 8 groups of four lanes 8 rows; more registers complete it."""
     inner, outer = encoding.rank - 1, encoding.rank - 2
     rows, columns = encoding.instr_shape[:2] if encoding.is_hopper else encoding.instr_shape[-2:]
     tile = Tile(tuple(reversed(range(encoding.rank))))
@@ -165,7 +166,8 @@ def blocked_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
 
 
 def mma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
-    """Four lanes along K with `k_width` neighbours each, twice; 8 groups of four along the other dimension, twice in A."""
+    """Four lanes along K with `k_width` neighbours each, twice; 8 groups of four along the other dimension, twice in
+    A."""
     parent, k = encoding.parent, encoding.k_dim
     assert isinstance(parent, NvidiaMma)
     other = encoding.rank - 2 if encoding.op_idx == 0 else encoding.rank - 1
@@ -205,7 +207,7 @@ def linear(encoding: Linear, shape: Shape) -> LinearLayout:
 
 
 def first_moved(layout: LinearLayout, in_name: str, default: Iterable[int] | None = None) -> tuple[int, ...]:
-    """The dimensions in the order in which the bases of an in first move along them; the others after them.
+    """Return the dimensions in the order in which the bases of an in first move along them; the others after them.
 
     >>> first_moved(LinearLayout({"register": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2}), "register")
     (0, 1)
@@ -224,9 +226,9 @@ def swizzled(encoding: SwizzledShared, shape: Shape) -> LinearLayout:
     shifts = out_shifts(shape)
     column = encoding.order[0]
     offsets = [1 << (shifts[column] + bit) for bit in range(bits[column])]
-    for place, dim in enumerate(encoding.order[1:]):
+    for index, dim in enumerate(encoding.order[1:]):
         for bit in range(bits[dim]):
-            phase = encoding.phase(1 << bit) if place == 0 else 0
+            phase = encoding.phase(1 << bit) if index == 0 else 0
             moved = (encoding.vec * phase) & ((1 << bits[column]) - 1)
             offsets.append(1 << (shifts[dim] + bit) | moved << shifts[column])
     return shared_layout(offsets, pack_blocks(blocks, bits, shifts), shape)
@@ -276,7 +278,7 @@ def as_written(encoding: SharedLinear | PaddedShared, shape: Shape) -> LinearLay
 
 
 def out_shifts(shape: Shape) -> list[int]:
-    """Where each dimension is in a packed basis."""
+    """Return the shift of each dimension in a packed basis."""
     shifts, shift = [], 0
     for size in shape:
         shifts.append(shift)
@@ -293,7 +295,7 @@ OPERAND_RULES: dict[type, Callable[[DotOperand, Shape], LinearLayout]] = {
     Blocked: blocked_operand,
     NvidiaMma: mma_operand,
 }
-"""Layouts of operands, as instructions want them, by the layout of the result: every warp along K holds the same elements."""
+"""Layouts of operands of instructions, by the layout of the result: every warp along K holds the same elements."""
 
 RULES: dict[type, Callable[[Any, Shape], LinearLayout]] = {
     Blocked: blocked,

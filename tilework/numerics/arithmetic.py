@@ -3,12 +3,12 @@
     >>> Arithmetic.of(F32).add(np.float32([1]), np.float32([2**-30]), "rp")
     array([1.0000001], dtype=float32)
 
-Modes: to nearest even (rn), to zero (rz), down (rm) or up (rp). Numbers are computed in float64 together with the sign of
-what rounding took away. A value with its last bit set whenever something is missing ("rounded to odd") can be rounded once
-more, to any narrower format and in any mode, without being rounded twice.
+Modes: to nearest even (rn), to zero (rz), down (rm) or up (rp). Numbers are computed in float64 together with the sign
+of the rounding error. A value whose last bit is set if it is inexact ("rounded to odd") can be rounded once more, to
+any narrower format and in any mode, without double rounding.
 
-Hosts differ in the NaN that an operation gives: 0 / 0 is 0xffc00000 on x86-64 and 0x7fc00000 on ARM. An oracle of a device says
-which NaN that device gives (`Arithmetic.propagate`).
+Hosts differ in the NaN of an operation: 0 / 0 is 0xffc00000 on x86-64 and 0x7fc00000 on ARM. An oracle of a device
+chooses the NaN of that device (`Arithmetic.propagate`).
 """
 
 from collections.abc import Callable, Sequence
@@ -26,26 +26,26 @@ Rounded = tuple[Array, Array]  # the nearest double, and the sign of (exact - it
 
 
 def exact_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """a + b as a double, which is finite, and what it misses, exactly."""
+    """Return a + b as a double, which is finite, and its rounding error, exactly."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """a + b as a double and what it misses, exactly."""
+    """Return a + b as a double and its rounding error, exactly."""
     total, error = exact_sum(a, b)
     return total, np.where(np.isfinite(total), error, 0.0)
 
 
 def two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """a * b as a double and what it misses, exactly while nothing overflows or becomes denormal."""
+    """Return a * b as a double and its rounding error, exact unless something overflows or becomes denormal."""
     product = a * b
     return product, np.where(np.isfinite(product), exact_rest(product, a, b), 0.0)
 
 
 def exact_rest(product: Array, a: Array, b: Array) -> Array:
-    """What a * b misses, which is finite, as is what it is computed of."""
+    """Return the rounding error of a * b, for finite intermediate values."""
     high_a = SPLIT * a
     high_a = high_a - (high_a - a)
     high_b = SPLIT * b
@@ -55,7 +55,8 @@ def exact_rest(product: Array, a: Array, b: Array) -> Array:
 
 
 def to_odd(value: Array, missing: Array) -> Array:
-    """A double whose last bit says that something is missing: itself, or its neighbour on the side of `missing`."""
+    """Round to odd: the value, or its neighbour on the side of `missing`, so that the last bit of an inexact value is
+    set."""
     bits = np.asarray(value, np.float64).view(np.int64)
     neighbour = np.nextafter(value, np.where(missing > 0, np.inf, -np.inf))
     return np.where((missing == 0) | (bits & 1 == 1) | ~np.isfinite(value), value, neighbour)
@@ -88,14 +89,14 @@ def divide(a: Array, b: Array) -> Rounded:
 
 def square_root(a: Array) -> Rounded:
     root = np.sqrt(a)
-    scale = np.where(a < 2.0**-900, 2.0**300, np.where(a > 2.0**1000, 2.0**-300, 1.0))  # squares stay in range
+    scale = np.where(a < 2.0**-900, 2.0**300, np.where(a > 2.0**1000, 2.0**-300, 1.0))  # squares are in range
     product, error = two_product(root * scale, root * scale)
     rest = (a * scale * scale - product) - error
     return root, np.where(np.isfinite(root), np.sign(rest), 0.0)
 
 
 def reciprocal_root(a: Array) -> Rounded:
-    """1 / sqrt(a) of numbers that are float32."""
+    """Return 1 / sqrt(a) of float32 values."""
     root = 1.0 / np.sqrt(a)
     square, low = two_product(root, root)
     product, error = two_product(square, a)
@@ -123,7 +124,8 @@ def fma(a: Array, b: Array, c: Array) -> Rounded:
 
 
 def nearest_fma(a: Array, b: Array, c: Array) -> Array | None:
-    """The doubles nearest to a * b + c, in half of the time that `fma` takes; None if one of the numbers is one of its special cases."""
+    """Return the doubles nearest to a * b + c, in half of the time of `fma`; None if an operand is one of its special
+    cases."""
     high = a * b
     plain = high + c
     size = np.abs(high)
@@ -140,7 +142,7 @@ def nearest_fma(a: Array, b: Array, c: Array) -> Array | None:
 
 
 def needs_care(product: Array, *factors: Array) -> Array:
-    """Where a product's error cannot be computed in doubles: near overflow, and where it is nearly denormal."""
+    """Return where a product's error cannot be computed in doubles: near overflow, and if it is nearly denormal."""
     size = np.abs(product)
     large = np.zeros(np.shape(product), bool)
     for factor in factors:
@@ -152,15 +154,15 @@ def needs_care(product: Array, *factors: Array) -> Array:
 
 
 def exactly(function: Callable[..., Fraction], value: Array, sign: Array, which: Array, *operands: Array) -> Rounded:
-    """The same with fractions, element by element, where doubles are not enough."""
+    """Compute with fractions, element by element, where doubles are not enough."""
     shape = np.broadcast_shapes(*(np.shape(operand) for operand in operands), np.shape(value))
     value, sign = np.array(np.broadcast_to(value, shape)), np.array(np.broadcast_to(sign, shape))
     columns = [np.broadcast_to(operand, shape) for operand in operands]
     for index in zip(*np.nonzero(np.broadcast_to(which, shape)), strict=True):
-        numbers = [float(column[index]) for column in columns]
-        if not all(np.isfinite(numbers)):
+        values = [float(column[index]) for column in columns]
+        if not all(np.isfinite(values)):
             continue
-        exact = function(*(Fraction(number) for number in numbers))
+        exact = function(*map(Fraction, values))
         try:
             nearest = float(exact)
         except OverflowError:
@@ -182,7 +184,7 @@ class Arithmetic:
 
     dtype: np.dtype[Any]
     least: float  # the smallest normal number
-    dropped: int  # bits of a double that the format has not
+    dropped: int  # bits of a double that the format does not have
 
     @staticmethod
     @cache
@@ -196,15 +198,15 @@ class Arithmetic:
 
     @property
     def is_native(self) -> bool:
-        """Whether NumPy computes in this format."""
+        """True if NumPy computes in this format."""
         return self.dtype.itemsize >= 4
 
     def wide(self, values: Array) -> Array:
-        """As doubles."""
+        """Return the values as doubles."""
         return values.view(self.dtype).astype(np.float64) if values.dtype != np.float64 else values
 
     def round(self, value: Array, sign: Array, mode: str = "rn") -> Array:
-        """A double and the sign of what it misses, in this format."""
+        """Round a double with the sign of its error to this format."""
         if self.dtype == F64:
             return self.direct(value, np.asarray(value, np.float64), sign, mode)
         if mode == "rn" and not np.any(sign):
@@ -213,8 +215,8 @@ class Arithmetic:
         return self.direct(odd, self.nearest(odd), odd, mode)
 
     def once(self, values: Array) -> Array | None:
-        """Doubles that may miss something, to nearest: None if one lies half way between two numbers, where what it misses decides,
-        or is so small that other bits do."""
+        """Round inexact doubles to nearest: None if one is half way between two numbers, where the error decides, or is
+        so small that other bits do."""
         values = np.asarray(values)
         step = 1 << self.dropped
         if np.count_nonzero((values.view(np.int64) & (step - 1)) == step >> 1):
@@ -236,7 +238,7 @@ class Arithmetic:
         return self.sum(total, sign, np.signbit(x) | np.signbit(y), mode)
 
     def sum(self, total: Array, sign: Array, is_negative: Array, mode: str) -> Array:
-        """A rounded sum; rounding down, an exact zero is negative unless all terms are positive zeros."""
+        """Round a sum; rounding down, an exact zero is negative unless all terms are positive zeros."""
         if mode == "rm":
             total = np.where((total == 0) & (sign == 0) & is_negative, -0.0, total)
         return self.round(total, sign, mode)
@@ -276,7 +278,7 @@ class Arithmetic:
         return self.sum(value, sign, is_negative, mode)
 
     def integer(self, values: Array, mode: str = "rn") -> Array:
-        """Integers in this format. One of 64 bits may not fit a double: what that misses is known."""
+        """Convert integers to this format. One of 64 bits may not fit a double: its error is known."""
         if mode == "rn" and self.is_native:
             return values.astype(self.dtype)
         near = values.astype(np.float64)
@@ -284,7 +286,7 @@ class Arithmetic:
         return self.round(near, missing, mode)
 
     def propagate(self, values: Array, operands: Sequence[Array], default: int) -> Array:
-        """Results with NaNs that no host decides: the first operand that is NaN, quiet, or the bits `default` where none is."""
+        """Replace NaNs by those of a device: the first NaN operand, quieted, or the bits `default` if none is NaN."""
         missing = np.isnan(values)
         if not np.count_nonzero(missing):
             return values
@@ -295,8 +297,8 @@ class Arithmetic:
         return np.where(missing, bits, given).view(self.dtype)
 
     def direct(self, exact: Array, nearest: Array, missing: Array, mode: str) -> Array:
-        """`nearest` moved to the side that the mode asks for. `missing` is the sign of the rest for doubles; for narrower formats the
-        double that `nearest` was rounded from."""
+        """Move `nearest` in the direction of the mode. `missing` is the sign of the error for doubles; for narrower
+        formats the double from which `nearest` was rounded."""
         if mode == "rn":
             return nearest
         if self.dtype == F64:
@@ -313,7 +315,7 @@ class Arithmetic:
 
 
 def quieted(values: Array, dtype: np.dtype[Any]) -> Array:
-    """The bits of NaNs in `dtype`, quiet, with their sign and as much of their payload, from its upper end on, as there is room for."""
+    """Return the bits of NaNs in `dtype`, quieted, with their sign and the upper bits of their payload."""
     values = np.ascontiguousarray(values)
     source, target, wide = FORMAT_OF[values.dtype], FORMAT_OF[dtype], np.uint64
     bits = values.view(UNSIGNED[values.dtype.itemsize]).astype(wide)
@@ -324,7 +326,7 @@ def quieted(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def lost_by_double(value: Array, near: Array) -> Array:
-    """The sign of (value - near) for 64-bit integers."""
+    """Return the sign of (value - near) for 64-bit integers."""
     over = near >= 2.0 ** (63 if value.dtype.kind == "i" else 64)
     back = np.where(over, 0.0, near).astype(value.dtype)
     difference = np.where(value > back, 1.0, np.where(value < back, -1.0, 0.0))
@@ -332,7 +334,7 @@ def lost_by_double(value: Array, near: Array) -> Array:
 
 
 def neighbour(values: Array, step: Array) -> Array:
-    """The next number up (step 1) or down (step -1)."""
+    """Return the next number up (step 1) or down (step -1)."""
     if values.dtype in (F32, F64):
         towards = np.where(step > 0, np.inf, -np.inf).astype(values.dtype)
         return np.nextafter(values, towards)

@@ -3,7 +3,7 @@
     >>> lesser(np.float32([0.0]), np.float32([-0.0]))
     array([-0.], dtype=float32)
 
-`lesser` and `greater` are NaN where one of two is; `lesser_number` and `greater_number` then are the other one.
+`lesser` and `greater` are NaN if one of two is; `lesser_number` and `greater_number` then are the other one.
 """
 
 import numpy as np
@@ -12,13 +12,13 @@ from tilework.numerics.rounding import F32, F64, Array, narrow
 
 
 def wide(values: Array) -> Array:
-    """In a format that NumPy compares: exact."""
+    """Return the values in a format that NumPy compares: exact."""
     values = np.asarray(values)
     return values if values.dtype in (F32, F64) else values.astype(F32)
 
 
 def ordered(a: Array, b: Array, is_less: bool) -> Array:
-    """One of two numbers; of equal ones the zero with (or without) a sign."""
+    """Return one of two numbers; of equal ones the zero with (or without) a sign."""
     wins = (a < b) | ((a == b) & np.signbit(a)) if is_less else (a > b) | ((a == b) & ~np.signbit(a))
     return np.where(wins, a, b)
 

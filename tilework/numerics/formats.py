@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Format:
     """A float format; `fraction` counts the stored bits, `largest`, `overflow` and `nan` are codes without sign.
 
-    `overflow` is infinity, or what stands for it; `has_negative_zero` is false where that code is the only NaN.
+    `overflow` is infinity, or the code used for it; `has_negative_zero` is false if that code is the only NaN.
     """
 
     name: str
@@ -58,19 +58,19 @@ class Format:
 
     @cached_property
     def last_number(self) -> int | None:
-        """The largest code without sign that is a number or infinity; None where there is at most one NaN."""
+        """The largest code without sign that is a number or infinity; None if there is at most one NaN."""
         if not self.has_negative_zero or self.nan == self.largest:
             return None
         return self.largest if self.overflow == self.nan else self.overflow
 
     def number(self, code: int) -> float:
-        """The number of a code that is finite and not negative."""
+        """Return the number of a code that is finite and not negative."""
         exponent, fraction = divmod(code, 1 << self.fraction)
         hidden = 1 << self.fraction if exponent else 0
         return ldexp(float(hidden | fraction), max(exponent, 1) - self.bias - self.fraction)
 
     def value(self, code: int) -> float:
-        """The number of any code."""
+        """Return the number of any code."""
         sign = 1 << (self.bits - 1)
         size = code & (sign - 1)
         if code == self.nan or size > self.largest:
@@ -93,8 +93,8 @@ FORMATS = {
     )
 }
 FP8_TYPES = tuple(sorted(name for name in FORMATS if name.startswith("fp8")))
-DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")  # what f32 operands of a dot may be multiplied as
-IR_NAMES = {  # what the IR calls a format
+DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")  # precisions of f32 operands of a dot
+IR_NAMES = {  # IR name of a format
     **{"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "f8E4M3FN": "fp8e4nv", "f8E5M2": "fp8e5"},
     **{"f8E4M3FNUZ": "fp8e4b8", "f8E5M2FNUZ": "fp8e5b16"},
 }
@@ -104,12 +104,12 @@ FP64 = FORMATS["fp64"]
 
 
 def of_ir(name: str) -> Format:
-    """The format of a float type of the IR."""
+    """Return the format of a float type of the IR."""
     return FORMATS[IR_NAMES[name]]
 
 
 def rounded(value: float, format: Format) -> float:
-    """The nearest number of a format, ties to even; infinity beyond its range."""
+    """Return the nearest number of a format, ties to even; infinity beyond its range."""
     if format is FP64 or value == 0 or not isfinite(value):
         return value
     exponent = frexp(value)[1] - 1
@@ -121,7 +121,7 @@ def rounded(value: float, format: Format) -> float:
 
 
 def round_fraction(exact: "Fraction", format: Format) -> float:
-    """The number of a format nearest to an exact one, ties to even; infinity beyond its range."""
+    """Return the number of a format nearest to an exact one, ties to even; infinity beyond its range."""
     over, under, sign = abs(exact.numerator), exact.denominator, 1.0 if exact >= 0 else -1.0
     exponent = over.bit_length() - under.bit_length()
     exponent -= over << max(-exponent, 0) < under << max(exponent, 0)  # now 2**exponent <= over / under
@@ -136,7 +136,8 @@ def round_fraction(exact: "Fraction", format: Format) -> float:
 
 
 def nearest_odd(value: int) -> float:
-    """`value` cut to 53 bits with any lost bits recorded in the last one, so that one later rounding is correct."""
+    """Truncate `value` to 53 bits with any lost bits recorded in the last one, so that one later rounding is
+    correct."""
     excess = abs(value).bit_length() - 53
     if excess <= 0:
         return float(value)

@@ -1,4 +1,4 @@
-"""Facts about integers that NumPy lacks: high halves of products, and counts and orders of bits.
+"""Integer functions that NumPy lacks: high halves of products, and counts and orders of bits.
 
 Functions take arrays of any width; "unsigned" is a matter of the array's type.
 """
@@ -14,17 +14,17 @@ REVERSED = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uin
 
 
 def unsigned(values: Array) -> Array:
-    """The bits read as an unsigned integer."""
+    """Return the bits as an unsigned integer."""
     return np.asarray(values).view(UNSIGNED[values.dtype.itemsize])
 
 
 def signed(values: Array) -> Array:
-    """The bits read as a signed integer."""
+    """Return the bits as a signed integer."""
     return np.asarray(values).view(SIGNED[values.dtype.itemsize])
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """The upper half of the double-width product, signed if the arrays are; 64-bit ones from 32-bit parts."""
+    """Return the upper half of the double-width product, signed if the arrays are; 64-bit ones from 32-bit parts."""
     dtype = a.dtype
     if dtype.itemsize < 8:
         wide = np.dtype(f"{dtype.kind}8")
@@ -40,7 +40,7 @@ def high_product(a: Array, b: Array) -> Array:
 
 
 def bit_bytes(values: Array) -> Array:
-    """The bytes of each element along a new last axis, the lowest first."""
+    """Return the bytes of each element along a new last axis, the lowest first."""
     return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, values.dtype.itemsize)
 
 
@@ -49,7 +49,7 @@ def one_bits(values: Array) -> Array:
 
 
 def bit_length(values: Array) -> Array:
-    """The place of the highest one, counted from 1; 0 for 0."""
+    """Return the index of the highest one bit, counted from 1; 0 for 0."""
     rest = bits_of(np.asarray(values)).astype(np.uint64)
     length = np.zeros(rest.shape, np.int64)
     for step in (32, 16, 8, 4, 2, 1):
@@ -64,14 +64,14 @@ def leading_zeros(values: Array) -> Array:
 
 
 def first_set(values: Array) -> Array:
-    """The place of the lowest one, counted from 1; 0 for 0."""
+    """Return the index of the lowest one bit, counted from 1; 0 for 0."""
     bits = bits_of(np.asarray(values))
     return bit_length(bits & (~bits + bits.dtype.type(1)))
 
 
 def trailing_zeros(values: Array) -> Array:
-    place = first_set(values)
-    return np.where(place == 0, 8 * values.dtype.itemsize, place - 1)
+    first = first_set(values)
+    return np.where(first == 0, 8 * values.dtype.itemsize, first - 1)
 
 
 def reversed_bits(values: Array) -> Array:
@@ -80,7 +80,8 @@ def reversed_bits(values: Array) -> Array:
 
 
 def selected_bytes(x: Array, y: Array, selector: Array) -> Array:
-    """Four bytes chosen from the eight of ``y:x``, each by a nibble of `selector`; bit 3 repeats the byte's sign."""
+    """Return four bytes chosen from the eight of ``y:x``, each by a nibble of `selector`; bit 3 repeats the byte's
+    sign."""
     both = np.concatenate([bit_bytes(part) for part in np.broadcast_arrays(x, y)], axis=-1)
     nibbles = unsigned(selector)[..., None] >> np.arange(0, 16, 4, dtype=np.uint32) & np.uint32(15)
     chosen = np.take_along_axis(both, np.asarray(nibbles & np.uint32(7), np.intp), axis=-1)
@@ -89,11 +90,11 @@ def selected_bytes(x: Array, y: Array, selector: Array) -> Array:
 
 
 def low_24(values: Array) -> Array:
-    """The lowest 24 bits as a number, sign-extended if the array is signed."""
+    """Return the lowest 24 bits as an integer, sign-extended if the array is signed."""
     shift: Any = values.dtype.type(8)
     return (values << shift) >> shift
 
 
 def upper_half(doubles: Array) -> Array:
-    """Doubles without their lower 32 bits."""
+    """Return doubles without their lower 32 bits."""
     return (bits_of(doubles) & ~LOW).view(np.float64)

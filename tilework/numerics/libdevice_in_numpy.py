@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 
 def each(function: Callable[..., float]) -> Function:
-    """A function of Python floats on every element; where it is undefined, NaN, where it overflows, infinity."""
+    """Apply a function of Python floats to every element; NaN where it is undefined, infinity where it overflows."""
 
     def guarded(*args: float) -> float:
         try:
@@ -42,7 +42,7 @@ def of_order(function: Callable[[int, float], float]) -> Function:
 
 
 def reciprocal_norm(*args: Array) -> Array:
-    """1 / hypot, scaled where the norm itself would be infinite or a denormal number."""
+    """1 / hypot, scaled if the norm itself would be infinite or a denormal number."""
     largest = np.maximum.reduce([np.abs(x) for x in args])
     scale = np.where(largest > 2.0**1000, 2.0**-8, np.where(largest < 2.0**-900, 2.0**100, 1.0))
     return 1.0 / norm(*(x * scale for x in args)) * scale
@@ -73,10 +73,11 @@ def integer_exponent(x: Array) -> Array:
 
 
 def circle(x: Array, quarter: int) -> Array:
-    """The sine of pi x, a `quarter` turn further on; exact at multiples of one half, where a zero of the sine has the sign of x."""
-    turns = np.fmod(np.where(np.isfinite(x), x, np.nan), 2.0)
-    half = np.rint(2 * turns)  # turns = half / 2 + rest, and the rest is exact
-    rest = np.pi * (turns - half / 2)
+    """Return the sine of pi x, with the phase advanced by `quarter` * pi / 2; exact at multiples of one half, where a
+    zero of the sine has the sign of x."""
+    reduced = np.fmod(np.where(np.isfinite(x), x, np.nan), 2.0)
+    half = np.rint(2 * reduced)  # reduced = half / 2 + rest, and the rest is exact
+    rest = np.pi * (reduced - half / 2)
     phase = np.mod(half + quarter, 4)
     value = np.where(phase % 2 == 0, np.sin(rest), np.cos(rest)) * np.where(phase < 2, 1.0, -1.0)
     return np.where(value == 0, np.copysign(0.0, x) if quarter == 0 else 0.0, value)
@@ -198,7 +199,7 @@ VIEWS: dict[str, Callable[[Array], Array]] = {"i": signed, "l": signed, "u": uns
 
 
 def call(symbol: str, args: Sequence[Array], result: np.dtype[Any]) -> Array | None:
-    """The function `symbol` on arrays of one shape, None if there is none; integers may be of either sign."""
+    """Call the function `symbol` on arrays of one shape, None if there is none; integers may be of either sign."""
     known = SYMBOLS.get(symbol)
     if known is None:
         return None
@@ -209,7 +210,7 @@ def call(symbol: str, args: Sequence[Array], result: np.dtype[Any]) -> Array | N
 
 
 def evaluate(name: str, args: Sequence[Array]) -> Any:
-    """The value, in any type that holds it."""
+    """Return the value, in any type that holds it."""
     if name in OWN:
         return OWN[name](*args)
     if match := ROUNDED.fullmatch(name):
@@ -220,7 +221,7 @@ def evaluate(name: str, args: Sequence[Array]) -> Any:
 
 
 def converted(x: Array, target: str, rounding: str) -> Array:
-    """Between integers and floats, in a direction of rounding."""
+    """Convert between integers and floats with a rounding mode."""
     if target in INTEGERS:
         return to_integer(TO_WHOLE[rounding](x.astype(F64)), INTEGERS[target])
     compute = Arithmetic.of(F32 if target == "float" else F64)

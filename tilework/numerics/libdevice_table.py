@@ -1,12 +1,13 @@
-"""The functions of NVIDIA's libdevice and of AMD's device library: names, symbols, types, and which function a symbol is.
+"""The functions of NVIDIA's libdevice and of AMD's device library: names, symbols, types, and which function a symbol
+is.
 
     >>> SYMBOLS["__nv_powif"]
     Symbol(function='powi', arguments='fi', result='f')
     >>> NAMES["pow"]
     ('__nv_powif', '__nv_powi', '__nv_powf', '__nv_pow')
 
-Types are codes: ``i`` int32, ``u`` uint32, ``l`` int64, ``k`` uint64, ``f`` fp32, ``d`` fp64, ``b`` int1. Symbols that compute
-the same for different types are one function; most rows follow a rule.
+Types are codes: ``i`` int32, ``u`` uint32, ``l`` int64, ``k`` uint64, ``f`` fp32, ``d`` fp64, ``b`` int1. Symbols that
+compute the same for different types are one function; most rows follow a rule.
 """
 
 from typing import NamedTuple
@@ -64,9 +65,9 @@ SINGULAR = """
     double_as_longlong d:l=double_as_longlong/as_int
 """
 HIP = (
-    "abs floor rsqrt ceil trunc exp2 exp fast_expf fast_tanhf fast_dividef sqrt llrint nearbyint isnan signbit copysign isinf nextafter"
-    " sin cos tan log2 cosh sinh tanh atan2 atan asin acos log log10 log1p acosh asinh atanh expm1 hypot j0 j1 y0 y1 cyl_bessel_i0"
-    " cyl_bessel_i1 erf erfinv erfc erfcx lgamma ldexp fmod fma pow ilogb round"
+    "abs floor rsqrt ceil trunc exp2 exp fast_expf fast_tanhf fast_dividef sqrt llrint nearbyint isnan signbit copysign"
+    " isinf nextafter sin cos tan log2 cosh sinh tanh atan2 atan asin acos log log10 log1p acosh asinh atanh expm1 hypot"
+    " j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 erf erfinv erfc erfcx lgamma ldexp fmod fma pow ilogb round"
 )
 OCML = {"powi": "pown", "cyl_bessel_i0": "i0", "cyl_bessel_i1": "i1"}  # functions with another name in AMD's library
 TRITON_HIP = ("abs", "llrint", "fast_expf", "fast_tanhf", "fast_dividef")  # whose symbols are the compiler's own
@@ -77,7 +78,7 @@ CONVERSIONS = (  # with each rounding; signless integers come out, also unsigned
 
 
 class Symbol(NamedTuple):
-    """What a symbol computes, from which types, into which."""
+    """The function of a symbol, with the types of its arguments and of its result."""
 
     function: str
     arguments: str
@@ -90,7 +91,7 @@ HIP_NAMES: dict[str, dict[str, Symbol]] = {}  # AMD's, by the types of arguments
 
 
 def add(name: str, *rows: tuple[str, str, str, str]) -> None:
-    """A name with its symbols, each (symbol, function, arguments, result)."""
+    """Register a name with its symbols, each (symbol, function, arguments, result)."""
     SYMBOLS.update((f"__nv_{symbol}", Symbol(*rest)) for symbol, *rest in rows)
     NAMES[name] = tuple(f"__nv_{row[0]}" for row in rows)
 
@@ -134,13 +135,13 @@ SYMBOLS[f"__nv_{ONLY_NEUTRAL}"] = Symbol("tanh", "f", "f")
 def hip_symbol(name: str, known: Symbol) -> str:
     """``__ocml_pown_f32``, ``__triton_hip_fabs``."""
     if name in TRITON_HIP:
-        letter = ("i" if known.result in "il" else "f") if name == "abs" else ""
-        return f"__triton_hip_{name.replace('dividef', 'fdividef') if not letter else letter + name}"
+        prefix = ("i" if known.result in "il" else "f") if name == "abs" else ""
+        return f"__triton_hip_{name.replace('dividef', 'fdividef') if not prefix else prefix + name}"
     return f"__ocml_{OCML.get(known.function, known.function)}_{'f32' if 'f' in known.arguments else 'f64'}"
 
 
 def fill_hip() -> None:
-    """The same functions; what is true or false is an i32."""
+    """The same functions; booleans are i32."""
     for name in HIP.split():
         rows = HIP_NAMES[name] = {}
         for symbol in NAMES.get(name, (f"__nv_{name}",)):

@@ -1,11 +1,24 @@
-"""Arrays in one number format to arrays in another, each rounded once.
+"""Conversion of arrays between number formats, each element rounded once; microscaling formats; canonical NaNs.
 
     >>> narrow(np.float64(1 + 2**-8 + 2**-40), BF16)  # through float32 it would be a tie, and become 1
     array(1.00781, dtype=bfloat16)
 
-bf16 and the 8-bit floats are `ml_dtypes`; fp8e4b15, which no library knows, is bytes. A float64 on its way to a format
-narrower than float32 is *rounded to odd* first: the odd last bit of a float32 remembers that something was cut off, so
+bf16 and the 8-bit floats are `ml_dtypes`; fp8e4b15, which no library supports, is bytes. A float64 that is converted to
+a format narrower than float32 is *rounded to odd* first: the odd last bit of a float32 records that bits were lost, so
 that the second rounding cannot mistake the value for a tie.
+
+The OCP microscaling formats have E2M1 elements, two to a byte, and E8M0 scales:
+
+>>> decode_e2m1(np.array([1, 10, 7]))
+array([ 0.5, -1. ,  6. ], dtype=float32)
+>>> decode_e8m0(np.array([0, 127, 255])) == [2.0**-127, 1, np.nan]
+array([ True,  True, False])
+
+Machines produce NaNs of different signs and payloads, and propagate those of their operands or not; `canonical` makes
+them one:
+
+>>> canonical(np.array([0xFFC12345], np.uint32).view(np.float32)).view(np.uint32) == 0x7FC00000
+array([ True])
 """
 
 from typing import Any, TypeAlias
@@ -13,7 +26,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from tilework.numerics.formats import FORMATS, TF32
+from tilework.numerics.formats import E2M1, FORMATS, TF32
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,7 +51,7 @@ TF32_DROPPED = np.uint32((1 << (FORMATS["fp32"].fraction - TF32.fraction)) - 1)
 
 
 def bits_of(values: Array) -> Array:
-    """The same bits as unsigned integers."""
+    """Return the same bits as unsigned integers."""
     return np.ascontiguousarray(values).view(UNSIGNED[values.dtype.itemsize]).reshape(values.shape)
 
 
@@ -47,7 +60,7 @@ def is_float8(dtype: np.dtype[Any]) -> bool:
 
 
 def to_odd_f32(values: Array) -> Array:
-    """float64 to float32; what is inexact gets an odd last bit."""
+    """Convert float64 to float32; inexact values get an odd last bit."""
     values = np.asarray(values, F64)
     near = values.astype(F32)
     rest = values - near.astype(F64)
@@ -57,7 +70,7 @@ def to_odd_f32(values: Array) -> Array:
 
 
 def narrow(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Any float to `dtype`, nearest even, rounded once; beyond the range infinity, or NaN where there is none."""
+    """Convert any float to `dtype`, nearest even, rounded once; beyond the range infinity, or NaN if it has none."""
     values = np.asarray(values)
     if values.dtype == dtype:
         return values
@@ -71,7 +84,7 @@ def narrow(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def normal_to_bf16(values: Array) -> Array:
-    """float64 to bf16 where nothing is NaN or too small: the bits are rounded in place."""
+    """Convert float64 to bf16 if nothing is NaN or too small: the bits are rounded in place."""
     bits, dropped = values.view(np.uint64), np.uint64(45)
     half = np.uint64((1 << 44) - 1) + (bits >> dropped & np.uint64(1))
     kept = (bits + half) & np.uint64(2**64 - 2**45)
@@ -79,7 +92,7 @@ def normal_to_bf16(values: Array) -> Array:
 
 
 def narrow_to_zero(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Any float to `dtype`, towards zero: the nearest value, or its neighbour below in magnitude."""
+    """Convert any float to `dtype`, towards zero: the nearest value, or its neighbour below in magnitude."""
     values = np.asarray(values)
     near = narrow(values, dtype)
     above = np.abs(near.astype(F64)) > np.abs(values.astype(F64))
@@ -88,7 +101,7 @@ def narrow_to_zero(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def saturate(values: Array, dtype: np.dtype[Any]) -> Array:
-    """`values` limited to the finite range of `dtype`, infinities too; NaN stays."""
+    """Clamp `values` to the finite range of `dtype`, infinities too; NaN is kept."""
     values = np.asarray(values)
     values = values if values.dtype in (F64, F32) else values.astype(F32)
     limit = values.dtype.type(FORMAT_OF[dtype].limit)
@@ -96,7 +109,7 @@ def saturate(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def from_integer(values: Array, dtype: np.dtype[Any]) -> Array:
-    """A signed or unsigned integer to the nearest float, ties to even."""
+    """Convert a signed or unsigned integer to the nearest float, ties to even."""
     values = np.asarray(values)
     if dtype in (F64, F32):  # conversions of the machine round once
         return values.astype(dtype)
@@ -109,7 +122,7 @@ def from_integer(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def to_integer(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Floats without their fraction, limited to the range of an integer `dtype`; NaN is 0."""
+    """Truncate floats and clamp them to the range of an integer `dtype`; NaN is 0."""
     whole = np.trunc(np.asarray(values).astype(F64))
     limits = np.iinfo(dtype)
     above, below = whole >= float(limits.max), whole <= float(limits.min)
@@ -124,7 +137,8 @@ def from_e4b15(codes: Array) -> Array:
 
 
 def to_e4b15(halves: Array) -> Array:
-    """Clamp the magnitude of an fp16 to 1.75, double its pattern, round half up into the high byte, and put the sign back."""
+    """Clamp the magnitude of an fp16 to 1.75, double its pattern, round half up into the high byte, and put the sign
+    back."""
     bits = bits_of(halves)
     magnitude = np.minimum(bits & np.uint16(0x7FFF), np.uint16(E4B15_LARGEST))
     doubled = (magnitude << np.uint16(1)) + np.uint16(0x80)
@@ -132,9 +146,70 @@ def to_e4b15(halves: Array) -> Array:
 
 
 def to_tf32(bits: Array, mode: str) -> Array:
-    """The bits of float32 with 10 bits of fraction: to nearest even (rn), half away from zero (rna), or cut off (rz)."""
+    """Return the bits of float32 with 10 bits of fraction: to nearest even (rn), half away from zero (rna), or
+    truncated (rz)."""
     half = TF32_DROPPED >> np.uint32(1)
     last = bits >> np.uint32(13) & np.uint32(1)
     more = {"rn": half + last, "rna": half + np.uint32(1), "rz": np.uint32(0)}[mode]
     is_number = (bits & np.uint32(0x7F800000)) != np.uint32(0x7F800000)
     return np.where(is_number, (bits + more) & ~TF32_DROPPED, bits)
+
+
+E2M1_VALUES = np.array([E2M1.number(code) for code in range(8)], np.float32)
+E2M1_NUMBERS = np.concatenate([E2M1_VALUES, -E2M1_VALUES])
+E8M0_BIAS, E8M0_MAX, E8M0_NAN = 127, 254, 255
+
+
+def e2m1_thresholds() -> Array:
+    """Return the smallest magnitude that rounds to each code but the first: midpoints, which belong to the even
+    code."""
+    middles = (E2M1_VALUES[:-1].astype(np.float64) + E2M1_VALUES[1:]) / 2
+    upper_is_even = np.arange(1, len(E2M1_VALUES)) % 2 == 0
+    return np.where(upper_is_even, middles, np.nextafter(middles, np.inf))
+
+
+E2M1_THRESHOLDS = e2m1_thresholds()
+
+
+def encode_e2m1(values: Array) -> Array:
+    """Return the codes nearest to `values`; NaN and infinity become 6 with their sign."""
+    wide = np.asarray(values, np.float64)
+    magnitude = np.searchsorted(E2M1_THRESHOLDS, np.abs(wide), side="right")
+    return (np.signbit(wide).astype(np.uint8) << 3 | magnitude).astype(np.uint8)
+
+
+def decode_e2m1(codes: Array) -> Array:
+    """Return the float32 value of each code; code 8 is -0."""
+    return E2M1_NUMBERS[codes]
+
+
+def unpack_e2m1(packed: Array, axis: int) -> Array:
+    """Return the float32 values of bytes that hold two codes along `axis`, the first in the low half."""
+    last = np.moveaxis(np.ascontiguousarray(packed).view(np.uint8), axis, -1)
+    pairs = np.stack((E2M1_NUMBERS[last & 15], E2M1_NUMBERS[last >> 4]), axis=-1)
+    return np.moveaxis(pairs.reshape(*last.shape[:-1], 2 * last.shape[-1]), -1, axis)
+
+
+def encode_e8m0(values: Array) -> Array:
+    """floor(log2) + 127, clamped to 0..254; 255 if that is undefined."""
+    wide = np.asarray(values, np.float64)
+    usable = np.isfinite(wide) & (wide > 0)
+    exponent = np.frexp(np.where(usable, wide, 1.0))[1] - 1
+    return np.where(usable, np.clip(exponent + E8M0_BIAS, 0, E8M0_MAX), E8M0_NAN).astype(np.uint8)
+
+
+def decode_e8m0(codes: Array) -> Array:
+    """``2 ** (code - 127)`` in float32; 255 is NaN."""
+    power = np.ldexp(np.float32(1), np.minimum(codes, E8M0_MAX).astype(np.int32) - E8M0_BIAS)
+    return np.where(codes == E8M0_NAN, np.float32(np.nan), power).astype(np.float32)
+
+
+def canonical(values: Array) -> Array:
+    """Replace every NaN in `values` by the positive quiet NaN; values that are not floats are unchanged."""
+    format = FORMAT_OF.get(values.dtype)
+    if format is None or (last := format.last_number) is None:
+        return values
+    bits = bits_of(values)
+    integer: Any = bits.dtype.type
+    is_nan = (bits & integer((1 << (format.bits - 1)) - 1)) > integer(last)
+    return np.where(is_nan, integer(format.nan), bits).astype(bits.dtype).view(values.dtype) if is_nan.any() else values

@@ -1,14 +1,14 @@
 """Special functions that neither NumPy nor `math` has, of Python floats.
 
-    J_n    Miller's method: run the recurrence J[k-1] = 2k/x J[k] - J[k+1] downwards from a k where J is nearly 0, with any
-           start, and scale so that J[0] + 2 J[2] + 2 J[4] + ... = 1. Errors shrink on the way down.
+    J_n    Miller's method: run the recurrence J[k-1] = 2k/x J[k] - J[k+1] downwards from a k where J is nearly 0, with
+           any start, and scale so that J[0] + 2 J[2] + 2 J[4] + ... = 1. Errors shrink on the way down.
     Y_n    Neumann's series over the same J, for n = 0 and 1; upwards from there, where Y grows and errors do not.
     I_n    the power series, whose terms are all positive; the exponential and a series in 1 / x from 30 on.
     small  below 2, the power series.
     large  beyond LARGE, the first terms of Hankel's expansion are exact to the last bit; upwards while n < x.
 
-Inverses are found by Newton's method, on the function and side where no digits are lost. What a product with a constant
-misses is known exactly, and put right where the function magnifies it.
+Inverses are found by Newton's method, on the function and side where no digits are lost. The rounding error of a
+product with a constant is known exactly, and corrected where the function magnifies it.
 """
 
 import math
@@ -18,7 +18,7 @@ LARGE = 200.0
 EULER = 0.57721566490153286
 ROOT_OF_PI, LOG_2 = math.sqrt(math.pi), math.log(2)
 HALF_ROOT, HALF_ROOT_REST = math.sqrt(0.5), -4.833646656726457e-17  # the square root of 1/2
-LEAST_LOGARITHM = -760.0  # of a number that is 0
+LEAST_LOGARITHM = -760.0  # below it the exponential is 0
 
 
 def bessel_j(order: int, x: float) -> float:
@@ -114,8 +114,8 @@ def hankel(order: int, x: float) -> tuple[float, float]:
         even, odd = (even + sign * term, odd) if k % 2 == 0 else (even, odd + sign * term)
     quarter = (2 * order + 1) % 8  # the phase is x - quarter * pi / 4; rotate exactly instead of subtracting
     sine, cosine = math.sin(x), math.cos(x)
-    turn, height = math.cos(quarter * math.pi / 4), math.sin(quarter * math.pi / 4)
-    cos_phase, sin_phase = cosine * turn + sine * height, sine * turn - cosine * height
+    cos_quarter, sin_quarter = math.cos(quarter * math.pi / 4), math.sin(quarter * math.pi / 4)
+    cos_phase, sin_phase = cosine * cos_quarter + sine * sin_quarter, sine * cos_quarter - cosine * sin_quarter
     scale = math.sqrt(2 / (math.pi * x))
     return scale * (even * cos_phase - odd * sin_phase), scale * (even * sin_phase + odd * cos_phase)
 
@@ -142,7 +142,7 @@ def bessel_i(order: int, x: float) -> float:
 
 
 def missed(x: float, y: float) -> float:
-    """What ``x * y`` loses to rounding."""
+    """Return the rounding error of ``x * y``."""
     return float(Fraction(x) * Fraction(y) - Fraction(x * y))
 
 
@@ -203,7 +203,7 @@ def normal_cdf(x: float) -> float:
 
 
 def inverse_normal_cdf(x: float) -> float:
-    """The number below which a standard normal variable lies with probability `x`."""
+    """Return the number below which a standard normal variable is with probability `x`."""
     return 0.0 - math.sqrt(2) * inverse_erfc(2 * x)
 
 

@@ -26,10 +26,8 @@ from tilework.ir.encodings import EncodingAttr, encoding_attr
 from tilework.ir.parser import ALIAS_DEFINITION, IRParser, IRSyntaxError
 from tilework.layouts.banks import access_table
 from tilework.layouts.encodings import Encoding, NvmmaShared, Shared
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.picture import hardware_view, tensor_view
-from tilework.layouts.svg import draw
+from tilework.layouts.linear import LayoutError, LinearLayout
+from tilework.layouts.picture import draw, hardware_view, tensor_view
 from tilework.layouts.to_linear import to_linear
 from tilework.tools.messages import UsageError, read_text
 

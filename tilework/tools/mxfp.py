@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.numerics.microscaling import E8M0_MAX, E8M0_NAN, decode_e2m1, decode_e8m0, encode_e2m1, encode_e8m0
+from tilework.numerics.rounding import E8M0_MAX, E8M0_NAN, decode_e2m1, decode_e8m0, encode_e2m1, encode_e8m0
 
 
 def is_torch(value: Any) -> bool:

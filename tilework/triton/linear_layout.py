@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from tilework.layouts import linear
-from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LayoutError
 from tilework.layouts.picture import hardware_view, tensor_view
 
 Bases = Sequence[tuple[str, Sequence[Sequence[int]]]]

@@ -35,7 +35,7 @@ from tilework.ir.locations import source_positions
 from tilework.ir.parser import IRParser
 from tilework.ir.types import Shape, bit_width, shape_of
 from tilework.layouts.banks import access_table
-from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LayoutError
 from tilework.layouts.to_linear import to_linear
 from tilework.targets.base import IR_STAGES
 from tilework.targets.nvidia.cubin import SLOW

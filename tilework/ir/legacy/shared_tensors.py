@@ -104,7 +104,7 @@ from tilework.ir.types import (
     tensor_type,
 )
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, Shared
-from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LayoutError
 from tilework.process.plugins import find
 
 Fail = Callable[[Operation, str], NoReturn]

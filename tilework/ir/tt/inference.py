@@ -17,8 +17,8 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.encodings import encoding_attr, encoding_of
 from tilework.ir.types import NO_ENCODING, Shape, Tensor, element_type, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, Encoding, NvidiaMma
-from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_expand_dims, infer_join, infer_reduce, infer_reshape, infer_split, infer_trans
+from tilework.layouts.linear import LayoutError
 from tilework.layouts.to_linear import to_linear
 
 

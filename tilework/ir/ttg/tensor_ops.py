@@ -11,7 +11,7 @@ from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.forms import COMBINE_RETURN, CONVERSION
 from tilework.ir.types import bf16, element_type, f16, i8, shape_of
-from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LayoutError
 from tilework.layouts.to_linear import to_linear
 
 

@@ -16,8 +16,20 @@ from tilework.ir import tt
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.module_facts import is_reproducible
 from tilework.numerics.arithmetic import Arithmetic
-from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
-from tilework.numerics.rounding import BF16, E4M3FN, E5M2, F16, F32, F64, Array, narrow, to_tf32
+from tilework.numerics.rounding import (
+    BF16,
+    E4M3FN,
+    E5M2,
+    E8M0_BIAS,
+    E8M0_NAN,
+    F16,
+    F32,
+    F64,
+    Array,
+    narrow,
+    to_tf32,
+    unpack_e2m1,
+)
 from tilework.oracles.evaluator.rules import Fault, evaluates
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from tilework.ir.effects import writes
 from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import shape_of
-from tilework.numerics.microscaling import unpack_e2m1
-from tilework.numerics.rounding import Array, narrow
+from tilework.numerics.rounding import Array, narrow, unpack_e2m1
 from tilework.oracles.evaluator.access_rules import pointee
 from tilework.oracles.evaluator.dot_rules import product
 from tilework.oracles.evaluator.rules import Fault, Rule, evaluates, rules

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.numerics.nans import canonical
-from tilework.numerics.rounding import UNSIGNED, Array
+from tilework.numerics.rounding import UNSIGNED, Array, canonical
 
 LANGUAGE = str(Path(sys.modules["tilework.language"].__file__ or "").parent)
 MARK = "__tilework_interpreter__"  # in the globals of every function that the interpreter runs

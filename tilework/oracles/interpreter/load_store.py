@@ -21,8 +21,7 @@ from tilework.language.dtypes import block_type, dtype, float32, int32, int64
 from tilework.language.typing.access import block_pointed_to, pointee
 from tilework.language.typing.carrier import AccessOptions, Shape
 from tilework.layouts.tensor_maps import ALIGNMENT, refused_stride
-from tilework.numerics.nans import canonical
-from tilework.numerics.rounding import Array, bits_of
+from tilework.numerics.rounding import Array, bits_of, canonical
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.reductions import Reductions

@@ -27,8 +27,7 @@ from tilework.numerics import libdevice_in_numpy as libdevice
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.extremes import wide
 from tilework.numerics.integers import high_product
-from tilework.numerics.nans import canonical
-from tilework.numerics.rounding import UNSIGNED, Array, bits_of, narrow
+from tilework.numerics.rounding import UNSIGNED, Array, bits_of, canonical, narrow
 from tilework.oracles.interpreter.allowed_memory import pointing
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.tensors import Values, bytes_in_memory, storage, tensor

@@ -23,8 +23,7 @@ from tilework.language.dtypes import bfloat16, dtype, float16, int32
 from tilework.language.typing.carrier import Scaled, Shape
 from tilework.language.typing.matrix_products import FP4, scale_group
 from tilework.numerics.arithmetic import Arithmetic
-from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
-from tilework.numerics.rounding import Array, bits_of
+from tilework.numerics.rounding import E8M0_BIAS, E8M0_NAN, Array, bits_of, unpack_e2m1
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.load_store import Access

@@ -28,7 +28,6 @@ from tilework.language.semantic import Semantic as Meaning
 from tilework.language.typing.carrier import Pair, Shape
 from tilework.language.typing.promotion import NUMBERS, check_constant, number_beside, plain
 from tilework.language.typing.shapes import block
-from tilework.numerics.nans import canonical
 from tilework.numerics.rounding import (
     F16,
     F32,
@@ -36,6 +35,7 @@ from tilework.numerics.rounding import (
     SIGNED,
     UNSIGNED,
     Array,
+    canonical,
     from_e4b15,
     from_integer,
     is_float8,

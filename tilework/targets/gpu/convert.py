@@ -14,8 +14,7 @@ from tilework.ir import ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
 from tilework.layouts.conversion import conversion, only_exchange, shared_plan
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.packing import log2
+from tilework.layouts.linear import LinearLayout, log2
 from tilework.targets.gpu.indices import chosen, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move

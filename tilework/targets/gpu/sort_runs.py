@@ -12,8 +12,7 @@ from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.rewrite import attr_value
 from tilework.layouts.banks import vector_bits
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.packing import log2
+from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.sort_plan import PAD_BYTES, ROW_BYTES, Step, Trip, flat_layout, padded, sort_plan
 from tilework.targets.gpu.axes import mask_of, spread_index, subsets
 from tilework.targets.gpu.device import Access

@@ -19,13 +19,11 @@ from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import defining_op, replace_op
 from tilework.ir.types import Shape, bit_width, i32, int_attr, shape_of
+from tilework.layouts.amd import wave_copy
 from tilework.layouts.banks import offsets_of
-from tilework.layouts.encodings import Linear
-from tilework.layouts.families import Shared
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.packing import log2
+from tilework.layouts.encodings import Linear, Shared
+from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.to_linear import to_linear
-from tilework.layouts.wave_copy import wave_copy
 from tilework.target import Target
 from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import module_pass, op_pass

@@ -32,7 +32,7 @@ from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op
 from tilework.ir.types import bit_width, i32, shape_of, with_shape
-from tilework.layouts.families import Accumulator
+from tilework.layouts.encodings import Accumulator
 from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass

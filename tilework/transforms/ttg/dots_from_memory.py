@@ -32,10 +32,9 @@ from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_befo
 from tilework.ir.types import bit_width, element_type, f32, shape_of, tensor_type
 from tilework.layouts.banks import bank_conflicts
 from tilework.layouts.construct import default_blocked
-from tilework.layouts.conversion import shared_plan
+from tilework.layouts.conversion import VECTOR_BITS, shared_plan
 from tilework.layouts.encodings import SharedLinear
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.swizzle import VECTOR_BITS
 from tilework.target import Target
 from tilework.transforms.passes import Pass
 

@@ -29,8 +29,8 @@ from tilework.ir.encodings import (
 from tilework.ir.types import array_values, bit_width, element_type, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Distributed
-from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
+from tilework.layouts.linear import LayoutError
 from tilework.layouts.queries import order_for_memory
 from tilework.transforms.common.canonicalize import canonicalize, first_of
 from tilework.transforms.folding import convert_layout as convert_canonicalize

@@ -301,5 +301,5 @@ def remark_conversion(op: Operation) -> None:
     remark(
         op,
         f"a change of layout goes through shared memory in every iteration, {WAYS[way]}, {size} bytes at a time: "
-        f"from {before.in_words} to {after.in_words}",
+        f"from {before.description} to {after.description}",
     )

@@ -26,7 +26,7 @@ from tilework.ir.rewrite import constant_value, recreate, replace_all_uses
 from tilework.ir.scf_ext import also_carry
 from tilework.ir.types import axis_of, element_type, f32, i32, shape_of, tensor_type, with_element
 from tilework.layouts.encodings import Slice
-from tilework.layouts.reshape import infer_reshape
+from tilework.layouts.infer import infer_reshape
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments

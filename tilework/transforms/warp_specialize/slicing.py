@@ -38,7 +38,7 @@ from tilework.ir.types import (
     with_shape,
 )
 from tilework.layouts.encodings import Encoding
-from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LayoutError
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.tt.rewrite_tensor_descriptor import block_of
 

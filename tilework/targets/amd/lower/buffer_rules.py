@@ -16,8 +16,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import amdg, ttg
 from tilework.ir.types import element_type
+from tilework.layouts.amd import WaveCopy, wave_copy
 from tilework.layouts.banks import offsets_of
-from tilework.layouts.wave_copy import WaveCopy, wave_copy
 from tilework.targets.amd.arch import LDS_COPIES
 from tilework.targets.amd.lower import lowers
 from tilework.targets.amd.lower.buffer_access import Place, resource_of

@@ -31,8 +31,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilework.layouts.banks import lane_conflicts
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.packing import log2
+from tilework.layouts.linear import LinearLayout, log2
 from tilework.targets.gpu.axes import mask_of, subsets
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.gpu.shared_access import Move

@@ -43,8 +43,7 @@ from tilework.ir.encodings import encoding_of
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc
 from tilework.ir.types import bit_width, element_type, shape_of
 from tilework.layouts.encodings import NvidiaMma
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.packing import log2
+from tilework.layouts.linear import LinearLayout, log2
 from tilework.target import Feature
 from tilework.targets.gpu.indices import image
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, number_of

@@ -38,8 +38,7 @@ from tilework.layouts.encodings import (
     Shared,
     SwizzledShared,
 )
-from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.queries import contig_per_thread, order, order_for_memory, thread_order
 from tilework.layouts.to_linear import to_linear
 from tilework.transforms.remarks import remark
