@@ -15,6 +15,7 @@ either, and there is half as much code to compile. Loops are not pipelined again
 Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that requests it; one walk for others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
@@ -112,13 +113,25 @@ def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked:
         raise Refusal(function, "no load in a loop feeds a product of warp groups")
     fit_stages(function, rings, find_target(function).limits.shared_bytes)
     plan = plan_consumers(function, rings)
-    if not is_asked and len(plan.consumers) < PARTS and not has_two_groups(function):
-        raise Refusal(function, "it would not pay: there is no work for two consumers")
-    producer = make_producer(function, rings, plan.memories)
-    check_memory(module, function, producer)
-    if num_warps(function) != GROUP:
-        narrow_producer(function, producer)
+    programs = list(plan.consumers)
+    try:
+        if not is_asked and len(plan.consumers) < PARTS and not has_two_groups(function):
+            raise Refusal(function, "it would not pay: there is no work for two consumers")
+        programs.append(producer := Program.copy(function))
+        make_producer(function, producer, rings, plan.memories)
+        check_memory(module, function, producer)
+        if num_warps(function) != GROUP:
+            narrow_producer(function, producer)
+    except Refusal:
+        discard(programs)
+        raise
     build(module, function, plan, producer)
+
+
+def discard(programs: Sequence[Program]) -> None:
+    """Drop the uses that unused copies of a function have of its arguments."""
+    for program in programs:
+        program.region.drop_all_references()
 
 
 def check(function: Operation) -> None:
@@ -176,7 +189,7 @@ def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
                 run_on(program.region, GROUP, PARTS if dim else 1)
             return plan
         except Uncut:
-            continue
+            discard(plan.consumers)
     return make_consumers(function, rings, 1)
 
 
@@ -218,9 +231,8 @@ def has_effect(op: Operation) -> bool:
     return writes(op)
 
 
-def make_producer(function: Operation, rings: list[Ring], memories: list[Memory]) -> Program:
-    """The program that only loads. Raises `Refusal` if it would need what the others compute."""
-    program = Program.copy(function)
+def make_producer(function: Operation, program: Program, rings: list[Ring], memories: list[Memory]) -> None:
+    """Reduce `program` to its loads. Raises `Refusal` if it would need what the others compute."""
     loads = {program.clones[channel.load] for ring in rings for channel in ring.channels}
     lost: list[SSAValue] = []
     for op in reversed(ops_in_order(program.region)):
@@ -236,7 +248,6 @@ def make_producer(function: Operation, rings: list[Ring], memories: list[Memory]
     if any(value in live for value in lost):
         raise Refusal(function, "what it loads depends on what it computes")
     program.loads = {op for op, copy in program.clones.items() if copy in loads or any(r in live for r in copy.results)}
-    return program
 
 
 def poison_results(op: Operation) -> list[SSAValue]:
