@@ -15,7 +15,7 @@ from tests.inspection.kernels import add
 from tilework import knobs
 from tilework.inspect.explain.different import findings_of, why_different
 from tilework.inspect.replay import DEVICES, Kept, Launch
-from tilework.inspect.tolerances import Room, gap_of
+from tilework.inspect.tolerances import Tolerance, gap_of
 from tilework.ir.create import create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import replace_op
@@ -98,10 +98,10 @@ def test_rounding_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).normal(size=1024).astype(np.float32)
     section = why_different([Launch(mean, (x, np.zeros(1, np.float32), 1024), (1, 1, 1))], HOSTS)
     assert "no wrong values" in section.summary
-    assert gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.00001]), Room("f32", 2e-4)).is_rounding  # pyright: ignore
-    assert not gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.01]), Room("f32", 2e-4)).is_rounding  # pyright: ignore
-    assert gap_of("a", np.float32([np.nan]), np.float32([np.nan]), Room("f32", 2e-4)) is None
-    wrong = gap_of("a", np.int32([[1, 2], [3, 4]]), np.int32([[1, 2], [9, 4]]), Room("f32", 2e-4))
+    assert gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.00001]), Tolerance("f32", 2e-4)).is_rounding  # pyright: ignore
+    assert not gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.01]), Tolerance("f32", 2e-4)).is_rounding  # pyright: ignore
+    assert gap_of("a", np.float32([np.nan]), np.float32([np.nan]), Tolerance("f32", 2e-4)) is None
+    wrong = gap_of("a", np.int32([[1, 2], [3, 4]]), np.int32([[1, 2], [9, 4]]), Tolerance("f32", 2e-4))
     assert wrong is not None and not wrong.is_rounding and wrong.index == (1, 0) and wrong.largest == 6
 
 

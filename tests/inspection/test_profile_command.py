@@ -192,7 +192,7 @@ def test_metadata_that_fail_are_a_warning() -> None:
     )
     with pytest.warns(UserWarning, match="launch_metadata of until raised ZeroDivisionError"):
         found = work_of(compiled.launcher, (1, 1, 1), (np.zeros(1, "f4"), 7.0))
-    assert found.told == () and found.name == ""
+    assert found.reported == () and found.name == ""
 
 
 # ---- what to look at first

@@ -73,20 +73,21 @@ class HeaderParser:
 
     def extract_linker_meta(self, header: str) -> None:
         """Read the lines for the linker."""
-        told = {found[1]: found[2] for line in header.splitlines() if (found := self.hint_directives.match(line))}
+        hints_text = {found[1]: found[2] for line in header.splitlines() if (found := self.hint_directives.match(line))}
         target = next((found[1] for line in header.splitlines() if (found := self.target.match(line))), "cuda")
         for line in header.splitlines():
             if line.startswith("//") and (found := self.linker_directives.match(line)) is not None:
-                self.add(found[1], found[2], found[3], told.get(found[1]))
+                self.add(found[1], found[2], found[3], hints_text.get(found[1]))
                 self.targets += [target] * (target not in self.targets)
 
-    def add(self, full_name: str, signature: str, algorithm: str, told: str | None = None) -> None:
-        """Add a kernel by the three parts of its line; `told` has the hints by parameter, if the header lists them."""
+    def add(self, full_name: str, signature: str, algorithm: str, hints_text: str | None = None) -> None:
+        """Add a kernel by the three parts of its line; `hints_text` has the hints by parameter, if the header lists
+        them."""
         name, digest, suffix = self.parts_of_name(full_name)
         types, names = self.parts_of_signature(signature)
         hints = self.hints_of(suffix)
-        if told is not None:  # the suffix also counts parameters that are constants, wherever they stand
-            hints = [int(hint) or None for hint in told.split(",") if hint]
+        if hints_text is not None:  # the suffix also counts parameters that are constants, wherever they stand
+            hints = [int(hint) or None for hint in hints_text.split(",") if hint]
         count = sum(hint is not None for hint in hints)
         meta = KernelLinkerMeta(name, names, types, hints, digest, suffix, algorithm, count)
         key = f"{name}_{algorithm}"

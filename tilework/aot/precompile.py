@@ -243,7 +243,7 @@ def own_objects() -> dict[str, bytes]:
     """The objects by what `OwnObject` looks for; from the cache where it has them."""
     if sys.platform != "linux":
         return {}
-    import llvmlite  # lazily: who reads a bundle need not have it
+    import llvmlite  # lazily: only compiling needs it
 
     key = hashlib.sha256(f"{CACHED_AS}-{triton_key()}-{llvmlite.__version__}".encode()).hexdigest()
     if (found := load_entry(key, CACHED_AS)) is None:
@@ -253,7 +253,7 @@ def own_objects() -> dict[str, bytes]:
 
 
 def compiled_objects() -> dict[str, bytes]:
-    # lazily: the compiler, which who reads a bundle need not have
+    # lazily: only compiling needs them
     from tilework.runtime.launch.native.code.launcher import launcher_text
     from tilework.targets.cpu.run.pool import POOL_LEVEL
     from tilework.targets.cpu.run.pool_code import pool_text

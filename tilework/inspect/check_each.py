@@ -321,8 +321,8 @@ def draw(
     parameters = list(function.regions[0].blocks[0].args)
     attributes = argument_attributes(function, len(parameters))
     fixed = sum(np.asarray(value[0] if isinstance(value, tuple) else value).nbytes for value in given.values())
-    room = len(parameters) * 2 * (size * 8 + GUARD + 64) + GUARD + fixed
-    inputs = Inputs(np.zeros(room, np.uint8))
+    capacity = len(parameters) * 2 * (size * 8 + GUARD + 64) + GUARD + fixed
+    inputs = Inputs(np.zeros(capacity, np.uint8))
     position = 0
     while position < len(parameters):
         type_, name = parameters[position].type, parameters[position].name_hint or str(position)

@@ -164,7 +164,7 @@ class Kept:
         pointed = [
             array for array, _ in pointed_arrays([array for _, array in self.named], bare) if id(array) not in given
         ]
-        for number, array in enumerate(pointed):  # the interpreter must be told of what a table of addresses leads to
+        for number, array in enumerate(pointed):  # register the targets of address tables
             self.named.append((f"pointed{number}", register_memory(array)))
         others = [array for reference, _ in REGISTERED if (array := reference()) is not None]
         extents = dict.fromkeys(extent_of(array) for array in (*(array for _, array in self.named), *others))
@@ -176,7 +176,7 @@ class Kept:
         self.before = [memory.copy() for memory in self.memory]
 
     def restore(self) -> None:
-        """Put all bytes back; memory that nobody changed is not touched, for it may be read-only."""
+        """Restore all bytes; memory that has not changed is not written, because it may be read-only."""
         for memory, before in zip(self.memory, self.before, strict=True):
             if not np.array_equal(memory, before):
                 memory[:] = before

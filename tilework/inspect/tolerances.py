@@ -1,6 +1,6 @@
 """Differences between two results of one kernel: none, by rounding, or wrong values.
 
-    gap = gap_of(expected, got, Room("f32", 2e-4))
+    gap = gap_of(expected, got, Tolerance("f32", 2e-4))
     gap.is_rounding, gap.words()        False, "out[17] is 2.5, not 3.0; 3 of 64 written elements of `out` differ, ..."
 
 Floats may differ by rounding: by `RTOL` of the largest magnitude among the elements that were written, for the coarsest
@@ -27,28 +27,30 @@ COMPUTING = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.fp_to_fp",
 
 
 @dataclass(frozen=True)
-class Room:
+class Tolerance:
     """The allowed error of floats, relative to the largest one; `because` names the format that decides."""
 
     because: str
     part: float
 
 
-EXACT = Room("integers", 0.0)
+EXACT = Tolerance("integers", 0.0)
 
 
-def room_of(module: ModuleOp) -> Room:
+def tolerance_of(module: ModuleOp) -> Tolerance:
     """Return the tolerance of a kernel, from its module before any pass: its coarsest floats decide."""
-    found = Room("f64", RTOL[8])
+    found = Tolerance("f64", RTOL[8])
     for op in module.walk():
         if not op.name.startswith(COMPUTING) or op.name == "arith.constant":
             continue
         for value in op.results:
             if is_float(element_type(value.type)):
                 size = max(bit_width(value.type) // 8, 1)
-                found = max(found, Room(str(element_type(value.type)), RTOL[size]), key=lambda room: room.part)
+                found = max(
+                    found, Tolerance(str(element_type(value.type)), RTOL[size]), key=lambda tolerance: tolerance.part
+                )
         if op.name == "tt.dot" and str(element_type(op.operands[0].type)) == "f32" and rounds_operands(op):
-            found = max(found, Room(*TF32), key=lambda room: room.part)
+            found = max(found, Tolerance(*TF32), key=lambda tolerance: tolerance.part)
     return found
 
 
@@ -65,19 +67,19 @@ class Gap:
     name: str
     differing: int
     size: int  # elements that are compared
-    index: tuple[int, ...]  # of the first one beyond the room, or of the largest error
+    index: tuple[int, ...]  # of the first one beyond the tolerance, or of the largest error
     expected: str
     got: str
     largest: float
     relative: float  # to the largest magnitude that is compared
     is_rounding: bool
 
-    def words(self, room: Room) -> str:
+    def words(self, tolerance: Tolerance) -> str:
         place = f"{self.name}[{', '.join(map(str, self.index))}]"
         size = f"the largest error is {self.largest:.3g}, {self.relative:.1e} of the largest value"
         differing = f"{self.differing} of {self.size} written elements of `{self.name}` differ"
         if self.is_rounding:
-            return f"{differing} by rounding: {size} ({room.because} allows {room.part:.0e})"
+            return f"{differing} by rounding: {size} ({tolerance.because} allows {tolerance.part:.0e})"
         return f"{place} is {self.got}, not {self.expected}; {differing}, {size}"
 
 
@@ -96,10 +98,10 @@ class Expected:
         found = changed(before, self.arrays[name]) | changed(before, got)
         return found | self.written[name] if name in self.written else found
 
-    def gaps(self, got: Mapping[str, Array], room: Room) -> list[Gap]:
+    def gaps(self, got: Mapping[str, Array], tolerance: Tolerance) -> list[Gap]:
         """The arrays that differ, those beyond rounding first."""
         pairs = ((name, self.arrays[name], got[name]) for name in self.arrays)
-        found = [gap_of(name, right, one, room, self.compared(name, one)) for name, right, one in pairs]
+        found = [gap_of(name, right, one, tolerance, self.compared(name, one)) for name, right, one in pairs]
         return sorted((gap for gap in found if gap is not None), key=lambda gap: gap.is_rounding)
 
     def largest_move(self, name: str, got: Array) -> float:
@@ -118,7 +120,9 @@ def changed(before: Array, after: Array) -> Array:
     return np.any(old != new, axis=-1)
 
 
-def gap_of(name: str, expected: Array, got: Array, room: Room = EXACT, compared: Array | None = None) -> Gap | None:
+def gap_of(
+    name: str, expected: Array, got: Array, tolerance: Tolerance = EXACT, compared: Array | None = None
+) -> Gap | None:
     """Return the gap between two arrays; None if they are equal bit by bit, NaNs aside. `compared` elements (by default
     all)
     set the scale of the allowed errors."""
@@ -126,7 +130,7 @@ def gap_of(name: str, expected: Array, got: Array, room: Room = EXACT, compared:
         return None
     compared = np.ones(expected.shape, np.bool_) if compared is None else compared
     if expected.dtype in FORMAT_OF:
-        return float_gap(name, expected, got, room, compared)
+        return float_gap(name, expected, got, tolerance, compared)
     differs = expected != got
     if not differs.any():
         return None
@@ -135,7 +139,7 @@ def gap_of(name: str, expected: Array, got: Array, room: Room = EXACT, compared:
     return made(name, expected, got, differs, differs, np.abs(a - b), scale, compared)
 
 
-def float_gap(name: str, expected: Array, got: Array, room: Room, compared: Array) -> Gap | None:
+def float_gap(name: str, expected: Array, got: Array, tolerance: Tolerance, compared: Array) -> Gap | None:
     a, b = expected.astype(np.float64), got.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
@@ -143,7 +147,7 @@ def float_gap(name: str, expected: Array, got: Array, room: Room, compared: Arra
             return None
         scale = np.max(np.abs(a), where=np.isfinite(a) & compared, initial=0.0)
         error = np.abs(a - b)
-        part = max(room.part, RTOL[expected.dtype.itemsize])
+        part = max(tolerance.part, RTOL[expected.dtype.itemsize])
         is_wrong = differs & ~(error <= part * scale)
     return made(name, expected, got, differs, is_wrong, error, scale, compared)
 

@@ -4,9 +4,9 @@
     tilework compile kernel.py:add --signature "*fp32:16, i32:16, 1024" --target cuda:90 --emit ttir
 
 A subcommand module has `add_arguments(parser)` and `run(args) -> int`; one with options that argparse cannot describe
-also has `normalise(argv)`, which rewrites them first, and `more_options()`, which lists them. What a user did wrong is
-a `UsageError`, or one of the exceptions that the module lists as its `MISTAKES`, with `FAILURE` as the exit code; what
-nobody expected is one line too, and the traceback goes to a file for a report (TRITON_FRONT_END_DEBUGGING=1 shows it).
+also has `normalise(argv)`, which rewrites them first, and `more_options()`, which lists them. A user error is a
+`UsageError`, or one of the exceptions that the module lists as its `MISTAKES`, with `FAILURE` as the exit code; an
+unexpected exception is one line, too, and its traceback goes to a file (TRITON_FRONT_END_DEBUGGING=1 shows it).
 """
 
 import argparse

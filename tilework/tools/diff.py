@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry out `tilework diff`."""
     # lazily: the compiler loads when something is compiled
-    from tilework.inspect.explorer.compare import compare, data_of, told, unified
+    from tilework.inspect.explorer.compare import compare, comparison_text, data_of, unified
     from tilework.inspect.explorer.document import build
     from tilework.inspect.page import COMPARISON, page
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"no stage or pass {args.show!r}{did_you_mean(wanted, texts)}")
         print(unified(texts[wanted]) or f"{args.show}: the same")
     else:
-        print(told(found), end="")
+        print(comparison_text(found), end="")
     if args.output or args.open:
         path = Path(args.output or "tilework-diff.html")
         path.write_text(

@@ -8,10 +8,10 @@
 An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number
 TYPE=VALUE, or bytes HEX as hex=0011ff. Pointers to scratch memory, which compiled kernels have behind their own
 parameters, are filled in; threads, and bytes of shared memory, are those that the file tells (`.reqntid`, `.maxntid`,
-tilework's first line). Arrays lie far from each other, so that an access past the end of one is told with its number.
-`--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check` warps run one
-at a time in an order drawn from the seed, and races, uninitialised reads, bad accesses and missing waits are told. What
-is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
+tilework's first line). Arrays are far from each other, so that an access past the end of one is reported with its
+index. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check` warps
+run one at a time in an order drawn from the seed, and races, uninitialised reads, bad accesses and missing waits are
+reported. What is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
 """
 
 import argparse

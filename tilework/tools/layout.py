@@ -1,4 +1,4 @@
-"""Show a layout: who owns each element of a tensor, or what each thread holds; where elements lie in shared memory.
+"""Show a layout: the owner of each element of a tensor, the elements of each thread, or their offsets in shared memory.
 
     tilework layout --shape 16x16 \\
         "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [8, 4], warpsPerCTA = [1, 2], order = [1, 0]}>"
@@ -41,7 +41,7 @@ SINGLE_DASH = {
 TENSOR = re.compile(r"tensor<((?:\d+x)+)([^,>]+)(?:,.*)?>", re.ASCII)
 SHAPE = re.compile(r"\d+(?:x\d+)*", re.ASCII)
 ELEMENT_BITS = re.compile(r"\D*(\d+)")
-MOST_ELEMENTS = 1 << 20  # that fit into a text which somebody could read
+MOST_ELEMENTS = 1 << 20  # of a text that is still readable
 
 
 def normalise(argv: Sequence[str]) -> list[str]:

@@ -68,7 +68,7 @@ def do_setup_and_execute(target_args: Sequence[str]) -> int:
     """Run the program; its exit code."""
     script, *rest = target_args
     if is_pytest(script):
-        import pytest  # who asks for pytest has it
+        import pytest  # lazily: only `proton pytest` needs it
 
         return int(pytest.main(rest))
     return execute_as_main(script, rest)

@@ -8,7 +8,7 @@ result.
 
 The interpreter runs the kernel's own Python and shares nothing with the compiler but the typing rules, so it is the
 reference. Where it cannot run the kernel, its error may be the answer: an access out of bounds is an error there, and
-undefined elsewhere. Only elements that the launch writes are compared. Differences by rounding are told apart from
+undefined elsewhere. Only elements that the launch writes are compared. Differences by rounding are distinguished from
 wrong values (`tolerances.py`), and so are those as large as the interpreter's own when it adds in another order.
 
 To find the pass, the launch is compiled for the device and every module on the way is evaluated with the launch's
@@ -40,7 +40,7 @@ from tilework.inspect.replay import (
     silence,
     unlaunched,
 )
-from tilework.inspect.tolerances import EXACT, Array, Expected, Gap, Room, room_of
+from tilework.inspect.tolerances import EXACT, Array, Expected, Gap, Tolerance, tolerance_of
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.oracles.interpreter.reductions import ORDERS, SUM_ORDER
@@ -69,7 +69,7 @@ class Outcome:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     failure: str | None = None
     gaps: Sequence[Gap] = ()
-    room: Room = EXACT
+    tolerance: Tolerance = EXACT
 
     @property
     def wrong(self) -> Gap | None:
@@ -121,8 +121,8 @@ def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float
         expected = Expected(reference.arrays, before, kept.written() if reference.device == INTERPRETER else {})
         for outcome in ran[1:]:
             with active(outcome.device):
-                outcome.room = room_of(front_module(compiling(launch)))
-            outcome.gaps = expected.gaps(outcome.arrays, outcome.room)
+                outcome.tolerance = tolerance_of(front_module(compiling(launch)))
+            outcome.gaps = expected.gaps(outcome.arrays, outcome.tolerance)
         wrong = [outcome for outcome in ran[1:] if outcome.wrong is not None]
         moves = moves_by_order(part, kept, expected, seconds) if wrong and reference.device == INTERPRETER else {}
         first = [
@@ -214,7 +214,7 @@ def order_finding(name: str, where: Span | None, outcome: Outcome, moves: Mappin
     assert gap is not None
     return Finding(
         kernel=name,
-        title=f"{name} is different on {outcome.device} by the order of a summation: {gap.words(outcome.room)}",
+        title=f"{name} is different on {outcome.device} by the order of a summation: {gap.words(outcome.tolerance)}",
         span=where,
         notes=(f"the {INTERPRETER}'s own `{gap.name}` moves by {moves[gap.name]:.3g} when it adds in another order",),
         help="every order is right, and the result depends on it: add in a wider type, or fix the order by"
@@ -241,13 +241,13 @@ def wrong_finding(
     expected: Expected,
 ) -> Finding:
     """Wrong values on one device, and the pass that made them."""
-    gap, room = outcome.wrong, outcome.room
+    gap, tolerance = outcome.wrong, outcome.tolerance
     assert gap is not None
-    change = first_change(launch, outcome.device, kept, expected, room)
-    others = [one.words(room) for one in outcome.gaps if one is not gap]
+    change = first_change(launch, outcome.device, kept, expected, tolerance)
+    others = [one.words(tolerance) for one in outcome.gaps if one is not gap]
     return Finding(
         kernel=name,
-        title=f"{name} is different on {outcome.device}: {gap.words(room)}",
+        title=f"{name} is different on {outcome.device}: {gap.words(tolerance)}",
         span=where,
         notes=(f"the {reference} says what is right", *others, change.words),
         help=HELP.get(change.culprit, PASS_HELP),
@@ -311,7 +311,7 @@ def same_finding(name: str, where: Span | None, ran: Sequence[Outcome], referenc
         if equal
         else f"{name}: no device has the bits of the {reference.device}"
     )
-    rounding = [f"{one.device}: {one.gaps[0].words(one.room)}" for one in near]
+    rounding = [f"{one.device}: {one.gaps[0].words(one.tolerance)}" for one in near]
     return Finding(
         kernel=name,
         title=title,
@@ -370,12 +370,12 @@ def front_module(found: Compiling) -> Any:
     return found.source.module(frontend_options(found.target, found.options))
 
 
-def first_change(launch: Launch, device: str, kept: Kept, expected: Expected, room: Room) -> Change:
+def first_change(launch: Launch, device: str, kept: Kept, expected: Expected, tolerance: Tolerance) -> Change:
     """The first step on the way to the code of a device after which the evaluator computes something else."""
     with silence(), active(device):
         found = compiling(launch, auto_tma=False)
         module = front_module(found)
-        if (wrong := evaluated(module, launch, found.source, kept, expected, room)) is not None:
+        if (wrong := evaluated(module, launch, found.source, kept, expected, tolerance)) is not None:
             return Change("frontend", f"the module before any pass computes something else already: {wrong}", 1)
         with recording() as seen:
             stages = [run for name, run in found.backend.stages(found.options).items() if name in IR_STAGES]
@@ -392,7 +392,7 @@ def first_change(launch: Launch, device: str, kept: Kept, expected: Expected, ro
             if step.text == text:
                 continue
             text, count = step.text, count + 1
-            wrong = evaluated(parse_module(text), launch, found.source, kept, expected, room, has)
+            wrong = evaluated(parse_module(text), launch, found.source, kept, expected, tolerance, has)
             if wrong is not None and NO_RULE in wrong:  # what a module without such ops does later may still be known
                 skipped.append(step.name)
             elif wrong is not None:
@@ -418,7 +418,7 @@ def evaluated(
     source: Any,
     kept: Kept,
     expected: Expected,
-    room: Room,
+    tolerance: Tolerance,
     has: Sequence[str] | set[str] = (),
 ) -> str | None:
     """Evaluate a module; return a text about its first wrong result, None if all are right."""
@@ -436,9 +436,9 @@ def evaluated(
             barriers="barriers" in has,
             fences="fences" in has,
         )
-        gaps = expected.gaps(kept.arrays(), room)
+        gaps = expected.gaps(kept.arrays(), tolerance)
     except EvaluationError as error:
         return f"it fails: {error}"
     finally:
         kept.restore()
-    return next((gap.words(room) for gap in gaps if not gap.is_rounding), None)
+    return next((gap.words(tolerance) for gap in gaps if not gap.is_rounding), None)

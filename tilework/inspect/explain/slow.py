@@ -76,8 +76,8 @@ def of_case(case: Case) -> list[Finding]:
     else:
         measured = list(counted_findings(case))
         lines = {finding.span and finding.span.line for finding in measured if "not coalesced" in finding.title}
-        told = [one for one in found if "is not coalesced" in one.title and one.span is not None]
-        found = [one for one in found if not (one in told and one.span is not None and one.span.line in lines)]
+        remarked = [one for one in found if "is not coalesced" in one.title and one.span is not None]
+        found = [one for one in found if not (one in remarked and one.span is not None and one.span.line in lines)]
         found += [*measured, *resource_findings(case, made)]
     if found := [finding for finding in found if finding.weight > 0]:
         return found

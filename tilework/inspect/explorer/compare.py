@@ -1,7 +1,7 @@
 """Compare two compilations: the stages that differ, the first pass that makes them differ, and the metrics.
 
     found = compare(one, other)                  # each a document with one kernel (`document.py`)
-    print(told(found))
+    print(comparison_text(found))
 
 Places do not count: a kernel that stands elsewhere in its file has the same code. Texts are compared line by line.
 """
@@ -161,7 +161,7 @@ def compared_steps(sides: Sides) -> tuple[list[Difference], str]:
 # ---- as text
 
 
-def told(found: Comparison) -> str:
+def comparison_text(found: Comparison) -> str:
     """For a terminal."""
     titles = [f"{side}: {title}" for side, title in zip("ab", found.titles, strict=True)]
     return "\n".join([*titles, "", *metric_rows(found), "", *stage_rows(found), "", *first_rows(found), ""])

@@ -128,10 +128,10 @@ def watching(keeps_arguments: bool = True) -> Iterator[Seen]:
     seen = Seen(keeps_arguments)
     before, enter = knobs.compilation.listener, knobs.runtime.launch_enter_hook
 
-    def listener(**told: Any) -> None:
-        seen.compiled(**told)
+    def listener(**facts: Any) -> None:
+        seen.compiled(**facts)
         if before is not None:
-            before(**told)
+            before(**facts)
 
     knobs.compilation.listener = listener
     enter.add(seen.launched)

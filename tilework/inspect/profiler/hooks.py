@@ -173,7 +173,7 @@ class LaunchHook(Hook):
     def enter(self, metadata: Any) -> None:
         """Evaluate the author's metadata, and keep it for the launch."""
         RECORDER.thread.operation = None
-        if not metadata.extras:  # nobody says anything
+        if not metadata.extras:  # the kernel has no launch_metadata
             return
         before = stacks.LOCAL.stack.state
         stacks.set_state(COMPUTE_METADATA_SCOPE_NAME)

@@ -8,7 +8,7 @@
             ...
 
 They put clocks into the code where `flags.instrumentation_on` is set, and nothing otherwise. tilework compiles no
-clocks, so that it never is; who sets it by hand is told so at the line.
+clocks, so that it never is; setting it by hand is an error at the line.
 """
 
 from types import TracebackType

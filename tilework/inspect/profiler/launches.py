@@ -79,7 +79,7 @@ class Launches:
     python: Path = ()
 
 
-TOLD = ("flops", "flops8", "flops16", "flops32", "flops64", "bytes")
+REPORTED = ("flops", "flops8", "flops16", "flops32", "flops64", "bytes")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Work:
     grid: Extent
     numbers: tuple[tuple[str, int], ...]
     sizes: tuple[tuple[str, int], ...]
-    told: tuple[tuple[str, float], ...] = ()
+    reported: tuple[tuple[str, float], ...] = ()
     name: str = ""  # that the author gives it
 
     @property
@@ -106,18 +106,20 @@ def work_of(launcher: Launcher, grid: Extent, args: Any) -> Work:
     named = dict(zip(names, args, strict=False))
     numbers = tuple((name, int(value)) for name, value in named.items() if isinstance(value, int))
     sizes = tuple((name, size) for name, value in named.items() if (size := bytes_of(value)) is not None)
-    told, name = told_by(fn, grid, launcher.metadata, named)
-    return Work(launcher, grid, numbers, sizes, told, name)
+    reported, name = reported_by(fn, grid, launcher.metadata, named)
+    return Work(launcher, grid, numbers, sizes, reported, name)
 
 
-def told_by(fn: Any, grid: Extent, metadata: Any, named: dict[str, Any]) -> tuple[tuple[tuple[str, float], ...], str]:
+def reported_by(
+    fn: Any, grid: Extent, metadata: Any, named: dict[str, Any]
+) -> tuple[tuple[tuple[str, float], ...], str]:
     """Flops, bytes and name by the kernel's `launch_metadata`; a warning where that fails: a profile must not end a
     program."""
     if (tell := getattr(fn, "launch_metadata", None)) is None:
         return (), ""
     try:
         found = tell(grid, metadata, named)
-        return tuple((name, float(found[name])) for name in TOLD if name in found), str(found.get("name", ""))
+        return tuple((name, float(found[name])) for name in REPORTED if name in found), str(found.get("name", ""))
     except Exception as error:  # of the user's function
         warnings.warn(f"launch_metadata of {fn.__name__} raised {type(error).__name__}: {error}", stacklevel=2)
         return (), ""

@@ -151,7 +151,7 @@ def roofline(report: Report, colors: dict[str, int]) -> str:
     whole = report.root.seconds or 1.0
     for row, x, y in sorted(points, key=lambda point: -point[0].seconds):
         size = 4 + 14 * math.sqrt(row.seconds / whole)
-        kind = f"k{colors[row.name]}{'' if row.is_told else ' hollow'}"
+        kind = f"k{colors[row.name]}{'' if row.is_reported else ' hollow'}"
         at = f'cx="{x_axis.place(x):.1f}" cy="{y_axis.place(y):.1f}"'
         found.append(f'<g class="{kind}"><title>{tip(row, report)}</title><circle {at} r="{size:.1f}"/></g>')
         is_left = x_axis.place(x) > 0.7 * WIDTH

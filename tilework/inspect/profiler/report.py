@@ -146,7 +146,7 @@ class Row:
     calls: int = 0
     bytes: float | None = None
     flops: Mapping[str, float] | None = None
-    is_told: bool = False  # by the kernel's author; otherwise estimated
+    is_reported: bool = False  # by the kernel's author; otherwise estimated
     bounds: Mapping[str, float] = field(default_factory=dict)  # seconds that memory and arithmetic need at least
     overhead: float | None = None  # seconds of one launch beside its programs
     compilations: Sequence[Compilation] = ()
@@ -249,7 +249,7 @@ def kernel_row(found: KernelTimes, statistics: Statistics, limits: Limits, rates
         return row
     needs = [(needed(work, statistics), launches) for work, (launches, _) in found.works.items()]
     scale = found.count / seen  # of a kernel with very many works some were looked at
-    row.is_told = all(told for (_, told), _ in needs) and seen == found.count
+    row.is_reported = all(reported for (_, reported), _ in needs) and seen == found.count
     if all(need.bytes is not None for (need, _), _ in needs):
         row.bytes = scale * sum((need.bytes or 0.0) * count for (need, _), count in needs)
     if all(need.flops is not None for (need, _), _ in needs):
@@ -275,13 +275,13 @@ def bounds_of(row: Row, limits: Limits, rates: dict[str, float]) -> dict[str, fl
 
 def needed(work: Work, statistics: Statistics) -> tuple[Estimate, bool]:
     """Return the operations and bytes of a launch, and True if its author gave them; missing ones are estimated."""
-    told = dict(work.told)
-    flops = {WIDTH_KINDS[name]: value for name, value in told.items() if name in WIDTH_KINDS}
-    if flops and "bytes" in told:
-        return Estimate(flops, told["bytes"]), True
+    reported = dict(work.reported)
+    flops = {WIDTH_KINDS[name]: value for name, value in reported.items() if name in WIDTH_KINDS}
+    if flops and "bytes" in reported:
+        return Estimate(flops, reported["bytes"]), True
     module = module_of(work.launcher, tuple(statistics.compilations_of(work.launcher)))
     found = estimate(module, work) if module is not None else Estimate(None, None)
-    return Estimate(flops or found.flops, told.get("bytes", found.bytes)), False
+    return Estimate(flops or found.flops, reported.get("bytes", found.bytes)), False
 
 
 @cache

@@ -71,7 +71,7 @@ def limit_lines(report: Report) -> list[str]:
 
 def cells_of(row: Row, report: Report) -> Sequence[str]:
     whole = report.root.seconds
-    sign = "" if row.is_told else "~"
+    sign = "" if row.is_reported else "~"
     return (
         f"{row.seconds * 1e3:.3f}",
         f"{100 * row.seconds / whole:.1f}" if whole else "",
@@ -191,7 +191,7 @@ def slowest(report: Report) -> str:
     if row.share is None:
         return f"{part}; what limits it is not known here. Next: {next_command}"
     words = "the memory's bandwidth" if row.limit == MEMORY else "the arithmetic"
-    guess = "" if row.is_told else ", as far as can be estimated"
+    guess = "" if row.is_reported else ", as far as can be estimated"
     if row.share > 1 and row.limit == MEMORY:
         return (
             f"{part}, and its data comes from caches: {row.gigabytes or 0:.1f} GB/s are more than a copy gets from"

@@ -62,7 +62,7 @@ class FrameTree:
     def dataframe(self) -> Any:
         """One row per frame, as pandas has it."""
         try:
-            import pandas as pd  # an optional package, for those who want to compute with profiles
+            import pandas as pd  # lazily: an optional package
         except ImportError:
             raise ImportError(
                 "`dataframe` needs pandas: pip install pandas. `tree.root.walk()` needs nothing"
@@ -187,7 +187,7 @@ def get_min_time_bytes(rows: Any, device_info: dict[str, Any]) -> Any:
 def each(rows: Any, compute: Callable[[Any], float]) -> Any:
     if isinstance(rows, FrameTree):
         return [compute(frame.metrics) for frame in rows.root.walk()]
-    import pandas as pd  # who has a data frame has pandas
+    import pandas as pd  # lazily: the caller has pandas
 
     values = [compute(row) for _, row in rows.iterrows()]
     return pd.DataFrame({"min_time": values}, index=rows.index)

@@ -298,7 +298,7 @@ def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> V
         import hmac  # lazily: few bundles are signed
 
         if not hmac.compare_digest(written, signature(key, signed[: FIXED.size] + index)):
-            raise BundleError(f"{path} is signed with another key, or was changed by someone who does not have the key")
+            raise BundleError(f"{path} is signed with another key, or was changed without the key")
     try:
         parsed = json.loads(index)
     except (ValueError, RecursionError):

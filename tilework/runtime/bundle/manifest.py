@@ -161,7 +161,7 @@ def record_choice(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
     fn, arguments = tuner.fn, {**kwargs, **config.all_kwargs()}
     while not is_kernel(fn):
         if not hasattr(fn, "extend"):
-            return  # interpreted, or a wrapper of somebody else's, whose launches come by themselves
+            return  # interpreted, or a foreign wrapper, whose launches are recorded by themselves
         fn, arguments = fn.fn, fn.extend(args, arguments)
     arguments = {name: value for name, value in arguments.items() if name not in ("grid", "warmup")}
     _, _, _, backend, bind = fn.device_caches[driver.cache_key(driver.active)]

@@ -134,7 +134,7 @@ def written_as(name: str, value: Any) -> Any:
 
 def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
     """The specialisation of a kernel that a line describes, with the options that the backend of a target adds."""
-    from tilework.runtime.bundle.written_constants import read  # lazily: who serves reads no lines
+    from tilework.runtime.bundle.written_constants import read  # lazily: serving reads no lines
 
     places = {name: position for position, name in enumerate(fn.arg_names)}
 

@@ -4,9 +4,11 @@
     written((4, helper))                                    {"tuple": [4, {"object": "app:helper"}]}
     read(written(value))                                    the value again
 
-Numbers, texts, None and truth values stand as they are; all else is an object with one key, which says what it is.
-Functions and classes are written by name: what cannot be imported by its name (a lambda, what a function has defined)
-is `Unwritable`.
+Numbers, strings, None and booleans are unchanged; any other value is an object with one key, its kind. Functions and
+classes are written by name; one that cannot be imported by its name (a lambda, a local function) is `Unwritable`.
+
+`workers/sent_kernel.py` has another format on purpose: a worker compiles for this very program and must not import it,
+so functions are sent as text and classes are refused. A manifest is read later, by a process that imports the program.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The running line of the user's program.
 
-calls = user_calls()            the innermost line outside of tilework first, then who called that
+calls = user_calls()            the innermost line outside of tilework first, then its caller
 calls[0].render()               "   12 | add[(4,)](x, y, out, 1000, BLOCK=256)" and carets
 """
 

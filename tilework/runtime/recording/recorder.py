@@ -4,7 +4,8 @@
     TILEWORK_EXPLAIN=folder python train.py         a file of JSON lines per process, which `tilework explain` reads
 
 A record is a dictionary with `event`, `kernel`, `process` and `time`. Lines are written as things happen: a process
-that crashes, or that ends without saying so, has told all until then. Nothing here runs unless it was asked for.
+that crashes, or that ends without saying so, has written everything until then. Nothing here runs unless
+TILEWORK_EXPLAIN is set.
 """
 
 import json
