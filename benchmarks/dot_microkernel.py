@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from tilework.ir import types as ir
-from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
+from tilework.targets.cpu.lower.dot_rules import Dot, emit_dot, plan_of
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
@@ -55,13 +55,13 @@ def load(module: Module, name: str, arguments: int) -> Callable[..., None]:
     return function
 
 
-def repeated(module: Module, product: Product, target: HostTarget) -> None:
+def repeated(module: Module, dot: Dot, target: HostTarget) -> None:
     """``run(a, b, c, scratch, times)``, so that the cost of a ctypes call does not count."""
-    emit_product(module, target, product, plan_of(target, product))
+    emit_dot(module, target, dot, plan_of(target, dot))
     function = module.function("run", void, [(ptr, name) for name in "abcs"] + [(i64, "times")])
     b = Builder(function)
     with b.loop(constant(i64, 0), function.args[4]):
-        b.call(product.name, void, function.args[:4])
+        b.call(dot.name, void, function.args[:4])
     b.ret()
 
 
@@ -93,28 +93,28 @@ def peak(element: Type, target: HostTarget) -> float:
     return best(lambda: run(out.ctypes.data), 2.0 * lanes * chains * times)
 
 
-def ours(product: Product, dtype: Any, total: Any, target: HostTarget) -> float:
+def ours(dot: Dot, dtype: Any, total: Any, target: HostTarget) -> float:
     module = Module("dot", data_layout=data_layout(host_target_machine()))
-    repeated(module, product, target)
+    repeated(module, dot, target)
     run = load(module, "run", 5)
     random = np.random.default_rng(0)
-    a = random.integers(-4, 4, (product.rows, product.depth)).astype(dtype)
-    b = random.integers(-4, 4, (product.depth, product.columns)).astype(dtype)
-    c = np.zeros((product.rows, product.columns), total)
-    scratch = np.zeros(plan_of(target, product).scratch_bytes + 64, np.uint8)
-    work = 2.0 * product.rows * product.columns * product.depth
+    a = random.integers(-4, 4, (dot.rows, dot.depth)).astype(dtype)
+    b = random.integers(-4, 4, (dot.depth, dot.columns)).astype(dtype)
+    c = np.zeros((dot.rows, dot.columns), total)
+    scratch = np.zeros(plan_of(target, dot).scratch_bytes + 64, np.uint8)
+    work = 2.0 * dot.rows * dot.columns * dot.depth
     times = max(1, int(2e7 / work))
     addresses = [array.ctypes.data for array in (a, b, c)] + [-(-scratch.ctypes.data // 64) * 64]
     run(*addresses, 1)
-    assert np.array_equal(c, (a.astype(np.float64) @ b.astype(np.float64)).astype(total)), f"{product.name} is wrong"
+    assert np.array_equal(c, (a.astype(np.float64) @ b.astype(np.float64)).astype(total)), f"{dot.name} is wrong"
     return best(lambda: run(*addresses, times), work * times)
 
 
-def numpys(product: Product, dtype: Any) -> float:
-    a = np.ones((product.rows, product.depth), dtype)
-    b = np.ones((product.depth, product.columns), dtype)
-    c = np.zeros((product.rows, product.columns), dtype)
-    work = 2.0 * product.rows * product.columns * product.depth
+def numpys(dot: Dot, dtype: Any) -> float:
+    a = np.ones((dot.rows, dot.depth), dtype)
+    b = np.ones((dot.depth, dot.columns), dtype)
+    c = np.zeros((dot.rows, dot.columns), dtype)
+    work = 2.0 * dot.rows * dot.columns * dot.depth
     times = max(1, int(2e7 / work))
 
     def call() -> None:
@@ -134,11 +134,11 @@ def main() -> None:
     print(f"{'types':>14} {'M x N x K':>14} {'block':>6} {'GFLOP/s':>8} {'of peak':>8} {'NumPy':>8}")
     for operand, total, dtype, total_dtype in TYPES:
         for rows, columns, depth in SIZES:
-            product = Product(1, rows, columns, depth, operand, operand, total)
-            block = plan_of(target, product).block
-            rate = ours(product, dtype, total_dtype, target)
+            dot = Dot(1, rows, columns, depth, operand, operand, total)
+            block = plan_of(target, dot).block
+            rate = ours(dot, dtype, total_dtype, target)
             limit = peaks[f64 if total == ir.f64 else f32]
-            numpy_rate = f"{numpys(product, dtype) / 1e9:8.1f}" if operand in (ir.f32, ir.f64) else f"{'-':>8}"
+            numpy_rate = f"{numpys(dot, dtype) / 1e9:8.1f}" if operand in (ir.f32, ir.f64) else f"{'-':>8}"
             size = f"{rows}x{columns}x{depth}"
             shape = f"{operand!s:>9} {total!s:>4} {size:>14} {block.rows}x{block.columns:<4}"
             print(f"{shape} {rate / 1e9:8.1f} {rate / limit:8.0%} {numpy_rate}", flush=True)

@@ -14,7 +14,7 @@ import tilework
 import tilework.language as tl
 from tests.targets.cpu_rules import ELEMENTS, buffer, run
 from tilework.ir import types as ir
-from tilework.targets.cpu.lower.dot_rules import Product, plan_of
+from tilework.targets.cpu.lower.dot_rules import Dot, plan_of
 from tilework.targets.cpu.target import HostTarget
 
 SHAPES = [
@@ -65,7 +65,7 @@ def operands(rows: int, columns: int, depth: int, dtype: Any, exact: bool) -> tu
 def check(dtype: Any, total: Any, left: Any, sum: Any) -> bool:
     units, bad = {}, []
     for rows, columns, depth in SHAPES:
-        units[plan_of(HostTarget.detect(), Product(1, rows, columns, depth, left, left, sum)).unit.name] = True
+        units[plan_of(HostTarget.detect(), Dot(1, rows, columns, depth, left, left, sum)).unit.name] = True
         for exact in (True, False):
             a, b = operands(rows, columns, depth, dtype, exact)
             c = np.random.default_rng(1).integers(-9, 9, (rows, columns)).astype(total)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.targets.cpu_rules import buffer, lowered, module_text, run
 from tilework.ir import types as ir
-from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
+from tilework.targets.cpu.lower.dot_rules import Dot, emit_dot, plan_of
 from tilework.targets.cpu.lower.dot_units import F32, F64
 from tilework.targets.cpu.lower.microkernel import choose_block, registers_of
 from tilework.targets.cpu.target import HostTarget
@@ -150,8 +150,8 @@ def test_code_does_not_grow_with_the_tile() -> None:
     sizes = []
     for side in (256, 1024):
         module = Module("size")
-        product = Product(1, side, side, side, ir.f16, ir.f16, ir.f32)
-        emit_product(module, HostTarget.detect(), product, plan_of(HostTarget.detect(), product))
+        dot = Dot(1, side, side, side, ir.f16, ir.f16, ir.f32)
+        emit_dot(module, HostTarget.detect(), dot, plan_of(HostTarget.detect(), dot))
         sizes.append(len(module.text().splitlines()))
     assert sizes[0] == sizes[1]
 
@@ -164,8 +164,8 @@ def test_other_machines_get_code(triple: str, target: HostTarget, element: Any) 
     total = {ir.f64: ir.f64, ir.i8: ir.i32}.get(element, ir.f32)
     module = Module("other")
     for rows, columns, depth in ((64, 64, 64), (5, 3, 6)):
-        product = Product(1, rows, columns, depth, element, element, total)
-        emit_product(module, target, product, plan_of(target, product))
+        dot = Dot(1, rows, columns, depth, element, element, total)
+        emit_dot(module, target, dot, plan_of(target, dot))
     text = f'target triple = "{triple}"\n' + module.text().replace("define internal", "define")
     features = ",".join(
         [*(f"+{name}" for name in sorted(target.features)), *(f"-{name}" for name in target.dot_features)]
@@ -176,7 +176,7 @@ def test_other_machines_get_code(triple: str, target: HostTarget, element: Any) 
     assembly = machine.emit_assembly(parsed)
     if target.cpu in INSTRUCTIONS and element in (ir.bf16, ir.i8):
         assert f"\t{INSTRUCTIONS[target.cpu][element == ir.i8]}\t" in assembly
-    plan = plan_of(target, Product(1, 64, 64, 64, element, element, total))
+    plan = plan_of(target, Dot(1, 64, 64, 64, element, element, total))
     assert plan.unit.tiles or registers_of(target, plan.block.rows, plan.block.vectors) <= target.vector_registers
 
 

@@ -13,7 +13,7 @@ from llvmlite.binding import parse_assembly
 from tests.targets.cpu_rules import ELEMENTS
 from tilework.ir import types as ir
 from tilework.targets.cpu import target as hosts
-from tilework.targets.cpu.lower.dot_rules import Emitter, Product, emit_product, plan_of
+from tilework.targets.cpu.lower.dot_rules import Dot, Emitter, emit_dot, plan_of
 from tilework.targets.cpu.lower.dot_units import Sizes, unit_of
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm import compile as llvm_compile
@@ -158,17 +158,17 @@ def execute(module: Module, name: str, *arrays: Any, symbols: Any = None) -> Non
 @pytest.mark.parametrize("target", [BFLOATS, TILES], ids=lambda target: target.cpu)
 def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -> None:
     element, total, summed = TYPES[dtype]
-    product = Product(2, *shape, element, element, total)
-    plan = plan_of(target, product)
+    dot = Dot(2, *shape, element, element, total)
+    plan = plan_of(target, dot)
     module = Module("other", data_layout=data_layout(host_target_machine()))
-    emit_product(module, target, product, plan)
+    emit_dot(module, target, dot, plan)
     registers = TileRegisters()
     rows, columns, depth = shape
     random = np.random.default_rng(0)
     a, b = (random.integers(-9, 10, size).astype(dtype) for size in ((2, rows, depth), (2, depth, columns)))
     c = random.integers(-9, 10, (2, rows, columns)).astype(summed)
     expected = c + a.astype(summed) @ b.astype(summed)
-    execute(module, product.name, a, b, c, np.zeros(plan.scratch_bytes + 64, np.uint8), symbols=registers.symbols)
+    execute(module, dot.name, a, b, c, np.zeros(plan.scratch_bytes + 64, np.uint8), symbols=registers.symbols)
     np.testing.assert_array_equal(c, expected)
     assert registers.shapes == [] and bool(plan.unit.tiles) == (target is TILES and depth % 4 == 0 and rows != 20)
 
@@ -178,12 +178,12 @@ def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -
 def test_a_padded_operand_stays_in_its_memory(target: HostTarget, dtype: Any) -> None:
     """Rows of A are filled up with zeros to a multiple of what an instruction takes, and nothing behind the last is written."""
     element, total, _ = TYPES[dtype]
-    product = Product(1, 32, 64, 65, element, element, total)
-    plan = plan_of(target, product)
+    dot = Dot(1, 32, 64, 65, element, element, total)
+    plan = plan_of(target, dot)
     module = Module("other", data_layout=data_layout(host_target_machine()))
     function = module.function("prepare", void, [(ptr, "a"), (ptr, "scratch")])
     b = Builder(function)
-    Emitter(b, target, product, plan).prepare_left(*function.args)
+    Emitter(b, target, dot, plan).prepare_left(*function.args)
     b.ret()
     a = np.random.default_rng(0).integers(-9, 10, (32, 65)).astype(dtype)
     scratch = np.full(plan.left_bytes + 1024, 0xA5, np.uint8)
@@ -194,16 +194,16 @@ def test_a_padded_operand_stays_in_its_memory(target: HostTarget, dtype: Any) ->
 
 
 def test_products_in_order_are_the_same_without_fma() -> None:
-    product = Product(1, 5, 9, 33, ir.f32, ir.f32, ir.f32, in_order=True)
+    dot = Dot(1, 5, 9, 33, ir.f32, ir.f32, ir.f32, in_order=True)
     random = np.random.default_rng(0)
     a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((5, 33), (33, 9)))
     found: list[Any] = []
     for target in (HostTarget.of("x86_64", "x86-64-v2", ()), BFLOATS):
-        plan = plan_of(target, product)
+        plan = plan_of(target, dot)
         module = Module("other", data_layout=data_layout(host_target_machine()))
-        emit_product(module, target, product, plan)
+        emit_dot(module, target, dot, plan)
         found.append(np.zeros((5, 9), np.float32))
-        execute(module, product.name, a, b, found[-1], np.zeros(plan.scratch_bytes + 64, np.uint8))
+        execute(module, dot.name, a, b, found[-1], np.zeros(plan.scratch_bytes + 64, np.uint8))
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], a @ b, rtol=1e-5, atol=1e-5)
 
@@ -229,9 +229,9 @@ def test_the_instructions_of_named_cpus(cpu: str, features: tuple[str, ...], typ
     arch = "aarch64" if cpu.startswith("neoverse") else "x86_64"
     element, total = (getattr(ir, name) for name in types.split())
     machine = target_machine(LINUX.format(arch), cpu, ",".join(f"+{name}" for name in features))
-    target, product = HostTarget.of(arch, cpu, features), Product(1, 32, 64, 64, element, element, total)
+    target, dot = HostTarget.of(arch, cpu, features), Dot(1, 32, 64, 64, element, element, total)
     module = Module("other", data_layout=data_layout(machine))
-    emit_product(module, target, product, plan_of(target, product))
+    emit_dot(module, target, dot, plan_of(target, dot))
     text = re.sub("target triple = .*", "", module.text())
     assert re.search(rf"^\s+{instruction}", machine.emit_assembly(parse_assembly(text)), re.MULTILINE)
 

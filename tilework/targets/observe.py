@@ -98,7 +98,7 @@ class Observer:
 
 
 def observer(module: Any, names: list[str], tag: str) -> Observer | None:
-    """The observer of one stage, if somebody wants to look."""
+    """The observer of one stage, if the environment or a recording requests one."""
     dump, timing, diagnostics = is_on("MLIR_ENABLE_DUMP"), is_on("MLIR_ENABLE_TIMING"), wanted()
     recording = RECORDING.get()
     write_reproducer(tag, module, names)
@@ -141,7 +141,7 @@ REPRODUCER = """
 
 
 def write_reproducer(tag: str, module: Any, names: list[str]) -> None:
-    """Write down what a stage got and which passes it runs, if somebody wants to repeat it."""
+    """Write a reproducer if the environment requests one: the input of a stage and the passes it runs."""
     base = knobs.getenv("TRITON_REPRODUCER_PATH")
     if not base:
         return

@@ -48,7 +48,7 @@ RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 def is_recording() -> bool:
-    """Return True if somebody wants to see everything."""
+    """Return True if a recording is active."""
     return RECORDING.get() is not None
 
 

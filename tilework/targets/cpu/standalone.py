@@ -167,7 +167,7 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
         if not waits:
             launch.set(chunk=b.smax(b.udiv(total, b.mul(count, num(CHUNKS))), num(1)))
         b.call(given.get("run"), void, [threads, Value(ptr, "@tt.task"), place])
-    b.run("tt.task", place)  # all of it, or what nobody has taken
+    b.run("tt.task", place)  # all of it, or the part that no thread has taken
     b.ret(launch.get("fault", "monotonic"))
 
 

@@ -9,7 +9,7 @@ arguments, for each call its own.
 
 The program that runs: its ids, the grid, calls, barriers.
 
-Drop instructions whose values nobody needs.
+Drop instructions without used results.
 
     sweep(function)       # before its text is asked for
 

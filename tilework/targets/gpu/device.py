@@ -271,7 +271,7 @@ class Gpu(ABC):
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
         """Change as many neighbours as there are values; what was there, or 0 where nothing was done.
 
-        Values are as memory holds them. What was there may be left out if nobody reads it.
+        Values are as memory holds them. The old value may be left out if it has no use.
         """
 
     @abstractmethod

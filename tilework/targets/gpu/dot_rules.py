@@ -38,16 +38,16 @@ VECTOR_BITS = 128  # what a thread reads at a time
 @lowers(tt.DotOp)
 def multiply_add(low: Lowering, op: Operation) -> Registers:
     a, b, _ = op.operands
-    product = Product(low, op)
-    left, right = (lines(register_places(layout_of(x.type)), low[x], k, product.widened) for x, k in ((a, -1), (b, -2)))
-    return product.result(product.added(product.start(), left, right))
+    dot = Dot(low, op)
+    left, right = (lines(register_places(layout_of(x.type)), low[x], k, dot.widened) for x, k in ((a, -1), (b, -2)))
+    return dot.result(dot.added(dot.start(), left, right))
 
 
 @lowers(ttg.LocalDotOp)
 def multiply_add_from_memory(low: Lowering, op: Operation) -> Registers:
     a, b, _ = op.operands
-    product = Product(low, op)
-    start = product.start()
+    dot = Dot(low, op)
+    start = dot.start()
     size = shape_of(a.type)[-1]
     vector = max(VECTOR_BITS // bit_width(x.type) for x in (a, b))
     step = min(size, max(1, BODY // len(start), min(vector, 2 * BODY // len(start))))
@@ -58,14 +58,14 @@ def multiply_add_from_memory(low: Lowering, op: Operation) -> Registers:
         for memory, side in zip((a, b), sides, strict=True):
             held = low[memory]
             move = Move(low, held.base, side.offsets, side.element, held.origin, more={"step": at})
-            found.append(lines(side.places, move.load(), side.k_axis, product.widened))
-        return product.added(sums, *found)
+            found.append(lines(side.places, move.load(), side.k_axis, dot.widened))
+        return dot.added(sums, *found)
 
     if step == size:
-        return product.result(round(constant(i32, 0), start))
+        return dot.result(round(constant(i32, 0), start))
     with low.builder.loop_carrying(constant(i32, 0), size // step, 1, list(start.values()), unroll=1) as loop:
         loop.next(list(round(loop.index, dict(zip(start, loop.carried, strict=True))).values()))
-    return product.result(dict(zip(start, loop.results, strict=True)))
+    return dot.result(dict(zip(start, loop.results, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def slices(op: Operation, memory: SSAValue, number: int, step: int) -> Slices:
     return Slices(moved, register_places(registers), axis - operand.rank, type.element_type)
 
 
-class Product:
-    """The sums of one dot, by their places in the result."""
+class Dot:
+    """The accumulators of one dot, by their indices in the result."""
 
     def __init__(self, low: Lowering, op: Operation) -> None:
         self.low = low

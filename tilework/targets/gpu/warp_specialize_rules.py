@@ -56,7 +56,7 @@ class Specialised:
         if low.facts.num_ctas > 1 or any(type(op) in CLUSTER_BARRIER for op in ops_in_order(*function.regions)):
             # the barrier of a cluster is for all threads of its blocks
             raise low.refuse(first, "a cluster of blocks with partitions of warps")
-        self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # nobody waits for the workers
+        self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # no warp waits for the workers
 
     @property
     def state(self) -> Value:

@@ -1,5 +1,5 @@
 """`llvmlite.binding`, imported without the classes of llvmlite's own IR: a quarter of the time, for one method that
-nobody calls here.
+this package never calls.
 
     from tilework.targets.llvm.binding import llvm
 
@@ -29,7 +29,7 @@ class Later:
 
 @contextmanager
 def without_ir() -> Iterator[None]:
-    """``from llvmlite import ir`` gives what stands for it, unless somebody has imported it already."""
+    """``from llvmlite import ir`` gives a stand-in, unless the program has imported it already."""
     package: Any = llvmlite
     if hasattr(package, "ir"):
         yield
@@ -38,7 +38,7 @@ def without_ir() -> Iterator[None]:
     try:
         yield
     finally:
-        if package.__dict__.get("ir") is stand_in:  # nobody has imported it meanwhile
+        if package.__dict__.get("ir") is stand_in:  # no other thread has imported it meanwhile
             del package.ir
 
 

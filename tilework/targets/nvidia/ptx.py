@@ -191,7 +191,7 @@ def pass_manager(machine: Any, level: int) -> Iterator[tuple[Any, Any]]:
 
 
 def strip(module: Any, machine: Any) -> None:
-    """Inline what asks for it, and drop what nobody calls."""
+    """Inline functions marked for it, and drop functions without callers."""
     with pass_manager(machine, 1) as (passes, manager):
         manager.add_always_inliner_pass()
         manager.add_global_dead_code_eliminate_pass()

@@ -118,8 +118,8 @@ class Tiles:
         height, width = encoding.instr_shape[:2]
         self.batch = max(batch[0] // over[0], 1) if batch else 1
         self.rows, self.columns = max(m // (height * down), 1), max(n // (width * across), 1)
-        self.is_turned = encoding.is_transposed if isinstance(encoding, AmdMfma) else encoding.is_transpose
-        given = reversed(op.operands[:2]) if self.is_turned else op.operands[:2]
+        self.is_transposed = encoding.is_transposed if isinstance(encoding, AmdMfma) else encoding.is_transpose
+        given = reversed(op.operands[:2]) if self.is_transposed else op.operands[:2]
         self.kinds = [element_type(operand.type) for operand in given]
 
     def lines(self, number: int) -> list[Registers]:
@@ -131,7 +131,7 @@ class Tiles:
         for place, total in enumerate(runs(self.low[self.op.operands[2]], self.batch * self.rows * self.columns)):
             row, column = divmod(place, self.columns)
             first, second = lines[0][row], lines[1][row // self.rows * self.columns + column]
-            first, second = (second, first) if self.is_turned else (first, second)
+            first, second = (second, first) if self.is_transposed else (first, second)
             whole = packed(self.low, total, vector(total[0].type, len(total)))
             made += self.low.builder.lanes(multiply(first, second, whole))
         return tuple(made)

@@ -1,7 +1,7 @@
 """Atomics: `tt.atomic_rmw` and `tt.atomic_cas` on one element; nests that hold one run element by element.
 
 Integers use the processor's instruction. Floats (addition, minimum, maximum, in any format) read the old value,
-compute, and try to exchange until nobody came between. Comparison in `tt.atomic_cas` is of bits: NaN equals itself. A
+compute, and try to exchange until no other thread came between. Comparison in `tt.atomic_cas` is of bits: NaN equals itself. A
 masked-off atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of it.
 
 Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on

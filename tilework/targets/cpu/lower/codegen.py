@@ -237,7 +237,7 @@ class Emitter:
             return programs, constant(i1, 0)
 
         b.until(constant(i64, 0), take)
-        b.ret(constant(i32, 0))  # nobody comes here
+        b.ret(constant(i32, 0))  # unreachable
 
 
 def split(b: Builder, number: Value, size: Value) -> tuple[Value, Value]:

@@ -69,7 +69,7 @@ def lower_num_programs(low: Lowering, op: Operation) -> Value:
 
 @lowers(GpuBarrierOp)
 def lower_barrier(low: Lowering, op: Operation) -> None:
-    """One thread runs a program, so there is nobody to wait for; but other programs see what is before it first."""
+    """One thread runs a program, so it waits for no other; but other programs see the accesses before it first."""
     low.builder.fence("seq_cst")
 
 

@@ -128,8 +128,8 @@ CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read in place
 
 
 @dataclass(frozen=True)
-class Product:
-    """The shape and element types of one product: (batch, rows, columns, depth)."""
+class Dot:
+    """The shape and element types of one dot: (batch, rows, columns, depth)."""
 
     batch: int
     rows: int
@@ -167,33 +167,33 @@ class Plan:
 
 @lowers(ttc.DotOp)
 def lower_dot(low: Lowering, op: Operation) -> None:
-    product = product_of(op)
-    plan = plan_of(low.target, product)
-    if is_shareable(low.target, product, plan):
-        share_strips(low, op, product, plan)
+    dot = dot_of(op)
+    plan = plan_of(low.target, dot)
+    if is_shareable(low.target, dot, plan):
+        share_strips(low, op, dot, plan)
         return
     scratch = low.scratch(plan.scratch_bytes) if plan.scratch_bytes else constant(ptr, 0)
-    if product.name not in low.builder.module.functions:
-        emit_product(low.builder.module, low.target, product, plan)
-    low.builder.call(product.name, void, [*(low[operand] for operand in op.operands), scratch])
+    if dot.name not in low.builder.module.functions:
+        emit_dot(low.builder.module, low.target, dot, plan)
+    low.builder.call(dot.name, void, [*(low[operand] for operand in op.operands), scratch])
 
 
-def is_shareable(target: HostTarget, product: Product, plan: Plan) -> bool:
+def is_shareable(target: HostTarget, dot: Dot, plan: Plan) -> bool:
     """Return True if threads may take strips of columns, each with a panel on its stack."""
-    instructions = product.rows * product.columns * product.depth // target.lanes(plan.unit.sum.bits)
+    instructions = dot.rows * dot.columns * dot.depth // target.lanes(plan.unit.sum.bits)
     panel = plan.scratch_bytes - plan.left_bytes
-    return product.batch == 1 and instructions >= SHARED_WORK and plan.strips > 1 and panel <= MOST_STACK
+    return dot.batch == 1 and instructions >= SHARED_WORK and plan.strips > 1 and panel <= MOST_STACK
 
 
-def share_strips(low: Lowering, op: Operation, product: Product, plan: Plan) -> None:
-    name = f"{product.name}.strips"
+def share_strips(low: Lowering, op: Operation, dot: Dot, plan: Plan) -> None:
+    name = f"{dot.name}.strips"
     left, right, total = (low[operand] for operand in op.operands)
     sums = constant(ptr, 0)
     if plan.left_bytes:
-        emitter = Emitter(low.builder, low.target, product, plan)
+        emitter = Emitter(low.builder, low.target, dot, plan)
         left, sums = emitter.prepare_left(left, low.scratch(plan.left_bytes))
     if name not in low.builder.module.functions:
-        emit_strips(low.builder.module, low.target, product, plan, name)
+        emit_strips(low.builder.module, low.target, dot, plan, name)
 
     def emit(b: Builder, inside: Mapping[int, Value], first: Value, last: Value) -> None:
         b.call(name, void, [*inside.values(), first, last])
@@ -203,53 +203,53 @@ def share_strips(low: Lowering, op: Operation, product: Product, plan: Plan) -> 
 
 def scratch_bytes(op: Operation, target: HostTarget) -> int:
     """The bytes that `lower_dot` will request with `low.scratch`."""
-    return plan_of(target, product_of(op)).scratch_bytes
+    return plan_of(target, dot_of(op)).scratch_bytes
 
 
-def product_of(op: Operation) -> Product:
-    """The product that a `ttc.dot` asks for."""
+def dot_of(op: Operation) -> Dot:
+    """The shape and types of a `ttc.dot`."""
     left, right, total = (ttc.buffer_of(operand) for operand in op.operands)
     *batch, rows, depth = left.shape
     kinds = left.element, right.element, total.element
-    return Product(prod(batch), rows, right.shape[-1], depth, *kinds, is_reproducible(op))
+    return Dot(prod(batch), rows, right.shape[-1], depth, *kinds, is_reproducible(op))
 
 
-def plan_of(target: HostTarget, product: Product) -> Plan:
+def plan_of(target: HostTarget, dot: Dot) -> Plan:
     """Decide from the shape, the types and the host."""
-    unit = unit_of(target, product.matrix, product.left, product.right, product.sum, product.in_order)
-    block = block_of(target, unit, product.matrix)
+    unit = unit_of(target, dot.matrix, dot.left, dot.right, dot.sum, dot.in_order)
+    block = block_of(target, unit, dot.matrix)
     operand_bytes = unit.element.bits // 8
-    depth = -(-product.depth // unit.group) * unit.group
-    converts_left = depth > product.depth or not is_as_stored(product.left, unit.element)
-    reused = product.rows >= 2 * block.rows  # a strip read once gains nothing from a copy
-    is_large = product.depth * product.columns * operand_bytes > CACHE_BYTES and product.columns > block.columns
-    packs_right = not is_as_stored(product.right, unit.element) or unit.group > 1 or (is_large and reused)
-    converted_bytes = aligned(product.rows * depth * operand_bytes) if converts_left else 0
-    left_bytes = converted_bytes + (aligned(product.rows * SUM_BYTES) if unit.right_offset else 0)
+    depth = -(-dot.depth // unit.group) * unit.group
+    converts_left = depth > dot.depth or not is_as_stored(dot.left, unit.element)
+    reused = dot.rows >= 2 * block.rows  # a strip read once gains nothing from a copy
+    is_large = dot.depth * dot.columns * operand_bytes > CACHE_BYTES and dot.columns > block.columns
+    packs_right = not is_as_stored(dot.right, unit.element) or unit.group > 1 or (is_large and reused)
+    converted_bytes = aligned(dot.rows * depth * operand_bytes) if converts_left else 0
+    left_bytes = converted_bytes + (aligned(dot.rows * SUM_BYTES) if unit.right_offset else 0)
     right_bytes = aligned(depth * block.columns * operand_bytes) if packs_right else 0
-    strips = -(-product.columns // block.columns)
+    strips = -(-dot.columns // block.columns)
     sizes = converted_bytes, left_bytes, left_bytes + right_bytes
     return Plan(unit, block, converts_left, packs_right, *sizes, strips, depth)
 
 
-def emit_product(module: Module, target: HostTarget, product: Product, plan: Plan) -> Function:
+def emit_dot(module: Module, target: HostTarget, dot: Dot, plan: Plan) -> Function:
     """Define the function of a product: ``void (ptr a, ptr b, ptr c, ptr scratch)``."""
-    function = product_function(module, target, product.name, plan, [ptr] * 4)
-    emitter = Emitter(Builder(function), target, product, plan)
+    function = dot_function(module, target, dot.name, plan, [ptr] * 4)
+    emitter = Emitter(Builder(function), target, dot, plan)
     b, (left, right, total, scratch) = emitter.b, function.args
     emitter.begin()
-    with b.loop(constant(i64, 0), product.batch, unroll=1) as batch:
+    with b.loop(constant(i64, 0), dot.batch, unroll=1) as batch:
 
         def matrix_of(base: Value, size: int, element: Attribute) -> Value:
             return b.gep(base, b.mul(batch, size * (memory_type(element).bits // 8)))
 
-        one = matrix_of(left, product.rows * product.depth, product.left)
+        one = matrix_of(left, dot.rows * dot.depth, dot.left)
         one, sums = emitter.prepare_left(one, scratch)
         emitter.strips(
             one,
             sums,
-            matrix_of(right, product.depth * product.columns, product.right),
-            matrix_of(total, product.rows * product.columns, product.sum),
+            matrix_of(right, dot.depth * dot.columns, dot.right),
+            matrix_of(total, dot.rows * dot.columns, dot.sum),
             b.gep(scratch, plan.left_bytes),
             constant(i64, 0),
             constant(i64, plan.strips),
@@ -258,12 +258,12 @@ def emit_product(module: Module, target: HostTarget, product: Product, plan: Pla
     return function
 
 
-def emit_strips(module: Module, target: HostTarget, product: Product, plan: Plan, name: str) -> None:
+def emit_strips(module: Module, target: HostTarget, dot: Dot, plan: Plan, name: str) -> None:
     """Define the function of some strips: ``void (ptr a, ptr sums, ptr b, ptr c, i64 first, i64 last)``, A being
     converted.
     """
-    function = product_function(module, target, name, plan, [*[ptr] * 4, i64, i64])
-    emitter = Emitter(Builder(function), target, product, plan)
+    function = dot_function(module, target, name, plan, [*[ptr] * 4, i64, i64])
+    emitter = Emitter(Builder(function), target, dot, plan)
     left, sums, right, total, first, last = function.args
     panel = emitter.b.alloca(i8, max(1, plan.scratch_bytes - plan.left_bytes), align=64)
     emitter.begin()
@@ -271,7 +271,7 @@ def emit_strips(module: Module, target: HostTarget, product: Product, plan: Plan
     emitter.end()
 
 
-def product_function(module: Module, target: HostTarget, name: str, plan: Plan, types: Sequence[Type]) -> Function:
+def dot_function(module: Module, target: HostTarget, name: str, plan: Plan, types: Sequence[Type]) -> Function:
     attributes = ["nounwind", "noinline"]
     if plan.unit.features:
         names = ",".join(f"+{name}" for name in sorted(target.features | plan.unit.features))
@@ -282,18 +282,18 @@ def product_function(module: Module, target: HostTarget, name: str, plan: Plan, 
 
 
 class Emitter:
-    """Writes the loops of one product."""
+    """Emits the loops of one dot."""
 
-    def __init__(self, b: Builder, target: HostTarget, product: Product, plan: Plan) -> None:
-        self.b, self.target, self.product, self.plan = b, target, product, plan
-        self.right_bytes = memory_type(product.right).bits // 8
-        self.sum_bytes = memory_type(product.sum).bits // 8
-        self.sum_stride = product.columns * self.sum_bytes
+    def __init__(self, b: Builder, target: HostTarget, dot: Dot, plan: Plan) -> None:
+        self.b, self.target, self.dot, self.plan = b, target, dot, plan
+        self.right_bytes = memory_type(dot.right).bits // 8
+        self.sum_bytes = memory_type(dot.sum).bits // 8
+        self.sum_stride = dot.columns * self.sum_bytes
         self.row_sums = constant(ptr, 0)
 
     def begin(self) -> None:
         if self.plan.unit.tiles:
-            configure(self.b, self.plan.unit, tile_sizes(self.plan.unit, self.product.matrix))
+            configure(self.b, self.plan.unit, tile_sizes(self.plan.unit, self.dot.matrix))
 
     def end(self) -> None:
         if self.plan.unit.tiles:
@@ -309,30 +309,30 @@ class Emitter:
         sums = b.gep(scratch, plan.converted_bytes)
         if unit.right_offset:
             rows, lanes = Operand(left, plan.depth * (unit.element.bits // 8)), self.target.lanes(unit.sum.bits)
-            sum_rows(b, unit, rows, sums, self.product.rows, plan.depth // unit.group, lanes)
+            sum_rows(b, unit, rows, sums, self.dot.rows, plan.depth // unit.group, lanes)
         return left, sums
 
     def convert_left(self, source: Value, target: Value) -> None:
-        b, product, depth, element = self.b, self.product, self.plan.depth, self.plan.unit.element
+        b, dot, depth, element = self.b, self.dot, self.plan.depth, self.plan.unit.element
         lanes = 2 * self.target.lanes(element.bits)
-        if depth == product.depth:
-            convert_all(b, source, product.left, target, element, product.rows * depth, lanes)
+        if depth == dot.depth:
+            convert_all(b, source, dot.left, target, element, dot.rows * depth, lanes)
             return
-        missing, size = depth - product.depth, element.bits // 8
-        with b.loop(constant(i64, 0), product.rows, unroll=1) as row:
-            start = b.gep(source, b.mul(row, product.depth), memory_type(product.left))
+        missing, size = depth - dot.depth, element.bits // 8
+        with b.loop(constant(i64, 0), dot.rows, unroll=1) as row:
+            start = b.gep(source, b.mul(row, dot.depth), memory_type(dot.left))
             to = b.gep(target, b.mul(row, depth), element)
-            convert_all(b, start, product.left, to, element, product.depth, lanes)
-            b.store(constant(vector(element, missing), 0), b.gep(to, product.depth * size), align=size)
+            convert_all(b, start, dot.left, to, element, dot.depth, lanes)
+            b.store(constant(vector(element, missing), 0), b.gep(to, dot.depth * size), align=size)
 
     def strips(
         self, left: Value, sums: Value, right: Value, total: Value, panel: Value, first: Value, last: Value
     ) -> None:
         """Strips `first` to `last` - 1; a narrower one is the last of all."""
         self.row_sums = sums
-        b, product, block = self.b, self.product, self.plan.block
+        b, dot, block = self.b, self.dot, self.plan.block
         bands = Operand(left, self.plan.depth * (self.plan.unit.element.bits // 8))
-        whole, border = divmod(product.columns, block.columns)
+        whole, border = divmod(dot.columns, block.columns)
         if whole:
             with b.loop(first, b.smin(last, constant(i64, whole)), unroll=1) as strip:
                 column = b.mul(strip, block.columns)
@@ -347,13 +347,13 @@ class Emitter:
         self, bands: Operand, right: Value, total: Value, panel: Value, column: Value, widths: Sequence[int]
     ) -> None:
         """The columns from `column` on, as many as `widths` cover, of every row."""
-        b, product, plan = self.b, self.product, self.plan
-        source = Operand(b.gep(right, b.mul(column, self.right_bytes)), product.columns * self.right_bytes)
+        b, dot, plan = self.b, self.dot, self.plan
+        source = Operand(b.gep(right, b.mul(column, self.right_bytes)), dot.columns * self.right_bytes)
         total = b.gep(total, b.mul(column, self.sum_bytes))
         if plan.packs_right:
-            pack_strip(b, plan.unit, source, product.right, panel, product.depth, widths)
+            pack_strip(b, plan.unit, source, dot.right, panel, dot.depth, widths)
             source = Operand(panel, sum(widths) * (plan.unit.operand.bits // 8))
-        whole, border = divmod(product.rows, plan.block.rows)
+        whole, border = divmod(dot.rows, plan.block.rows)
         if whole:
             with b.loop(constant(i64, 0), whole, unroll=1) as band:
                 row = b.mul(band, plan.block.rows)
@@ -363,24 +363,24 @@ class Emitter:
 
     def block(self, bands: Operand, strip: Operand, total: Value, row: Value, rows: int, widths: Sequence[int]) -> None:
         """Add one block of the product to C: the running sums start with what is there."""
-        b, product, unit = self.b, self.product, self.plan.unit
-        stored = memory_type(product.sum)
+        b, dot, unit = self.b, self.dot, self.plan.unit
+        stored = memory_type(dot.sum)
         left = Operand(b.gep(bands.address, b.mul(row, bands.stride)), bands.stride)
         corner = b.gep(total, b.mul(row, self.sum_stride))
         work = Work(left, strip, rows, widths, self.plan.depth // unit.group)
         if unit.tiles:
-            emit_tiles(b, unit, work, Operand(corner, self.sum_stride), tile_sizes(unit, product.matrix))
+            emit_tiles(b, unit, work, Operand(corner, self.sum_stride), tile_sizes(unit, dot.matrix))
             return
         places = [
             (b.gep(corner, line * self.sum_stride + sum(widths[:position]) * self.sum_bytes), width)
             for line in range(rows)
             for position, width in enumerate(widths)
         ]
-        if product.rows * self.sum_stride > 2 * CACHE_BYTES:  # fetch the next band of C while this one is computed
+        if dot.rows * self.sum_stride > 2 * CACHE_BYTES:  # fetch the next band of C while this one is computed
             for line in range(rows, 2 * rows):
                 b.prefetch(b.gep(corner, line * self.sum_stride), write=True)
         sums = [
-            converted(b, b.load(vector(stored, width), place, align=self.sum_bytes), product.sum, unit.sum)
+            converted(b, b.load(vector(stored, width), place, align=self.sum_bytes), dot.sum, unit.sum)
             for place, width in places
         ]
         if unit.right_offset:

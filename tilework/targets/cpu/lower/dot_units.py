@@ -32,7 +32,7 @@ TILE_ROWS, TILE_BYTES = 16, 64  # the largest tile of AMX: rows, and bytes of a 
 
 
 class Sizes(NamedTuple):
-    """Of a product: (rows x depth) times (depth x columns)."""
+    """The sizes of a dot: (rows x depth) times (depth x columns)."""
 
     rows: int
     columns: int
@@ -255,6 +255,6 @@ def tile_sizes(unit: Unit, sizes: Sizes) -> Sizes:
 
 
 def is_tiled(unit: Unit, sizes: Sizes) -> bool:
-    """Return True if whole tiles cover the product."""
+    """Return True if whole tiles cover the dot."""
     tile = tile_sizes(unit, sizes)
     return not any(map(int.__mod__, sizes, tile)) and tile.depth % unit.group == 0

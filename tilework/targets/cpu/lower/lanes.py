@@ -57,7 +57,7 @@ class Linear(NamedTuple):
     start: Value
     stride: Value
     is_exact: bool = True  # false where wrap-around was ruled out by assumption
-    wraps: Value = NEVER  # whether that assumption is wrong in this tile; of pointers nobody asks
+    wraps: Value = NEVER  # true if that assumption is wrong in this tile; unused for pointers
     sum: "tuple[Kind, Linear, int] | None" = (
         None  # of a pointer: another, and a line of 32 bits times bytes that may wrap around
     )

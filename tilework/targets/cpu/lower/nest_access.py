@@ -150,7 +150,7 @@ def emit_store(nest: OpenNest, op: Operation) -> None:
 
 
 def streams(op: Operation) -> bool:
-    """A store with the cache modifier ``.cs``: nobody reads it soon, so it need not stay in the caches."""
+    """A store with the cache modifier ``.cs``: its data is not read soon, so it need not stay in the caches."""
     return type(op) is tt.StoreOp and number_of(op, "cache") == CacheModifier.CS
 
 

@@ -123,7 +123,7 @@ def call_poll(b: Builder, module: Module, arena: Value, waits: int = False) -> V
 
 
 def write_poll(b: Builder) -> None:
-    """``i32 @tilework.poll(ptr arena, i32 waits)``: what the launch says; 0 where nobody is to be asked."""
+    """``i32 @tilework.poll(ptr arena, i32 waits)``: the launch's answer; 0 where there is no launch to poll."""
     arena, waits = b.function.args
     poll = b.load(ptr, b.gep(arena, POLL), align=8)
     with b.if_(b.icmp("eq", poll, constant(ptr, 0))):

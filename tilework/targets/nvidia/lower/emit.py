@@ -200,7 +200,7 @@ def access(
 
 
 def add_by_exchange(low: Emission, at: Atomic, value: Value) -> Value:
-    """Add to a bf16 where there is no instruction: exchange until nobody came between."""
+    """Add to a bf16 where there is no instruction: exchange until no other thread came between."""
     b = low.builder
 
     def change() -> list[Value]:

@@ -210,8 +210,8 @@ class Fragments:
 
 
 @dataclass
-class Product:
-    """One dot: what its instructions have in common."""
+class Dot:
+    """One dot: the parts that its instructions share."""
 
     low: Lowering
     a: Matrix | Fragments
@@ -304,7 +304,7 @@ def factor_of(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, MemDescType) else element_type(type)
 
 
-def product(low: Lowering, op: Operation) -> Product:
+def dot(low: Lowering, op: Operation) -> Dot:
     a, b, d = op.operands[0], op.operands[1], op.results[0]
     mma = encoding_of(d.type)
     assert isinstance(mma, NvidiaMma)
@@ -323,7 +323,7 @@ def product(low: Lowering, op: Operation) -> Product:
     tiles = sorted({(row, column) for row, column in register_places(groups) if row % M == 0 and column % n == 0})
     sums: Registers = low[op.operands[2]]
     right = matrix(low, op, b, 1, n, groups)
-    return Product(low, left, right, ".".join(kinds), n, K_BYTES // bytes, sums[0].type, tiles)
+    return Dot(low, left, right, ".".join(kinds), n, K_BYTES // bytes, sums[0].type, tiles)
 
 
 @lowers(ttng.WarpGroupDotOp)
@@ -333,7 +333,7 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
         raise low.refuse(op, f"a product of {depth} elements along K, fewer than the {step} of an instruction,")
     if not stays_in_block(op):
         raise low.refuse(op, "a dot whose factors lie in several blocks of a cluster")
-    it = product(low, op)
+    it = dot(low, op)
     given: Registers = low[op.operands[2]]
     use = low.scalar(op.operands[3]) if len(op.operands) > 3 else None
     if use is not None and use.constant == 1:
@@ -378,7 +378,7 @@ def imprecise(op: Operation) -> int | None:
     return limit if is_narrow and limit <= shape_of(op.operands[0].type)[1] else None
 
 
-def in_parts(it: Product, sums: list[Value] | None, use: Value | None, depth: int, most: int) -> list[Value]:
+def in_parts(it: Dot, sums: list[Value] | None, use: Value | None, depth: int, most: int) -> list[Value]:
     """Sums of at most `most` products, added in f32."""
     b = it.low.builder
     if sums is not None and use is not None:
