@@ -1,14 +1,17 @@
-"""`make bench-against BASE=commit`: has anything become slower? Compile, launch and import times beside those of another commit.
+"""`make bench-against BASE=commit`: has anything become slower? Compile, launch and import times beside those of
+another commit.
 
     python -m benchmarks.against ca471ea                       the working tree against that commit
     python -m benchmarks.against ca471ea HEAD~3                two commits
     python -m benchmarks.against ca471ea --only cuda:90        one group of rows: import, cpu, cuda:90, hip:gfx942, launch, launch cuda
     python -m benchmarks.against ca471ea --instructions        and count instructions, by perf or, where that cannot, by valgrind (minutes)
 
-Either may also be a folder with the tree in it. Both are copied to a temporary folder, and processes of base, now, base again take turns, each of
-them new, without a cache. The examples' kernels are those of the base. A time is CPU time, of the process and its children: the fastest of all rounds, and the median of the
-processes' fastest. `noise` is what the base differs from itself by, in this run. A row counts as slower or faster if the fastest and the median both
-differ by more than 3 % and the larger noise; what differs by more than 3 % and not by more than the noise is marked with a question mark.
+Either may also be a folder with the tree in it. Both are copied to a temporary folder, and processes of base, now, base
+again take turns, each of them new, without a cache. The examples' kernels are those of the base. A time is CPU time, of
+the process and its children: the fastest of all rounds, and the median of the processes' fastest. `noise` is what the
+base differs from itself by, in this run. A row counts as slower or faster if the fastest and the median both differ by
+more than 3 % and the larger noise; what differs by more than 3 % and not by more than the noise is marked with a
+question mark.
 """
 
 import argparse
@@ -123,7 +126,8 @@ def counted(text: str) -> int | None:
 
 
 def instructions(command: Sequence[str], group: str, side: Path, examples: Path) -> float:
-    """Those of one round, or of the import: with it, less without it. What is compiled before launches is not quite the same twice."""
+    """Those of one round, or of the import: with it, less without it. What is compiled before launches is not quite the
+    same twice."""
     rounds = ROUNDS.get(group, 1)
     without, counts = (counted(run(command, group, number, side, examples)[1]) for number in (0, rounds))
     assert without is not None and counts is not None, f"{command[0]} did not count"

@@ -2,8 +2,9 @@
 
     python -P benchmarks/against_process.py GROUP ROUNDS      GROUP: import, launch, launch cuda, or a target such as cuda:90
 
-Prints JSON: {row: [[seconds of each round], [CPU seconds of each round]]}, in the order of the table. It asks for nothing that older commits do not
-have. The examples are those of the older commit, which both can compile; nothing is cached.
+Prints JSON: {row: [[seconds of each round], [CPU seconds of each round]]}, in the order of the table. It asks for
+nothing that older commits do not have. The examples are those of the older commit, which both can compile; nothing is
+cached.
 """
 
 import gc
@@ -51,7 +52,8 @@ def import_rows(rounds: int) -> dict[str, Seconds]:
 
 
 def compile_rows(target: str, rounds: int) -> dict[str, Seconds]:
-    """Each example from its source to what the driver loads; for NVIDIA also without ptxas. The first one of all loads the compiler."""
+    """Each example from its source to what the driver loads; for NVIDIA also without ptxas. The first one of all loads
+    the compiler."""
     clock = Clock()
     demo = importlib.import_module("examples.demo")
     rows: dict[str, Seconds] = {}
@@ -98,7 +100,8 @@ def compiler_of(case: Any, target: str) -> Callable[[Seconds, Seconds], None]:
 
 
 def launch_rows(device: str, rounds: int) -> dict[str, Seconds]:
-    """What a launch of a kernel without work costs, by `kernel[grid](...)` and by a bound one, with few and many arguments."""
+    """What a launch of a kernel without work costs, by `kernel[grid](...)` and by a bound one, with few and many
+    arguments."""
     from against_kernels import KERNELS  # beside this file
 
     if device == "cuda":

@@ -1,12 +1,14 @@
-"""`make bench-launch`, the part about bundles: what a new process takes until its kernels run, compiled, from the disk cache, from a bundle.
+"""`make bench-launch`, the part about bundles: what a new process takes until its kernels run, compiled, from the disk
+cache, from a bundle.
 
     python -m benchmarks.bundle_start [--device cuda] [--kernels 20] [--processes 7]
 
-A program with different kernels is recorded on the CPU, and compiled into a bundle for the device. Then new processes launch every
-kernel once and wait for the result, which is compared with NumPy's. Those that are served from the bundle find neither xDSL nor llvmlite
-nor ml_dtypes nor Triton, no ptxas on their PATH, and no cache; bytecode is there, as where a wheel was installed. Columns, in
-milliseconds, the smallest of all processes, on the wall and of CPUs: other programs take the wall's time, not these. NumPy's BLAS
-has one thread: others spin after its import, and their time would be counted.
+A program with different kernels is recorded on the CPU, and compiled into a bundle for the device. Then new processes
+launch every kernel once and wait for the result, which is compared with NumPy's. Those that are served from the bundle
+find neither xDSL nor llvmlite nor ml_dtypes nor Triton, no ptxas on their PATH, and no cache; bytecode is there, as
+where a wheel was installed. Columns, in milliseconds, the smallest of all processes, on the wall and of CPUs: other
+programs take the wall's time, not these. NumPy's BLAS has one thread: others spin after its import, and their time
+would be counted.
 
 | column | from, to |
 |---|---|

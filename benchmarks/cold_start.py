@@ -1,9 +1,11 @@
-"""The part of `make bench-launch` about new processes: `import`, and the first launch of `add`, with and without a cache.
+"""The part of `make bench-launch` about new processes: `import`, and the first launch of `add`, with and without a
+cache.
 
 Three tables. The first has milliseconds of importing and of the first launch, as wall time and as CPU time of all
-threads and child processes (the smallest of several processes), beside Triton where it is installed. The second divides the CPU time
-of a first launch into phases. The third has the first compilation of a process, which loads the compiler, and a later one. NumPy has one
-thread there: those of its BLAS spin after `import numpy`. Without a GPU the kernel is only compiled for one, if there is a ptxas.
+threads and child processes (the smallest of several processes), beside Triton where it is installed. The second divides
+the CPU time of a first launch into phases. The third has the first compilation of a process, which loads the compiler,
+and a later one. NumPy has one thread there: those of its BLAS spin after `import numpy`. Without a GPU the kernel is
+only compiled for one, if there is a ptxas.
 
     python -m benchmarks.cold_start [--processes 5] [--triton PYTHON] [--first]      # an interpreter that has Triton; only the last table
 """

@@ -3,9 +3,9 @@
     python -m benchmarks.cold_start_process PACKAGE DEVICE plain|phases
     python -m benchmarks.cold_start_process EXAMPLE TARGET first     the first compilation, and later ones of the same size
 
-`PACKAGE` is tilework or triton, `DEVICE` cpu, cuda or a target such as cuda:90, which is compiled for and not launched on.
-Phases are taken by wrapping functions of tilework as their modules are imported; what one phase calls of another counts
-for that one only, so that a phase is without the imports that it causes.
+`PACKAGE` is tilework or triton, `DEVICE` cpu, cuda or a target such as cuda:90, which is compiled for and not launched
+on. Phases are taken by wrapping functions of tilework as their modules are imported; what one phase calls of another
+counts for that one only, so that a phase is without the imports that it causes.
 """
 
 import builtins
@@ -158,7 +158,8 @@ def first_launch(jit: Callable[..., Any], tl: Any, compiler: Any, device: str) -
 
 
 def first_compile(name: str, device: str) -> None:
-    """Say what the first compilation of an example took, and the fastest of three others: of copies of it, into empty caches."""
+    """Say what the first compilation of an example took, and the fastest of three others: of copies of it, into empty
+    caches."""
     spec = importlib.util.find_spec(f"examples.{name}")
     assert spec is not None and spec.loader is not None
     importlib.import_module(f"examples.{name}")  # NumPy, and what else examples need

@@ -1,8 +1,9 @@
-"""`make bench-compile`: AST to optimised TTIR, warm, beside Triton's own time for the same kernels when it is installed.
+"""`make bench-compile`: AST to optimised TTIR, warm, beside Triton's own time for the same kernels when it is
+installed.
 
 Triton is looked for in this interpreter, or in the one named by TRITON_PYTHON (a virtual environment that has it). Both
-compilers are measured in this run, alternating, and the median is shown. The budgets are those of the design. The second
-table goes on from there to TTGIR, the third has the stages of the CPU backend.
+compilers are measured in this run, alternating, and the median is shown. The budgets are those of the design. The
+second table goes on from there to TTGIR, the third has the stages of the CPU backend.
 """
 
 import gc

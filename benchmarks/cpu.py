@@ -1,10 +1,11 @@
 """`make bench-cpu`: our CPU kernels beside NumPy's and, if it can be imported, torch's routines for the same work.
 
 All columns come from one run; the rounds alternate between them, and the fastest counts: other work on the machine can
-only add time. Before each turn there is a pause, in which the threads of the one before go to sleep (those of NumPy's BLAS look out for
-more work for 30 ms), and a turn has as many calls in every column. The ratio is torch's time (or NumPy's, without torch) divided by ours: 1.00 is as fast; for bf16 it is our
-own f32 time divided by ours, and for one program on several threads our time on one. Every result is checked before it
-is timed. `--only NAME` picks rows, `--rounds N` changes the least number of rounds, `--seconds S` how long a row is measured.
+only add time. Before each turn there is a pause, in which the threads of the one before go to sleep (those of NumPy's
+BLAS look out for more work for 30 ms), and a turn has as many calls in every column. The ratio is torch's time (or
+NumPy's, without torch) divided by ours: 1.00 is as fast; for bf16 it is our own f32 time divided by ours, and for one
+program on several threads our time on one. Every result is checked before it is timed. `--only NAME` picks rows,
+`--rounds N` changes the least number of rounds, `--seconds S` how long a row is measured.
 """
 
 import argparse

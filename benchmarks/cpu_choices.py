@@ -37,7 +37,8 @@ class Line:
 
 @tilework.jit
 def sum_lines(x_ptr, out_ptr, LINES: tl.constexpr, LENGTH: tl.constexpr, STRIDE: tl.constexpr, STEP: tl.constexpr):
-    """Sums of `LINES` lines of a matrix; `STRIDE` is from one line to the next, `STEP` from one element of it to the next."""
+    """Sums of `LINES` lines of a matrix; `STRIDE` is from one line to the next, `STEP` from one element of it to the
+    next."""
     lines = tl.program_id(0) * LINES + tl.arange(0, LINES)
     x = tl.load(x_ptr + lines[:, None] * STRIDE + tl.arange(0, LENGTH)[None, :] * STEP)
     tl.store(out_ptr + lines, tl.sum(x, axis=1))

@@ -1,4 +1,5 @@
-"""The part of `make bench-compile` about the CPU: milliseconds of each stage for a launch that finds nothing in the cache.
+"""The part of `make bench-compile` about the CPU: milliseconds of each stage for a launch that finds nothing in the
+cache.
 
 A stage's time includes writing its product as text. `x4` is the total with a tile of four times as many elements,
 relative to the total: code does not grow with the tile.
@@ -74,8 +75,8 @@ ROWS = [
 
 
 def stage_times(*sources: ASTSource) -> list[dict[str, float]]:
-    """Milliseconds of the frontend, each stage, and storing the entry, the least of some rounds. The sources take turns,
-    so that whatever else the machine does slows down all of them."""
+    """Milliseconds of the frontend, each stage, and storing the entry, the least of some rounds. The sources take
+    turns, so that whatever else the machine does slows down all of them."""
     found: list[dict[str, list[float]]] = [{} for _ in sources]
     current = 0
 

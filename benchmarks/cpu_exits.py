@@ -1,8 +1,10 @@
-"""What a loop pays for its exits on the CPU: the same loop without any, with one that its counter decides, with one that a tile decides.
+"""What a loop pays for its exits on the CPU: the same loop without any, with one that its counter decides, with one
+that a tile decides.
 
     python -m benchmarks.cpu_exits [--turns 40]
 
-No exit is taken: all three do the same work. CPU time of one thread, the fastest of all turns, in which the three follow each other.
+No exit is taken: all three do the same work. CPU time of one thread, the fastest of all turns, in which the three
+follow each other.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 One process fills a cache with 20 different kernels, a second one launches them all and takes the time of each: from
 `kernel[grid](...)` until the result is there. The first launch also pays for what every process does once (imports, the
-hash of the compiler's own sources, loading LLVM and the launcher); it stands in a column of its own. Beside it: importing
-NumPy, which the arguments need anyhow, and compiling the same kernels in the first process.
+hash of the compiler's own sources, loading LLVM and the launcher); it stands in a column of its own. Beside it:
+importing NumPy, which the arguments need anyhow, and compiling the same kernels in the first process.
 """
 
 import json
@@ -89,8 +89,8 @@ def main() -> None:
 
 
 def figures(run: dict[str, object]) -> tuple[float, ...]:
-    """(numpy, tilework, once, per kernel, most, CPU time per kernel) of a process. `once` is the first kernel's time without
-    that of the others; the CPU time is what a machine that does nothing else would take."""
+    """(numpy, tilework, once, per kernel, most, CPU time per kernel) of a process. `once` is the first kernel's time
+    without that of the others; the CPU time is what a machine that does nothing else would take."""
     first, *others = run["times"]  # type: ignore[misc]
     each = statistics.median(others)
     busy = statistics.median(run["busy"][1:])  # type: ignore[index]

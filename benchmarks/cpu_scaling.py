@@ -7,8 +7,8 @@
 | warm | on all, one call after another: the threads of the pool look out for work |
 | rested | on all, after a pause in which they have fallen asleep, as torch beside it |
 
-The fastest of several turns counts. `--pool NAME=NUMBER` changes a constant of `targets/cpu/run/pool_code.py` for this run. The rows are
-those of `benchmarks.cpu`.
+The fastest of several turns counts. `--pool NAME=NUMBER` changes a constant of `targets/cpu/run/pool_code.py` for this
+run. The rows are those of `benchmarks.cpu`.
 """
 
 import argparse

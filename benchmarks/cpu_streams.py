@@ -1,9 +1,10 @@
-"""Stores that stay in the caches (`.wb`), go past them (`.cs`), or do what the compiler chooses (no modifier), in turns.
+"""Stores that stay in the caches (`.wb`), go past them (`.cs`), or do what the compiler chooses (no modifier), in
+turns.
 
 python -m benchmarks.cpu_streams --mb 64 512 --threads 1 2 16
 
-`chain` copies x to y, y to z and z to x: each launch reads what the one before it has stored. Each array has as many MB as the first column
-says; the figures are GB/s, the fastest and (the median) of the turns. Results are checked first.
+`chain` copies x to y, y to z and z to x: each launch reads what the one before it has stored. Each array has as many MB
+as the first column says; the figures are GB/s, the fastest and (the median) of the turns. Results are checked first.
 """
 
 import argparse

@@ -3,8 +3,9 @@
     python -m benchmarks.cpu_tiles                # all, a minute
     python -m benchmarks.cpu_tiles softmax sort   # some
 
-The same kernel with `SIZE == WIDTH` (96, 100, 127, 384 ...) and with `SIZE` the next power of two and a mask, which is what has to be
-written where tiles must be powers of two. Both columns and NumPy are measured in turns, and the fastest turn counts.
+The same kernel with `SIZE == WIDTH` (96, 100, 127, 384 ...) and with `SIZE` the next power of two and a mask, which is
+what has to be written where tiles must be powers of two. Both columns and NumPy are measured in turns, and the fastest
+turn counts.
 """
 
 import argparse

@@ -1,15 +1,18 @@
-"""What a launch on an NVIDIA GPU costs its caller, beside the driver's own call and Triton in the same run (`make bench-launch`).
+"""What a launch on an NVIDIA GPU costs its caller, beside the driver's own call and Triton in the same run (`make
+bench-launch`).
 
     python -m benchmarks.cuda_launch
 
-The kernels do nothing, but for those whose tiles TMA copies though they load them by pointers: one is launched with arguments that
-justify that, and with others, for which the kernel that loads is launched. `driver` is `cuLaunchKernelEx` with parameters that stay as
-they are, called by a function of machine code in a Python loop, as launches are; then the same in a loop of machine code, so that
-nothing can be faster, and there with the GIL released, the context and the stream asked for. The driver's time drifts by more
-than what is measured, within a run also for seconds: all kernels are measured in several sweeps, each turn of a row comes between
-two of the driver, and what is in brackets is the median of the differences to their mean, with the standard error of that median. The
-rows `without driver` launch through a function that returns at once: they are our own part, whole. A time is the median of many turns; a
-turn is short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
+The kernels do nothing, but for those whose tiles TMA copies though they load them by pointers: one is launched with
+arguments that justify that, and with others, for which the kernel that loads is launched. `driver` is
+`cuLaunchKernelEx` with parameters that stay as they are, called by a function of machine code in a Python loop, as
+launches are; then the same in a loop of machine code, so that nothing can be faster, and there with the GIL released,
+the context and the stream asked for. The driver's time drifts by more than what is measured, within a run also for
+seconds: all kernels are measured in several sweeps, each turn of a row comes between two of the driver, and what is in
+brackets is the median of the differences to their mean, with the standard error of that median. The rows `without
+driver` launch through a function that returns at once: they are our own part, whole. A time is the median of many
+turns; a turn is short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs
+torch.
 """
 
 import ctypes

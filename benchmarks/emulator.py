@@ -2,10 +2,11 @@
 
     python -m benchmarks.emulator
 
-Two measurements, each the best of several runs, in seconds of one core. Instructions: a block of 128 threads in a loop of integer and float
-arithmetic with one load, in thread-instructions per second, beside plain Python: a function per instruction, one thread after the other. A tile:
-one step of a 128 x 128 x 32 product of f16 matrices by four warps, with ldmatrix and mma.sync from shared memory.
-Results are compared with NumPy's before anything is timed. The last column is the goal: 8 million a second, and 20 ms.
+Two measurements, each the best of several runs, in seconds of one core. Instructions: a block of 128 threads in a loop
+of integer and float arithmetic with one load, in thread-instructions per second, beside plain Python: a function per
+instruction, one thread after the other. A tile: one step of a 128 x 128 x 32 product of f16 matrices by four warps,
+with ldmatrix and mma.sync from shared memory. Results are compared with NumPy's before anything is timed. The last
+column is the goal: 8 million a second, and 20 ms.
 """
 
 import time
@@ -42,7 +43,8 @@ again:
 PER_ROUND = 10  # instructions of the loop
 
 
-# the loop as one Python function per instruction, on the registers of one thread: memory, then r2, r3, r4, r5, r6, f1, f2, p1
+# the loop as one Python function per instruction, on the registers of one thread: memory, then r2, r3, r4, r5, r6, f1,
+# f2, p1
 MEMORY, R2, R3, R4, R5, R6, F1, F2, P1 = range(9)
 WORD = 0xFFFF_FFFF
 

@@ -1,4 +1,5 @@
-"""Kernels on an NVIDIA GPU beside Triton's code for the same source and torch's routine for the same work (`make bench-gpu`).
+"""Kernels on an NVIDIA GPU beside Triton's code for the same source and torch's routine for the same work (`make
+bench-gpu`).
 
     python -m benchmarks.gpu --rows matmul attention       rows whose name has one of the words
     python -m benchmarks.gpu --rows "D64 full" --knob TILEWORK_WARP_SPECIALIZE=1 --knob A=1,B=0
@@ -9,10 +10,11 @@
     python -m benchmarks.gpu --check                       the same on the GPU, all configurations; `tests/device/check_sanitize.py`
                                                            runs it in compute-sanitizer
 
-Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
-is printed. Then torch, Triton and ours are timed in turns: the figures are the medians of the even and of the odd turns, which shows the
-noise. A time is the median of launches, with the L2 cache emptied before each. Kernels are compiled before in several processes, which
-share a cache. A row that ends its process (a kernel that kills the context), or does not end, costs that row.
+Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a
+compiler refuses is printed. Then torch, Triton and ours are timed in turns: the figures are the medians of the even and
+of the odd turns, which shows the noise. A time is the median of launches, with the L2 cache emptied before each.
+Kernels are compiled before in several processes, which share a cache. A row that ends its process (a kernel that kills
+the context), or does not end, costs that row.
 """
 
 import argparse
@@ -44,7 +46,8 @@ ROW_SECONDS = 100
 CHECKED = 2  # configurations of a row
 WARMERS = 8  # processes that compile
 CLOSE = 1.1  # configurations that are so near to the fastest one are timed again,
-SCREENS = 4  # those of all compilers in so many turns, there and back: what comes first finds a cool GPU, where joules do not matter
+# those of all compilers in so many turns, there and back: what comes first finds a cool GPU, where joules do not matter
+SCREENS = 4
 BEST = "    best: "
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
 SAID = (
@@ -75,7 +78,8 @@ def environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def standard_error(file: Any) -> Iterator[None]:
-    """What this process and its libraries write to standard error goes into a file: compilers print whole modules there."""
+    """What this process and its libraries write to standard error goes into a file: compilers print whole modules
+    there."""
     sys.stderr.flush()
     before = os.dup(2)
     os.dup2(file.fileno(), 2)
@@ -194,7 +198,8 @@ def median_ms(milliseconds: int) -> Callable[[Callable[[], Any]], float]:
 def copy_of(torch: Any, row: "Row") -> Callable[[], Any]:
     """A copy on the device that reads and writes as many bytes in all: the row's own tensors, if they are as large.
 
-    Where tensors lie made the same copy of 67 MB up to 3 % slower (`results/gpu-h200.txt`), so that others would compare addresses, too.
+    Where tensors lie made the same copy of 67 MB up to 3 % slower (`results/gpu-h200.txt`), so that others would
+    compare addresses, too.
     """
     if row.copied is not None:
         source, target = row.copied

@@ -1,6 +1,8 @@
-"""The rows of `gpu.py`: what is launched, over which configurations, what torch does for the same work, and what must be reached.
+"""The rows of `gpu.py`: what is launched, over which configurations, what torch does for the same work, and what must
+be reached.
 
-Sizes are those of the table, small ones at which a GPU does the same, or such that the emulator can run a row on tensors of the host.
+Sizes are those of the table, small ones at which a GPU does the same, or such that the emulator can run a row on
+tensors of the host.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +35,8 @@ class Must:
 class Row:
     """One kernel of `gpu_kernels.py` on some data.
 
-    `args(config, descriptor)` are its arguments, `grid(config)` its grid; `work` are bytes or floating-point operations. `copied` are a
-    source and a target that have all these bytes together.
+    `args(config, descriptor)` are its arguments, `grid(config)` its grid; `work` are bytes or floating-point
+    operations. `copied` are a source and a target that have all these bytes together.
     """
 
     kernel: str
@@ -60,7 +62,8 @@ class Sizes(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where tensors are, and how large. Small ones have the same values wherever they are: they are made on the host."""
+    """Where tensors are, and how large. Small ones have the same values wherever they are: they are made on the
+    host."""
 
     device: str = "cuda"
     sizes: Sizes = Sizes.TABLE

@@ -1,9 +1,11 @@
-"""How many instructions a launch on an NVIDIA GPU is, all that a Python loop and the launcher execute but for the driver: nearly the same at every run.
+"""How many instructions a launch on an NVIDIA GPU is, all that a Python loop and the launcher execute but for the
+driver: nearly the same at every run.
 
     python -m benchmarks.launch_instructions
 
-Needs neither a GPU nor torch, but Linux: a process launches on the emulated driver with stand-ins for tensors, functions that do nothing in
-place of the driver's, and no stream but the default one; its parent lets it take one step after the other, and counts. Times are in `cuda_launch`.
+Needs neither a GPU nor torch, but Linux: a process launches on the emulated driver with stand-ins for tensors,
+functions that do nothing in place of the driver's, and no stream but the default one; its parent lets it take one step
+after the other, and counts. Times are in `cuda_launch`.
 """
 
 import ctypes

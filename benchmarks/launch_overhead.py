@@ -1,8 +1,8 @@
 """`make bench-launch`: what `kernel[grid](six arguments)` costs above the kernel's own work on the CPU, warm.
 
 On the Python path the launcher is replaced by one that does nothing, so that only binding, specialising, looking up and
-calling are left. Where kernels run as machine code there are rows for the native launcher, with a kernel that does nothing.
-Beside it: what Python itself takes for a call with the same arguments, and for the address of an array.
+calling are left. Where kernels run as machine code there are rows for the native launcher, with a kernel that does
+nothing. Beside it: what Python itself takes for a call with the same arguments, and for the address of an array.
 """
 
 import importlib

@@ -2,9 +2,10 @@
 
     python -m benchmarks.profiler_overhead
 
-A row is a way to profile, and a kernel. Rounds of launches without and with it alternate; the time is that of the whole loop, from before
-the first launch to behind the last one, so that everything counts: on the host the time of all its threads on their cores (others may use
-the machine meanwhile), on a GPU the time until the device is done. The overhead is the median of the ratios of neighbouring rounds.
+A row is a way to profile, and a kernel. Rounds of launches without and with it alternate; the time is that of the whole
+loop, from before the first launch to behind the last one, so that everything counts: on the host the time of all its
+threads on their cores (others may use the machine meanwhile), on a GPU the time until the device is done. The overhead
+is the median of the ratios of neighbouring rounds.
 """
 
 import statistics

@@ -2,8 +2,8 @@
 
     python -m benchmarks.reproducible_cost [--rounds 7] [--only matmul_f16]
 
-Rounds alternate between the two, and the fastest counts. On the CPU always; on the GPU too where there is one. The examples' own tiles
-are for tests: these are tiles that suit the machine, and the same for both.
+Rounds alternate between the two, and the fastest counts. On the CPU always; on the GPU too where there is one. The
+examples' own tiles are for tests: these are tiles that suit the machine, and the same for both.
 """
 
 import argparse

@@ -1,12 +1,13 @@
-"""What the hottest loop of each GPU benchmark is made of: instructions by class, registers, spills; ours beside Triton's.
+"""What the hottest loop of each GPU benchmark is made of: instructions by class, registers, spills; ours beside
+Triton's.
 
     TRITON_PYTHON=/path/to/python python -m benchmarks.sass_counts [WORD ...]      rows whose name has one of the words
     python -m benchmarks.sass_counts matmul --show                                 and the instructions themselves
 
-No GPU is needed: kernels are compiled for sm_90 with every pointer and size a multiple of 16, and nvdisasm shows the cubins
-(TRITON_NVDISASM_PATH names one outside of PATH). The hottest loop is the innermost one with the most tensor-core
-instructions, or else the longest; a kernel without loops counts whole. The file runs itself under the interpreter that has
-Triton.
+No GPU is needed: kernels are compiled for sm_90 with every pointer and size a multiple of 16, and nvdisasm shows the
+cubins (TRITON_NVDISASM_PATH names one outside of PATH). The hottest loop is the innermost one with the most tensor-core
+instructions, or else the longest; a kernel without loops counts whole. The file runs itself under the interpreter that
+has Triton.
 """
 
 import argparse

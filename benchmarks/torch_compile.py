@@ -4,13 +4,14 @@
     python -m benchmarks.torch_compile --device cuda     on a GPU: eager, Inductor with Triton (where it is installed), tilework
     python -m benchmarks.torch_compile --threads 1       with one thread each, in seconds of the processor: other processes count less
 
-Each compiler has a process of its own with empty caches. A row: the time of a call beside that of eager in the same process, the
-seconds of the first call (compiling, everything), and how far the result is from eager, relative to its largest element.
+Each compiler has a process of its own with empty caches. A row: the time of a call beside that of eager in the same
+process, the seconds of the first call (compiling, everything), and how far the result is from eager, relative to its
+largest element.
 
-The processes are measured in turns, a row at a time, and wait while another one is measured. With Triton or tilework Inductor has
-a pool of processes that compile. They start in the background, and importing torch takes them seconds in which they would
-occupy the cores: nothing is measured before the pool is ready. `others` is the part of the machine's time that went to processes
-which are not ours while a row was measured: where it is not near 0, run it again.
+The processes are measured in turns, a row at a time, and wait while another one is measured. With Triton or tilework
+Inductor has a pool of processes that compile. They start in the background, and importing torch takes them seconds in
+which they would occupy the cores: nothing is measured before the pool is ready. `others` is the part of the machine's
+time that went to processes which are not ours while a row was measured: where it is not near 0, run it again.
 """
 
 import argparse
@@ -102,7 +103,8 @@ def seconds_of(call: Callable[[], Any], device: str, count: int) -> float:
 
 
 def child(compiler: str, device: str, threads: int | None) -> None:
-    """In the process of one compiler: the first call of the row that a line of stdin names, then its times for every empty line."""
+    """In the process of one compiler: the first call of the row that a line of stdin names, then its times for every
+    empty line."""
     import torch
     from torch._inductor import config
     from torch._inductor.async_compile import AsyncCompile

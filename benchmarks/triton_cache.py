@@ -1,8 +1,10 @@
-"""``python -m benchmarks.triton_cache ~/.triton/cache``: what decides the speed of the kernels that a program ran with Triton.
+"""``python -m benchmarks.triton_cache ~/.triton/cache``: what decides the speed of the kernels that a program ran with
+Triton.
 
-Triton's cache has the TTIR, the TTGIR and the facts of every kernel it compiled. Ours is made from the same TTIR, for the
-same target and options; the table has the kernels for which a decision differs (see `ttgir_decisions.py`), and the bytes
-of shared memory are those that Triton's own metadata says. A name behind the folder chooses kernels that contain it.
+Triton's cache has the TTIR, the TTGIR and the facts of every kernel it compiled. Ours is made from the same TTIR, for
+the same target and options; the table has the kernels for which a decision differs (see `ttgir_decisions.py`), and the
+bytes of shared memory are those that Triton's own metadata says. A name behind the folder chooses kernels that contain
+it.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Run under an interpreter that has Triton: how long its stages behind TTIR take for given TTIR. Called by `gpu_compile`."""
+"""Run under an interpreter that has Triton: how long its stages behind TTIR take for given TTIR. Called by
+`gpu_compile`."""
 
 import json
 import sys

@@ -1,7 +1,8 @@
 """``python -m benchmarks.ttgir_decisions``: what decides the speed of a kernel, in our TTGIR and in Triton 3.6's.
 
-Both start from the TTIR that Triton printed (tests/ir/reference), for sm_90 and for AMD's GPUs; a word chooses the targets whose
-names have it. Shared memory is allocated by our pass in both, so the bytes differ only where the buffers do.
+Both start from the TTIR that Triton printed (tests/ir/reference), for sm_90 and for AMD's GPUs; a word chooses the
+targets whose names have it. Shared memory is allocated by our pass in both, so the bytes differ only where the buffers
+do.
 
     vector widths     bits that a thread moves at once in each access to global memory, in order
     instruction       shape of the matrix instruction of each dot

@@ -1,9 +1,11 @@
-"""How long tuning takes: beside its own compilations and measurements, beside Triton, many programs at once, and with kills.
+"""How long tuning takes: beside its own compilations and measurements, beside Triton, many programs at once, and with
+kills.
 
     python -m benchmarks.tune [--quick] [add] [matmul] [crowd] [kills]
 
-Every row is a new process (or several) with an empty cache. `one by one` compiles and measures each configuration in the
-process, without any of what the autotuner does to be faster. Triton's rows are there where it is installed and has a GPU.
+Every row is a new process (or several) with an empty cache. `one by one` compiles and measures each configuration in
+the process, without any of what the autotuner does to be faster. Triton's rows are there where it is installed and has
+a GPU.
 """
 
 import argparse

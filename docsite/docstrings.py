@@ -6,8 +6,8 @@
     ... ''')
     'One of many: ``cdiv(10, 4)`` is 3.\\n\\n```python\\nn = tl.cdiv(n, BLOCK)\\n```'
 
-Code is what is indented, and a paragraph that is Python. ``Example:`` and ``Examples:`` become a bold line; fenced blocks stay
-as they are.
+Code is what is indented, and a paragraph that is Python. ``Example:`` and ``Examples:`` become a bold line; fenced
+blocks stay as they are.
 """
 
 import ast

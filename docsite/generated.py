@@ -11,7 +11,8 @@ COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", 
 
 @cache
 def generated() -> dict[str, str]:
-    """The Markdown of each, by its place in the site: ``reference/language.md``. Tutorials take seconds, and are made apart."""
+    """The Markdown of each, by its place in the site: ``reference/language.md``. Tutorials take seconds, and are made
+    apart."""
     copies = {place: (ROOT / name).read_text() for name, place in COPIED.items()}
     return {**copies, **reference.pages(), **environment.pages(), **command_line.pages()}
 

@@ -1,7 +1,8 @@
-"""What MkDocs asks us while it builds the site: generated pages, navigation, links, the copies of source files, the search.
+"""What MkDocs asks us while it builds the site: generated pages, navigation, links, the copies of source files, the
+search.
 
-Links of pages are written for readers of the repository (``../CHANGELOG.md``, ``../tilework/target.py``); `on_page_markdown` turns them to
-pages of the site.
+Links of pages are written for readers of the repository (``../CHANGELOG.md``, ``../tilework/target.py``);
+`on_page_markdown` turns them to pages of the site.
 """
 
 import json
@@ -48,7 +49,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def site_link(target: str, page: str) -> str:
-    """A link of a page as MkDocs shall see it: ``../README.md`` -> ``readme.md``, ``../tilework/target.py`` -> ``repo:tilework/target.py``."""
+    """A link of a page as MkDocs shall see it: ``../README.md`` -> ``readme.md``, ``../tilework/target.py`` ->
+    ``repo:tilework/target.py``."""
     path, hash_sign, anchor = target.partition("#")
     if ":" in path or not path:
         return target

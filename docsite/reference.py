@@ -1,7 +1,8 @@
 """Pages of the reference: signature, documentation, example and source line of every public name.
 
-`tilework/tools/reference.py` reads the names and what their docstrings say; here they become Markdown, one page for each family. A
-public name that is in no family stands on a page of its own kind, "Other names", so that nothing is missing.
+`tilework/tools/reference.py` reads the names and what their docstrings say; here they become Markdown, one page for
+each family. A public name that is in no family stands on a page of its own kind, "Other names", so that nothing is
+missing.
 """
 
 import inspect

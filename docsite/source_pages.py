@@ -1,4 +1,5 @@
-"""Copies of source files that pages point to, with a number and an anchor for each line: ``source/tilework/target.py.html#L12``."""
+"""Copies of source files that pages point to, with a number and an anchor for each line:
+``source/tilework/target.py.html#L12``."""
 
 from collections.abc import Collection
 from html import escape

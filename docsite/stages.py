@@ -1,7 +1,7 @@
 """What the page about the compiler shows: one kernel at every stage, compiled while the site is built.
 
-``<!-- show ttgir -->`` on a line of a page becomes what `SHOWN` makes of that name. The passes, and the module before each, are what the
-compiler itself says of them (MLIR_ENABLE_DUMP).
+``<!-- show ttgir -->`` on a line of a page becomes what `SHOWN` makes of that name. The passes, and the module before
+each, are what the compiler itself says of them (MLIR_ENABLE_DUMP).
 """
 
 import difflib

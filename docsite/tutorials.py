@@ -1,4 +1,5 @@
-"""Pages of the tutorials: scripts of docs/tutorials, run for what they print and draw (docs/tutorials/pages.py does it)."""
+"""Pages of the tutorials: scripts of docs/tutorials, run for what they print and draw (docs/tutorials/pages.py does
+it)."""
 
 import ast
 import tempfile
@@ -22,7 +23,8 @@ python docs/tutorials/01_vector_add.py --quick
 
 
 def pages(run: Sequence[str]) -> dict[str, str]:
-    """The pages, by their place; scripts whose names begin with one of `run` are run, of the others only text and code is shown.
+    """The pages, by their place; scripts whose names begin with one of `run` are run, of the others only text and code
+    is shown.
 
     The word "quick" among them asks for small sizes.
     """

@@ -98,7 +98,8 @@ def time_of_torch(case: Case, inputs: dict[str, Any]) -> float | None:
 
 
 def launch_case(case: Case, seed: int = 0) -> tuple[float, float, float, float | None, float]:
-    """Compile and launch a case on the CPU: milliseconds of the first call, of a call, of NumPy, of torch, and the error."""
+    """Compile and launch a case on the CPU: milliseconds of the first call, of a call, of NumPy, of torch, and the
+    error."""
     arrays = case.arguments(np.random.default_rng(seed))
     inputs = copy.deepcopy(arrays)
     expected = case.expected(inputs)

@@ -1,4 +1,5 @@
-"""`torch.compile` with tilework as Inductor's Triton: a function, a kernel of one's own inside of it, and a training step.
+"""`torch.compile` with tilework as Inductor's Triton: a function, a kernel of one's own inside of it, and a training
+step.
 
     python -m tilework.as_triton -m examples.torch_compile
 

@@ -1,7 +1,7 @@
 """How `pip` builds `tilework` from a checkout: setuptools, and for an editable install the compiler's requirements too.
 
-A wheel of `tilework` has the runtime only, and requires NumPy only. An editable install is the whole checkout: who works on it
-has the compiler, and one command installs all that it needs.
+A wheel of `tilework` has the runtime only, and requires NumPy only. An editable install is the whole checkout: who
+works on it has the compiler, and one command installs all that it needs.
 
 Hooks that may be left out are: nothing more is required to build, and pip takes the metadata from what it built. Each
 of setuptools' own runs `setup.py` once more.

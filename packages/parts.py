@@ -43,7 +43,8 @@ class RuntimePart(Part):
 
 
 class CompilerPart(Part):
-    """Of `tilework-compiler`, with the version that it was built with (`runtime/compile/compiler_presence.py` compares it)."""
+    """Of `tilework-compiler`, with the version that it was built with (`runtime/compile/compiler_presence.py` compares
+    it)."""
 
     def belongs(self, module: str) -> bool:
         return module not in runtime_modules()

@@ -2,9 +2,9 @@
 
     modules = runtime_modules(ROOT / "tilework")        what goes into the first: {"tilework.runtime.launch.python.jit": path, ...}
 
-The compiler is in COMPILER's folders. A module elsewhere belongs to it if what it imports when it is loaded does, or is one of
-COMPILER_REQUIRES: what it imports inside of functions is for those who have it. So a module need not be listed anywhere, and
-`tests/test_wheels.py` sees to it that what serves stays on its side.
+The compiler is in COMPILER's folders. A module elsewhere belongs to it if what it imports when it is loaded does, or is
+one of COMPILER_REQUIRES: what it imports inside of functions is for those who have it. So a module need not be listed
+anywhere, and `tests/test_wheels.py` sees to it that what serves stays on its side.
 """
 
 import ast

@@ -87,8 +87,8 @@ def owner_of(path: Path) -> str:
 
 
 def row_of(parts: Sequence[str]) -> str:
-    """Oracles share nothing, so each has a row: ``("oracles", "emulator", "ports")`` -> ``oracles.emulator``. Formulas have one: two of
-    these compute by them in reproducible kernels, and they need nothing of a compiler."""
+    """Oracles share nothing, so each has a row: ``("oracles", "emulator", "ports")`` -> ``oracles.emulator``. Formulas
+    have one: two of these compute by them in reproducible kernels, and they need nothing of a compiler."""
     if tuple(parts[:3]) == FORMULAS:
         return ".".join(FORMULAS)
     is_inside = parts[0] == "oracles" and len(parts) > 1 and parts[1] != "__init__"
@@ -198,7 +198,8 @@ MODULES = {
 
 @cache
 def edges_of(module: str) -> list[Edge]:
-    """Every import of a module of the package, also those inside functions; those that only type checkers see are left out."""
+    """Every import of a module of the package, also those inside functions; those that only type checkers see are left
+    out."""
     found: list[Edge] = []
     for node, is_inside, is_for_types in import_statements(MODULES[module]):
         if is_for_types:
@@ -218,7 +219,8 @@ def graph_of_imports() -> dict[str, set[str]]:
 
 
 def test_no_circles() -> None:
-    """No module imports itself through others, not even inside functions. Mixins know the class that they are mixed into as a type only."""
+    """No module imports itself through others, not even inside functions. Mixins know the class that they are mixed
+    into as a type only."""
     graph = graph_of_imports()
     while leaves := [module for module, needs in graph.items() if not needs]:
         graph = {module: needs.difference(leaves) for module, needs in graph.items() if needs}
@@ -227,7 +229,8 @@ def test_no_circles() -> None:
     assert not graph, "circles: " + "; ".join(f"{module} -> {', '.join(needs)}" for module, needs in graph.items())
 
 
-ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: nothing is imported unless a user asks for it
+# as strings, where an import would go up or in a circle: nothing is imported unless a user asks for it
+ASKED_BY_NAME = {
     "tilework": {"tilework.compiler"},  # names of the package that load the compiler
     "tilework.aot.find_kernels": {"tilework.as_triton"},  # a program that was recorded under `as_triton`
     "tilework.knobs.hooks": {
@@ -309,6 +312,7 @@ def test_assertions_change_nothing() -> None:
 
 
 def test_a_file_of_tests_has_one_name() -> None:
-    """`tests.ir.test_declare` and `test_declare` would be two modules, with two classes of every name: workers import by the first."""
+    """`tests.ir.test_declare` and `test_declare` would be two modules, with two classes of every name: workers import
+    by the first."""
     folders = {path.parent for path in Path(__file__).parent.rglob("test_*.py")}
     assert not [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()]

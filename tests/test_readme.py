@@ -36,7 +36,8 @@ def test_the_example_runs(tmp_path: Path, warm_cache: Path, interpret: str, devi
 
 
 def test_the_installed_program_finds_the_files_of_the_current_folder(tmp_path: Path, warm_cache: Path) -> None:
-    """It does not see that folder by itself, as `python -m` does. Every command of the README runs in tests/docs/test_code_blocks.py."""
+    """It does not see that folder by itself, as `python -m` does. Every command of the README runs in
+    tests/docs/test_code_blocks.py."""
     environment = {**os.environ, "TRITON_CACHE_DIR": str(warm_cache)}
     installed = Path(sys.executable).with_name("tilework")
     program = [str(installed)] if installed.is_file() else [sys.executable, "-m", "tilework"]

@@ -1,4 +1,5 @@
-"""Every public name has a docstring that teaches, and an example that runs: `tilework/tools/reference.py` says how they look."""
+"""Every public name has a docstring that teaches, and an example that runs: `tilework/tools/reference.py` says how they
+look."""
 
 import re
 from collections import Counter
@@ -52,7 +53,8 @@ def test_every_public_name_is_listed_once() -> None:
 
 
 def public_names() -> Iterator[str]:
-    """What programs may write; a name of two modules is documented under the first, a method as the function of that name."""
+    """What programs may write; a name of two modules is documented under the first, a method as the function of that
+    name."""
     seen: list[Any] = []
     for prefix, module in (
         ("tl", tl),

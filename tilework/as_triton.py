@@ -11,11 +11,11 @@ or, for a program that shall stay as it is:
     python -m tilework.as_triton -m pytest tests
 
 Submodules are the same objects under both names: a knob set as `triton.knobs` is set in `tilework.knobs`, and classes
-compare equal; only `triton.__version__` is Triton's. An installed Triton is not looked at; one that was already imported is
-an error, because objects of two compilers would meet.
+compare equal; only `triton.__version__` is Triton's. An installed Triton is not looked at; one that was already
+imported is an error, because objects of two compilers would meet.
 
-Processes that the program starts (subprocess, multiprocessing, pytest's and torch's workers) find a `triton` of ours before
-any other: its folder is put into this process's search path and into PYTHONPATH. A process that gets another
+Processes that the program starts (subprocess, multiprocessing, pytest's and torch's workers) find a `triton` of ours
+before any other: its folder is put into this process's search path and into PYTHONPATH. A process that gets another
 environment is on its own; where real Triton is not wanted at all, `pip install ./packages/triton` is for every process.
 How it is done is in `tilework/triton/finder.py`.
 

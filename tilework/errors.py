@@ -125,9 +125,9 @@ class SourceMap:
 class CompilationError(TritonError):
     """A kernel that does not compile, at the `node` of the function whose text is `src`.
 
-    Its text shows the lines of the function up to the mistake, with a caret. `error_message` is None for the call sites around the
-    innermost error; that one is then `__cause__`, and its text follows that of the call sites: who logs an error, or gets it from
-    another process, has only the text.
+    Its text shows the lines of the function up to the mistake, with a caret. `error_message` is None for the call sites
+    around the innermost error; that one is then `__cause__`, and its text follows that of the call sites: who logs an
+    error, or gets it from another process, has only the text.
 
     Example:
         @tilework.jit
@@ -319,7 +319,8 @@ SANITIZER, SANITIZER_WARNING = "sanitizer: ", "sanitizer warning: "  # texts of 
 
 
 class SanitizerError(TritonError, RuntimeError):
-    """A mistake that a kernel compiled with `sanitize` found while it ran; for accesses also an IndexError. See docs/sanitizer.md.
+    """A mistake that a kernel compiled with `sanitize` found while it ran; for accesses also an IndexError. See
+    docs/sanitizer.md.
 
     Example:
         @tilework.jit(sanitize=True)
@@ -410,7 +411,8 @@ class InterpreterError(ReportedError):
 
 
 class StageError(TritonError, RuntimeError):
-    """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not written yet.
+    """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not
+    written yet.
 
     Example:
         assert issubclass(tilework.errors.StageError, RuntimeError)

@@ -5,7 +5,8 @@
     (32, True, 1024)
 
 The vendor's part of `targets/` describes its architectures by a function from a name to a `Target`, listed in the group
-`tilework.targets` (`process/plugins.py`). Passes and rules ask the value for a fact, never for the name of an architecture.
+`tilework.targets` (`process/plugins.py`). Passes and rules ask the value for a fact, never for the name of an
+architecture.
 """
 
 from dataclasses import dataclass, replace
@@ -100,7 +101,8 @@ NO_LIMITS = Limits()
 
 
 class Rates(NamedTuple):
-    """How much a GPU does, for estimates (`analysis/cost.py`): of one multiprocessor and in one cycle, unless it says otherwise."""
+    """How much a GPU does, for estimates (`analysis/cost.py`): of one multiprocessor and in one cycle, unless it says
+    otherwise."""
 
     multiprocessors: int  # of the GPU
     gigahertz: float  # cycles under load

@@ -4,8 +4,9 @@
     assert_close(out, x + y)
     assert_close(call(tl.exp, x), np.exp(x))     # one function of the language, tried on arrays
 
-`call` is explained in `runtime/launch/python/call.py`, `do_bench` in `runtime/tuning/benchmark.py`, `perf_report` in `runtime/tuning/perf_report.py`. The rest is here:
-comparing arrays, and what a GPU could reach at best. The peak rates multiply units by clocks; see the tables.
+`call` is explained in `runtime/launch/python/call.py`, `do_bench` in `runtime/tuning/benchmark.py`, `perf_report` in
+`runtime/tuning/perf_report.py`. The rest is here: comparing arrays, and what a GPU could reach at best. The peak rates
+multiply units by clocks; see the tables.
 """
 
 import functools
@@ -55,8 +56,8 @@ SIMD_OPS |= {100: (64, 128), 103: (64, 128), 120: (64, 64)}
 def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
     """Fail unless ``|x - y| <= atol + rtol * |y|`` everywhere; NaNs equal each other.
 
-    Tolerances are numbers or functions of the dtype; without them `atol` is 0.01 and `rtol` 0, as in Triton. Arrays of NumPy and torch,
-    lists and numbers are compared as float32 when their own type has less than that.
+    Tolerances are numbers or functions of the dtype; without them `atol` is 0.01 and `rtol` 0, as in Triton. Arrays of
+    NumPy and torch, lists and numbers are compared as float32 when their own type has less than that.
 
     Example:
         assert_close(np.float16([1, 2]), [1.001, 2])

@@ -1,8 +1,9 @@
-"""Every transfer rule of `analysis/axis_transfer.py` on every pair of operands of a table: what it claims holds for the values. So do the
-ranges of `analysis/integer_ranges.py`.
+"""Every transfer rule of `analysis/axis_transfer.py` on every pair of operands of a table: what it claims holds for the
+values. So do the ranges of `analysis/integer_ranges.py`.
 
-The operands are runs, groups of equal numbers, multiples and their sums, with lengths and divisors that differ, so that a rule which takes
-one of two numbers instead of their common divisor claims too much for some pair. Integers wrap around.
+The operands are runs, groups of equal numbers, multiples and their sums, with lengths and divisors that differ, so that
+a rule which takes one of two numbers instead of their common divisor claims too much for some pair. Integers wrap
+around.
 """
 
 from collections.abc import Callable, Iterator

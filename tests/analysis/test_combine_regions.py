@@ -1,4 +1,5 @@
-"""Which functions of two tuples choose one of them, whatever the order of the two, or compute the same of both orders."""
+"""Which functions of two tuples choose one of them, whatever the order of the two, or compute the same of both
+orders."""
 
 import operator
 from collections.abc import Callable

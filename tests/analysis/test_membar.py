@@ -1,5 +1,5 @@
-"""Barriers suffice: generated programs of loads, stores, copies and dots of shared memory, with all barriers that `membar` asks for, run
-without a race between threads in the evaluator."""
+"""Barriers suffice: generated programs of loads, stores, copies and dots of shared memory, with all barriers that
+`membar` asks for, run without a race between threads in the evaluator."""
 
 import random
 from collections.abc import Callable

@@ -1,7 +1,9 @@
-"""Loads that become copies through descriptors: the same results wherever the launch proves it, and nothing else is rewritten.
+"""Loads that become copies through descriptors: the same results wherever the launch proves it, and nothing else is
+rewritten.
 
-Drawn kernels load two tiles by pointers and multiply them; the pass must keep what they compute in the evaluator, for sizes with tails, padded rows, and
-memory around the arrays that holds NaN: whoever reads what the mask forbids, or leaves out what it allows, is found.
+Drawn kernels load two tiles by pointers and multiply them; the pass must keep what they compute in the evaluator, for
+sizes with tails, padded rows, and memory around the arrays that holds NaN: whoever reads what the mask forbids, or
+leaves out what it allows, is found.
 """
 
 import json
@@ -175,7 +177,8 @@ def case(seed: int) -> None:
 
 
 def test_drawn_products() -> None:
-    """Launches that fit are proved, others are refused, and where they are proved the copies read what the loads read."""
+    """Launches that fit are proved, others are refused, and where they are proved the copies read what the loads
+    read."""
     for seed in range(16):
         case(seed)
 
@@ -314,7 +317,8 @@ def persistent(
 
 
 def test_persistent_kernels_and_their_descriptors() -> None:
-    """Stores come before loads of the next tile: the launch sees that they are elsewhere. A descriptor made of arguments comes from it too."""
+    """Stores come before loads of the next tile: the launch sees that they are elsewhere. A descriptor made of
+    arguments comes from it too."""
     types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
     rng = np.random.default_rng(3)
     for m, n, k, overlap, good in ((256, 96, 72, 0, True), (256, 96, 72, 1, False), (250, 96, 72, 0, False)):
@@ -336,7 +340,8 @@ def test_persistent_kernels_and_their_descriptors() -> None:
 
 
 def test_what_overflows_is_refused() -> None:
-    """The sums of 32 bits that a launch would cut; a grid that is too large, so that a program starts before the array."""
+    """The sums of 32 bits that a launch would cut; a grid that is too large, so that a program starts before the
+    array."""
     constants = {"BM": 64, "BN": 64, "BK": 64, "STEP": 1, "MASK": 2} | dict.fromkeys(
         ("WRAP", "TURN", "EVEN", "BATCH"), False
     )

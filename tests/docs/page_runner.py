@@ -1,7 +1,8 @@
-"""Runs the code of a page as its reader would: Python blocks from top to bottom in one namespace, commands in a folder of its own.
+"""Runs the code of a page as its reader would: Python blocks from top to bottom in one namespace, commands in a folder
+of its own.
 
-Each page runs in a copy of this process, so that nothing is imported twice and nothing stays. What the text says about a block stands in a comment
-right above it, which the built page does not show:
+Each page runs in a copy of this process, so that nothing is imported twice and nothing stays. What the text says about
+a block stands in a comment right above it, which the built page does not show:
 
     <!-- setup                       Python that the next blocks take for granted, up to the end of the comment
     <!-- not run: why -->            the block is only parsed
@@ -9,8 +10,8 @@ right above it, which the built page does not show:
     <!-- device emulator:sm_80 -->   TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated libraries
     <!-- printed above -->           a block of text: the block above it printed these lines (or parts of lines), and perhaps others between them
 
-A Python block whose first line is ``# softmax.py`` becomes that file: commands below run it, or, where none names it, it runs by itself.
-Blocks that import torch, and those after them, are left out where there is none.
+A Python block whose first line is ``# softmax.py`` becomes that file: commands below run it, or, where none names it,
+it runs by itself. Blocks that import torch, and those after them, are left out where there is none.
 """
 
 import ast
@@ -185,7 +186,8 @@ def first_missing(shown: str, printed: str) -> str | None:
 def run_python(
     page: Path, block: Block, names: dict[str, Any], folder: Path, commands: str, output: io.StringIO
 ) -> Iterator[str]:
-    """Execute a block, unless commands below do; its kernels find their source, and a traceback shows lines of the page."""
+    """Execute a block, unless commands below do; its kernels find their source, and a traceback shows lines of the
+    page."""
     expected = block.notes.get("raises")
     file = str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
     text = "\n" * (block.line - 1) + block.code
@@ -229,7 +231,8 @@ def shown_warning(message: Any, category: Any, file: str, line: int, *_: Any) ->
 
 
 def run_command(words: list[str], output: int) -> int:
-    """The exit code of ``A=1 tilework ...``, ``python file.py ...`` or ``python -m module ...``, which prints into a file."""
+    """The exit code of ``A=1 tilework ...``, ``python file.py ...`` or ``python -m module ...``, which prints into a
+    file."""
     variables: dict[str, str] = {}
     while words and (found := re.fullmatch(r"([A-Z]\w*)=(.*)", words[0], re.DOTALL)):
         variables[found[1]] = found[2]

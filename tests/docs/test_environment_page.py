@@ -21,7 +21,8 @@ OTHER_TEXTS = {
 
 @cache
 def read_anywhere() -> dict[str, str]:
-    """Variables that are read, each with a place; where a name is computed, all texts of the file that look like one."""
+    """Variables that are read, each with a place; where a name is computed, all texts of the file that look like
+    one."""
     found: dict[str, str] = {}
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text()

@@ -1,4 +1,5 @@
-"""The site is built, its links lead somewhere, it needs no network, and every page opens in a browser without complaints."""
+"""The site is built, its links lead somewhere, it needs no network, and every page opens in a browser without
+complaints."""
 
 import re
 from pathlib import Path

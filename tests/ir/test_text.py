@@ -1,7 +1,8 @@
 """The text of modules: what the reference compiler printed is read, and printed again to the letter.
 
-`reference/sm_80` and `reference/sm_90` are its output without locations (names come from the text), `reference/locations`
-its output with them: a kernel with every kind of control flow, a module with every op, names and attributes of all kinds.
+`reference/sm_80` and `reference/sm_90` are its output without locations (names come from the text),
+`reference/locations` its output with them: a kernel with every kind of control flow, a module with every op, names and
+attributes of all kinds.
 """
 
 from pathlib import Path

@@ -1,10 +1,12 @@
-"""Every environment variable that tilework reads (nothing else looks at them), in groups: `runtime`, `compilation`, `cache` ...
+"""Every environment variable that tilework reads (nothing else looks at them), in groups: `runtime`, `compilation`,
+`cache` ...
 
-A knob has the value set in Python, else the one in the environment, else its default. Setting one also writes the environment, so
-that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`, forgets the Python value.
+A knob has the value set in Python, else the one in the environment, else its default. Setting one also writes the
+environment, so that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`,
+forgets the Python value.
 
-Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs (`READ_ONCE`:
-`runtime.debug`, `runtime.sanitize` ...) are read once, at import; `refresh_knobs()` reads them again.
+Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs
+(`READ_ONCE`: `runtime.debug`, `runtime.sanitize` ...) are read once, at import; `refresh_knobs()` reads them again.
 
 Example:
     with tilework.knobs.compilation.scope() as compilation:

@@ -3,8 +3,8 @@
     >>> find_tool("ptxas", None, None)
     NvidiaTool(path='/usr/local/cuda/bin/ptxas', version='13.0')
 
-They come from the PATH, a CUDA toolkit or NVIDIA's wheels; the newest wins. Nothing is bundled, and nothing is required.
-Asking a program for its release takes 20 ms, so the answers are kept (`hooks.RELEASE_KEEPERS`).
+They come from the PATH, a CUDA toolkit or NVIDIA's wheels; the newest wins. Nothing is bundled, and nothing is
+required. Asking a program for its release takes 20 ms, so the answers are kept (`hooks.RELEASE_KEEPERS`).
 """
 
 import os

@@ -1,4 +1,5 @@
-"""What users hang into launches and compilations; the knobs hold them (`knobs.runtime.launch_enter_hook`, `compilation.listener`).
+"""What users hang into launches and compilations; the knobs hold them (`knobs.runtime.launch_enter_hook`,
+`compilation.listener`).
 
 chain = HookChain()
 chain.add(print)
@@ -61,7 +62,8 @@ class CompileTimes(NamedTuple):
 # Who is told of what happens once: nobody, most of the time.
 #
 #   new        a launch needs a specialisation that this process does not have yet: fn, values
-#   compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit, seconds
+# compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit,
+# seconds
 #   needed     the code of a specialisation was needed, and is there, wherever it came from: specialization, backend
 #   ready      the launch of `new` has its kernel, and comes next: fn, values, grid, kernel, options
 #   measuring  an autotuner begins to time a configuration, or ends: tuner, begins
@@ -70,7 +72,8 @@ class CompileTimes(NamedTuple):
 LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
 
 
-# What has code, and choices of autotuners, before they are made: bundles, the latest first (`runtime/bundle/serving.py`).
+# What has code, and choices of autotuners, before they are made: bundles, the latest first
+# (`runtime/bundle/serving.py`).
 SERVERS: list[Any] = []
 
 

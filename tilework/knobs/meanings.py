@@ -1,6 +1,7 @@
 """What every environment variable means, in words: the table of the documentation, and nothing that a program needs.
 
-`MEANINGS` has the variables of knobs (type and default are the knob's), `WITHOUT_KNOB` the others, as (type, what it means).
+`MEANINGS` has the variables of knobs (type and default are the knob's), `WITHOUT_KNOB` the others, as (type, what it
+means).
 """
 
 NO_EFFECT = "Read as in Triton, for its knob; changes nothing in tilework"

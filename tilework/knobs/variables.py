@@ -56,7 +56,8 @@ def package() -> Any:
 
 
 def places(group: "base_knobs", name: str) -> "list[tuple[dict[Any, Any], Any]]":
-    """The dictionaries, with their keys, that a knob is read from: its value cannot change unless what is there does."""
+    """The dictionaries, with their keys, that a knob is read from: its value cannot change unless what is there
+    does."""
     key = group.knob_descriptors[name].key
     environment: Any = os.environ
     return [(group.__dict__, name), (environment._data, environment.encodekey(key))]

@@ -3,9 +3,10 @@
     LOCK = held_at_fork(threading.RLock())      nobody else holds it at the moment of a fork: the child can use what it guards
     in_child(forget)                            called in every child
 
-A fork also waits until no other thread imports a part of tilework. A first launch imports a hundred modules; one that is half
-imported would be finished by nobody in the child, and whoever asks for it there would wait for ever. `cached_property` is Python's
-without the lock that it has in 3.11: one for each property of a class, which another thread may hold.
+A fork also waits until no other thread imports a part of tilework. A first launch imports a hundred modules; one that
+is half imported would be finished by nobody in the child, and whoever asks for it there would wait for ever.
+`cached_property` is Python's without the lock that it has in 3.11: one for each property of a class, which another
+thread may hold.
 """
 
 import os
@@ -93,7 +94,8 @@ def before_fork() -> None:
 
 
 def take_all(taken: list[Lock]) -> None:
-    """Take all locks into a list. Nobody is waited for while one is held, for other threads may take them in any order."""
+    """Take all locks into a list. Nobody is waited for while one is held, for other threads may take them in any
+    order."""
     first: Lock | None = None
     while True:
         for lock in (*([first] if first is not None else ()), *(lock for lock in LOCKS if lock is not first)):

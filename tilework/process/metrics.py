@@ -4,9 +4,9 @@
     tilework.metrics.prometheus()        the same as text, as Prometheus scrapes it
     tilework.metrics.subscribe(print)    a function that is told of each count as it happens
 
-What is counted happens once for a kernel and not in every launch, so launches cost what they always did. A launch whose kernel is
-in use already is counted nowhere; ``memory`` are those that look different and need the same code. Each process counts for
-itself, a forked one from zero.
+What is counted happens once for a kernel and not in every launch, so launches cost what they always did. A launch whose
+kernel is in use already is counted nowhere; ``memory`` are those that look different and need the same code. Each
+process counts for itself, a forked one from zero.
 
 | name | labels | |
 |---|---|---|

@@ -10,11 +10,12 @@
 | `tilework.targets` | a function from an architecture to its `Target` |
 | `tilework.target_options` | a function from the value of such an option of a pass to a target: ``compute-capability=90`` |
 
-`BUILT_IN` lists what this package has, so that a copy of its folder needs nothing beside it. Other packages declare entry points of
-these groups; with TRITON_BACKENDS_IN_TREE=1 they are ignored.
+`BUILT_IN` lists what this package has, so that a copy of its folder needs nothing beside it. Other packages declare
+entry points of these groups; with TRITON_BACKENDS_IN_TREE=1 they are ignored.
 
 `importlib.metadata` imports an e-mail parser and half of the standard library, 30 ms in every process that launches a
-kernel, so `entry_points.txt` of installed packages is read here; it is used only where sys.path has places that only it can search.
+kernel, so `entry_points.txt` of installed packages is read here; it is used only where sys.path has places that only it
+can search.
 """
 
 import os
