@@ -306,7 +306,7 @@ class CompiledKernel:
             self._loaded.checked = None if made is launcher else made
         return self._loaded.checked
 
-    def explain(self, target: Any = None) -> Any:
+    def explain(self, target: str | None = None) -> Any:
         """Explain why it is slow, on its own target or another (``"cuda:90"``): print the result (docs/explain.md)."""
         return above("explain").explain_compiled(self, target)
 
@@ -323,7 +323,9 @@ class CompiledKernel:
         """
         return getattr(self.launcher, "counters", None)
 
-    def explore(self, target: str | None = None, output: Any = None, open: bool = True) -> Any:
+    def explore(
+        self, target: str | None = None, output: str | os.PathLike[str] | None = None, open: bool = True
+    ) -> Any:
         """Open a page that shows the kernel from source to machine code (docs/explorer.md); return its path."""
         return above("explore").explore_compiled(self, target, output, open)
 

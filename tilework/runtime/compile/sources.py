@@ -21,6 +21,8 @@ from tilework.target import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from tilework.frontend.kernel import FrontendOptions
     from tilework.targets.options import CompileOptions
 
@@ -88,11 +90,18 @@ class ASTSource:
         text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def product(self, options: "FrontendOptions") -> Any:
+    def product(self, options: "FrontendOptions") -> "ModuleOp":
         """Return the input of the first stage: the module before any pass."""
         return self.module(options)
 
-    def make_ir(self, target: GPUTarget, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Any:
+    def make_ir(
+        self,
+        target: GPUTarget,
+        options: "CompileOptions | Mapping[str, Any]",
+        codegen_fns: object,
+        module_map: object,
+        context: Any,
+    ) -> Any:
         """The module before any pass, as `context` shows modules; what the target implies is asked of its backend."""
         return context.adopt(self.module(frontend_options(target, options)))
 
@@ -100,7 +109,7 @@ class ASTSource:
         """Compile options that the source itself implies."""
         return {}
 
-    def module(self, options: "FrontendOptions") -> Any:
+    def module(self, options: "FrontendOptions") -> "ModuleOp":
         """The module before any pass."""
         from tilework.frontend.generator import compile_to_ttir  # lazily: the compiler loads when something is compiled
 
@@ -134,7 +143,7 @@ class IRSource:
 
     is_declared = False  # no Python function says what its parameters are
 
-    def __init__(self, path: str | Path, context: Any = None, backend: Any = None) -> None:
+    def __init__(self, path: str | Path, context: object = None, backend: object = None) -> None:
         self.path = Path(path)
         self.ext = self.path.suffix.lstrip(".")
         if self.ext not in (*IR_STAGES, *TEXT_STAGES):
@@ -148,11 +157,18 @@ class IRSource:
         where = str(self.path) if knobs.compilation.use_ir_loc else ""
         return hashlib.sha256((self.text + where).encode()).hexdigest()
 
-    def product(self, options: "FrontendOptions") -> Any:
+    def product(self, options: "FrontendOptions") -> "ModuleOp | str":
         """The product of the stage that the file names."""
         return self.module(options) if self.ext in IR_STAGES else self.text
 
-    def make_ir(self, target: GPUTarget, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Any:
+    def make_ir(
+        self,
+        target: GPUTarget,
+        options: "CompileOptions | Mapping[str, Any]",
+        codegen_fns: object,
+        module_map: object,
+        context: Any,
+    ) -> Any:
         """The product of the stage that the file names, a module as `context` shows modules."""
         product = self.product(frontend_options(target, options))
         return context.adopt(product) if self.ext in IR_STAGES else product
@@ -164,7 +180,7 @@ class IRSource:
         found: dict[str, Any] = {name.replace("-", "_"): int(size) for name, size in sizes.items()}
         return found | ({"reproducible": True} if marked else {})
 
-    def module(self, options: "FrontendOptions") -> Any:
+    def module(self, options: "FrontendOptions") -> "ModuleOp":
         """Parse the file; ops without a location, and all with USE_IR_LOC, get their location in it."""
         # lazily: the compiler loads when something is compiled
         from tilework.ir.module_facts import mark_reproducible

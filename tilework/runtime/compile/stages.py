@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
@@ -24,6 +24,11 @@ from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, fi
 from tilework.targets.llvm.library_ahead import open_ahead
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    Product = ModuleOp | str | bytes  # the output of a stage
 
 CALLS_PER_REGION = 3  # a region counts as so many levels of a syntax tree
 # of the device that kernels are for, where those that it cannot run shall be refused as soon as that is known
@@ -116,7 +121,7 @@ def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
     return backend.entering(options).get(stage, lambda product: product)
 
 
-def nested(product: Any, run: Callable[[Any], Any]) -> Any:
+def nested(product: "Product", run: Callable[[Any], Any]) -> Any:
     """Return ``run(product)``, which recurses through nested regions: a chain of `elif` nests as deeply."""
     levels, level = 0, [] if isinstance(product, str | bytes) else [product]
     while level:
@@ -125,7 +130,7 @@ def nested(product: Any, run: Callable[[Any], Any]) -> Any:
     return deeply(CALLS_PER_REGION * levels, lambda: run(product))
 
 
-def stage_data(product: Any) -> bytes:
+def stage_data(product: "Product") -> bytes:
     """Return the content of a stage's file; modules have line tables unless the user disabled them."""
     if isinstance(product, bytes):
         return product
@@ -136,7 +141,7 @@ def stage_data(product: Any) -> bytes:
     return print_module(product, debuginfo=not knobs.compilation.disable_line_info).encode()
 
 
-def read_product(stage: str, data: bytes, path: str) -> Any:
+def read_product(stage: str, data: bytes, path: str) -> "Product":
     """The inverse of `stage_data`."""
     if stage in IR_STAGES:
         from tilework.ir.parser import parse_module  # lazily: the compiler loads when something is compiled
@@ -218,7 +223,7 @@ def build(
     return files
 
 
-def located_in_file(module: Any, stage: str, name: str, key: str) -> Any:
+def located_in_file(module: "ModuleOp", stage: str, name: str, key: str) -> "ModuleOp":
     """The module with locations in its own file of the cache, for USE_IR_LOC."""
     from tilework.ir.parser import snapshot_locations  # lazily: the compiler loads when something is compiled
 
@@ -239,7 +244,12 @@ class Overrides:
     """Stage files that the user reads (`TRITON_KERNEL_DUMP`) or replaces (`TRITON_KERNEL_OVERRIDE`, `ir_override`)."""
 
     def __init__(
-        self, source: Any, name: str, options: CompileOptions, stages: Mapping[str, Any], backend: Backend
+        self,
+        source: ASTSource | IRSource,
+        name: str,
+        options: CompileOptions,
+        stages: Mapping[str, Any],
+        backend: Backend,
     ) -> None:
         self.name, self.views, self.options = name, backend.views, options
         self.stages = list(stages)

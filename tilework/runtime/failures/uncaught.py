@@ -19,7 +19,7 @@ import os
 import sys
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilework import errors, knobs
 from tilework.errors import InterpreterError, TritonError
@@ -127,10 +127,10 @@ def show_diagnostics() -> None:
     """Replace Python's functions for uncaught errors, unless the user has."""
     main, thread = sys.excepthook, threading.excepthook
 
-    def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
+    def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         return None if show("", error, trace) else main(kind, error, trace)
 
-    def uncaught_in_thread(args: threading.ExceptHookArgs) -> Any:
+    def uncaught_in_thread(args: threading.ExceptHookArgs) -> object:
         name = args.thread.name if args.thread is not None else "<unknown>"
         return None if show(f"Exception in thread {name}:\n", args.exc_value, args.exc_traceback) else thread(args)
 
@@ -145,7 +145,7 @@ def show_diagnostics() -> None:
 class AbsentModules:
     """The last finder, for modules that no other finds: a missing part of the compiler raises an error that says so."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if not name.startswith("tilework."):
             return
         from tilework.runtime.compile.compiler_presence import PARTS, require_compiler  # lazily: only mistakes need it
@@ -154,7 +154,7 @@ class AbsentModules:
             require_compiler()
 
 
-def in_notebook(error: TritonError, *_: Any) -> list[str]:
+def in_notebook(error: TritonError, *_: object) -> list[str]:
     """Return what IPython shows for the error."""
     import traceback  # lazily: only mistakes need it
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import cache_from_source
-from typing import Any
+from typing import Protocol
 
 from tilework.version import __version__
 
@@ -27,7 +27,13 @@ NOTHING_KEPT = (OSError, EOFError, ValueError, TypeError, LookupError)
 TICK = 2_000_000_000  # nanoseconds: the coarsest resolution of file times
 
 
-def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mapping[str, str]) -> str:
+class Hashed(Protocol):
+    """A part of a key: a source, a backend or its options."""
+
+    def hash(self) -> str: ...
+
+
+def get_cache_key(src: Hashed, backend: Hashed, backend_options: Hashed, env_vars: Mapping[str, str]) -> str:
     """The key of a compilation, as SHA-256 in hex: this package, source, tools, options and environment.
 
     Example:

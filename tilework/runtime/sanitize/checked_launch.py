@@ -20,7 +20,7 @@ import struct
 import warnings
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilework.errors import SANITIZER, SANITIZER_WARNING, Diagnostic, SanitizerError, SanitizerWarning, Span
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, AccessError, Region, is_near
@@ -31,6 +31,11 @@ from tilework.runtime.devices.host.pack import Slots
 from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
 from tilework.targets.cpu.run.interface import ENTRIES, Interface
 from tilework.targets.cpu.run.pool import fault_error
+
+if TYPE_CHECKING:
+    from tilework.oracles.evaluator.races import Race
+    from tilework.oracles.evaluator.rules import EvaluationError
+    from tilework.runtime.compile.sources import ASTSource, IRSource
 
 HELPS = {  # by a part of the report
     "masks elements off": (
@@ -72,7 +77,7 @@ class PointerSlots(Slots):
         super().add_value(text)
 
 
-def pointer_arguments(source: Any, kinds: Sequence[str]) -> list[Argument]:
+def pointer_arguments(source: "ASTSource | IRSource", kinds: Sequence[str]) -> list[Argument]:
     """The arguments of a kernel that are pointers; `kinds` are its parameters."""
     declared = declared_types(source)
     names = [str(slot) for slot in range(len(kinds))] if declared is None else list(declared)
@@ -85,7 +90,7 @@ def pointer_arguments(source: Any, kinds: Sequence[str]) -> list[Argument]:
 class SanitizedLauncher(NativeLauncher):
     """Runs a kernel that was compiled with the option `sanitize`."""
 
-    def __init__(self, source: Any, metadata: Any) -> None:
+    def __init__(self, source: "ASTSource | IRSource", metadata: Any) -> None:
         super().__init__(source, metadata)
         self.pointers = pointer_arguments(source, self.interface.parameters)
 
@@ -289,7 +294,7 @@ class RaceLauncher(EvaluatorLauncher):
                 show_warning(text, place)
 
 
-def translated(error: Any) -> Exception:
+def translated(error: "EvaluationError") -> Exception:
     """Return the sanitizer's error for one of the evaluator."""
     if error.op == "tt.assert":
         return RuntimeError(f"{error.location}: device-side assert triggered: {error.reason} [program {error.program}]")
@@ -298,7 +303,7 @@ def translated(error: Any) -> Exception:
     return kind(rendered(error.location, f"program {error.program} {error.reason}", help=help))
 
 
-def told(race: Any, grid: Extent, severity: str = "error") -> tuple[str, str]:
+def told(race: "Race", grid: Extent, severity: str = "error") -> tuple[str, str]:
     """Return the location of a race, and its message: both lines, both programs."""
     from tilework.ir.locations import location_text  # lazily: the compiler loads when something is compiled
 

@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -494,7 +495,7 @@ def autotune(
 # ---- before a tuning
 
 
-def served_choice(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
+def served_choice(tuner: Autotuner, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Config | None:
     """The configuration that a bundle has for these arguments; None if there is no bundle, or tuning may find it."""
     if not (SERVERS or knobs.runtime.bundle):
         return None
@@ -503,7 +504,7 @@ def served_choice(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any
     return choice_for(tuner, named, kwargs)
 
 
-def count_tuning(fn: Any, seconds: float) -> None:
+def count_tuning(fn: FunctionType, seconds: float) -> None:
     """For `tilework.metrics`."""
     labels = {"kernel": f"{fn.__module__}.{fn.__qualname__}"}
     count("tunings", 1, **labels)

@@ -89,7 +89,7 @@ class Config:
 # ---- tuning keys
 
 
-def dtype_text(dtype: Any) -> str:
+def dtype_text(dtype: object) -> str:
     """The text of a dtype, computed once."""
     text = DTYPE_TEXTS[dtype] = str(dtype)
     return text

@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, NoReturn
 
 from tilework.language.function import FunctionSignature
 from tilework.language.parameters import signature_of
@@ -27,7 +28,7 @@ class Wrapper(KernelInterface):
 
     __signature__ = FunctionSignature()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise RuntimeError(f"launch `{self.__name__}` over a grid: `{self.__name__}[grid](...)`")
 
     def __repr__(self) -> str:
@@ -98,7 +99,7 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
     return lambda fn: Heuristics(fn, fn.arg_names, values)
 
 
-def launch_inside(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def launch_inside(fn: KernelInterface, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Run ``fn.run(*args, **kwargs)``, in machine code if possible (`launch/native/kernel_launch.py`)."""
     if kwargs.get("warmup") or "grid" not in kwargs:
         return fn.run(*args, **kwargs)
@@ -106,7 +107,7 @@ def launch_inside(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return fn[kwargs.pop("grid")](*args, **kwargs)
 
 
-def base_function(fn: Any) -> Any:
+def base_function(fn: Any) -> FunctionType:
     """The Python function inside all wrappers."""
     while not inspect.isfunction(fn):
         fn = fn.fn

@@ -112,7 +112,7 @@ class Table:
                 writer.writerow([cell_text(cell, precision, missing="") for cell in row])
 
 
-def cell_text(cell: Any, precision: int, missing: str = "NaN") -> str:
+def cell_text(cell: object, precision: int, missing: str = "NaN") -> str:
     """Floats with a fixed number of digits, everything else as it is."""
     if cell is None:
         return missing

@@ -44,7 +44,7 @@ def prune(
     kwargs: Mapping[str, Any],
     early: Callable[..., Any] | None,
     model: Callable[..., Any] | None,
-    top_k: Any,
+    top_k: float,
 ) -> tuple[list[Config], Pruned]:
     """(what is left, best estimates first if there is a model; the reason for each of the others)."""
     left, reasons = list(configs), Pruned()

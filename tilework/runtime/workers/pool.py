@@ -348,7 +348,7 @@ def root_package(module: str) -> str:
     return module.partition(".")[0]
 
 
-def functions_of(member: Any) -> list[FunctionType]:
+def functions_of(member: object) -> list[FunctionType]:
     """Return the Python functions of a member of a class, also those that `functools.wraps` disguises."""
     if isinstance(member, property):
         return [function for part in (member.fget, member.fset, member.fdel) for function in functions_of(part)]
