@@ -39,7 +39,8 @@ from tilework.language.typing.python_names import check_arity
 
 OWN_FUNCTIONS = (("tl", language), ("tl.extra.libdevice", libdevice))
 OTHER_NAMES = {
-    "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot", "concatenate": "cat", "true_divide": "fdiv",
+    "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot",
+    "concatenate": "cat", "true_divide": "fdiv",
     "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "power": "pow", "transpose": "trans",
 }  # fmt: skip
 
@@ -49,7 +50,8 @@ class NotInlinable(TypeError):
 
 
 def visit_arguments(gen: FunctionGenerator, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments of a call, in Python's order; as in Triton those with names come first where nobody can tell."""
+    """The arguments of a call, in Python's order; as in Triton those with names come first where the order has no
+    effect."""
     if not node.keywords:
         return visit_elements(gen, node.args), {}
     named = [keyword for keyword in node.keywords if keyword.arg is not None]
@@ -90,7 +92,7 @@ def visit_call(gen: FunctionGenerator, node: ast.Call) -> Any:
     try:
         value = call_value(gen, callee, args, kwargs, is_known=isinstance(visited, tl.constexpr))
         return tl.constexpr(None) if is_nothing(value) else value
-    except CompilationError as error:  # inside the callee, where it is shown; here is the place it was called from
+    except CompilationError as error:  # inside the callee, where it is shown; here is the call site
         raise CompilationError(gen.src, node, None, where=gen.where, label=gen.describe_names(node)) from error
     except NotInlinable as error:
         raise gen.unsupported(node, str(error)) from None
@@ -179,7 +181,7 @@ def call_value(
 
 
 def call_advice(callee: Any, name: str) -> str:
-    """What to do instead of calling something that cannot be called."""
+    """Return advice for a call of a value that is not callable."""
     if isinstance(callee, tl.dtype):
         dtype = repr(callee).rpartition(".")[2]
         return f"convert with x.to(tl.{dtype}), or make a value with tl.full((), x, tl.{dtype})"
@@ -200,7 +202,7 @@ def foreign_call(library: str, callee: Any) -> str:
 
 
 def call_builtin(gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A builtin gets the semantic object, and the generator if it asks for it."""
+    """A builtin gets the semantic object, and the generator if it has such a parameter."""
     function = getattr(callee, "__func__", callee)
     hidden: dict[str, Any] = {}
     if tl.is_builtin(function) or takes_hidden(function):
@@ -247,7 +249,8 @@ def check_compile_time(callee: Any, args: Sequence[Any], kwargs: Mapping[str, An
         if isinstance(value, tl.tensor):
             name = getattr(getattr(callee, "fn", callee), "__name__", "this function")
             raise TypeError(
-                f"`{name}` runs at compile time, but one argument is known only at run time: {describe_type(value.type)}"
+                f"`{name}` runs at compile time, but one argument is known only at run time:"
+                f" {describe_type(value.type)}"
                 "\nhelp: pass constexprs, or make it a @jit function"
             )
 
@@ -283,7 +286,7 @@ def call_language_class(gen: FunctionGenerator, callee: Any, args: list[Any], kw
         return tl.tuple([as_constexpr(item) for item in items])
     if callee is tl.constexpr:
         if isinstance(args[0], tl.tensor):
-            return args[0]  # as for an annotation, what is known at run time only stays so
+            return args[0]  # as for an annotation, a run-time value remains one
         return as_constexpr(unwrap(args[0]))
     if issubclass(callee, tl.base_value):
         raise TypeError(f"{callee.__name__} cannot be made in a kernel\nhelp: use tl.full or tl.arange")
@@ -312,7 +315,7 @@ def bind_arguments(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def wrong_call(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError:
-    """What Python says about a call: ``two() missing 1 required positional argument: 'y'``."""
+    """Return Python's message for a wrong call: ``two() missing 1 required positional argument: 'y'``."""
     try:
         inspect.getcallargs(fn.fn, *args, **kwargs)
     except TypeError as error:

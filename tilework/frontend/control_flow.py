@@ -187,7 +187,7 @@ def is_true(gen: FunctionGenerator, guard: ast.expr) -> bool:
 
 
 def fits(gen: FunctionGenerator, pattern: ast.pattern, subject: Any, names: dict[str, Any]) -> bool:
-    """Whether a value has the form of a pattern; `names` gets what the pattern names."""
+    """Return True if a value has the form of a pattern; `names` gets what the pattern names."""
     match pattern:
         case ast.MatchAs(pattern=inner, name=name):
             if inner is not None and not fits(gen, inner, subject, names):

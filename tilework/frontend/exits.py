@@ -47,7 +47,7 @@ def visit_continue(gen: FunctionGenerator, node: ast.Continue) -> None:
 
 
 def leave(gen: FunctionGenerator, kind: str) -> None:
-    """What follows in this block is dead."""
+    """Set the flag of an exit; the rest of this block is dead."""
     gen.scope.locals[kind] = tl.constexpr(True)
     gen.terminated = gen.leaves = True
 
@@ -119,7 +119,7 @@ def insert_if(gen: FunctionGenerator, test: Any, then: Branch, other: Branch, ha
 
 
 def merge_exits(gen: FunctionGenerator, merged: Merged, then: Branch, other: Branch, test: Any) -> dict[str, Any]:
-    """Let `merged` have the flags that differ; those that the condition of the branches tells are returned."""
+    """Let `merged` have the flags that differ; those that the condition of the branches implies are returned."""
     known: dict[str, Any] = {}
     for kind in EXITS:
         left, right = then.locals.get(kind), other.locals.get(kind)
@@ -142,7 +142,7 @@ def merge_exits(gen: FunctionGenerator, merged: Merged, then: Branch, other: Bra
 
 
 def as_value(gen: FunctionGenerator, flag: Any) -> tl.tensor:
-    """A flag as a run-time value; one that nobody set is false."""
+    """A flag as a run-time value; one that is not set is false."""
     return flag if isinstance(flag, tl.tensor) else gen.semantic.constant(flag is not None, tl.int1)
 
 
@@ -153,7 +153,7 @@ def undefined(gen: FunctionGenerator, type: Any) -> Any:
 
 
 def none_of(gen: FunctionGenerator, flags: Mapping[str, Any]) -> tl.tensor:
-    """Whether none of the flags is set."""
+    """Return the condition that none of the flags is set."""
     first, *others = (as_value(gen, flags[kind]) for kind in EXITS if kind in flags)
     for flag in others:
         first = gen.semantic.or_(first, flag)
@@ -177,7 +177,7 @@ def return_where(gen: FunctionGenerator, flag: Any, result: Any) -> None:
 
 
 class Stops:
-    """How the body of a loop may end the loop: its flags of `break` and `return`, and what it returns."""
+    """The exits of a loop body: its flags of `break` and `return`, and the returned value."""
 
     def __init__(self, gen: FunctionGenerator) -> None:
         """Take the flags at the end of a body, where code is inserted."""
@@ -193,11 +193,11 @@ class Stops:
 
     @property
     def handles(self) -> list[Any]:
-        """What the body yields."""
+        """The values that the body yields."""
         return [handle for value in self.values.values() for handle in flatten(value)]
 
     def initial(self, gen: FunctionGenerator) -> list[Any]:
-        """What the first iteration is given."""
+        """Return the values of the first iteration."""
         made = [
             undefined(gen, value.type) if kind == RESULT else as_value(gen, None) for kind, value in self.values.items()
         ]
@@ -210,7 +210,7 @@ class Stops:
 
 
 def visit_else(gen: FunctionGenerator, statements: Sequence[ast.stmt], ends: Mapping[str, Any]) -> None:
-    """What stands under the `else` of a finished loop, which nothing has left by `break`; `ends` are its flags."""
+    """Compile the `else` of a finished loop that no `break` has left; `ends` are its flags."""
     locals = gen.scope.locals
     locals.update({BROKEN if kind == BREAK else kind: value for kind, value in ends.items()})
     if statements:

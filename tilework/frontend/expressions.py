@@ -234,7 +234,7 @@ def visit_bool_op(gen: FunctionGenerator, node: ast.BoolOp) -> Any:
 
 
 def truth(value: Any) -> bool:
-    """Whether a compile-time value is true, as Python sees it."""
+    """Return True if a compile-time value is true, as Python sees it."""
     value = unwrap(value)
     return bool(value.values) if isinstance(value, tl.tuple) else bool(value)
 
@@ -348,7 +348,7 @@ def visit_list_comprehension(gen: FunctionGenerator, node: ast.ListComp) -> Any:
 
 
 def compile_time_items(gen: FunctionGenerator, node: ast.expr) -> list[Any]:
-    """What a comprehension goes over: a tuple, a list, or a range with known bounds."""
+    """Return the items of a comprehension's iterable: a tuple, a list, or a range with known bounds."""
     source = unwrap(gen.visit(node))
     if isinstance(source, tl.static_range | tl.range):
         gen.beyond_triton(node, triton_messages.COMPREHENSION)

@@ -81,7 +81,7 @@ def insert_turns(module: ModuleOp) -> None:
 
 
 def has_turn(op: Operation, taking: set[str]) -> bool:
-    """Whether `op` is, holds or calls an ordered atomic."""
+    """Return True if `op` is, holds or calls an ordered atomic."""
     for inner in op.walk():
         if tt.is_ordered(inner):
             return True
@@ -92,7 +92,10 @@ def has_turn(op: Operation, taking: set[str]) -> bool:
 
 
 MANY_CALLS = 10
-ENDLESS = "`{}` is called inside itself again and again\nhelp: recursion must end at compile time, for example by a constexpr that counts down"
+ENDLESS = (
+    "`{}` is called inside itself again and again"
+    "\nhelp: recursion must end at compile time, for example by a constexpr that counts down"
+)
 
 
 def compile_to_ttir(
@@ -211,7 +214,7 @@ class FunctionGenerator:
         self.scope = scope
         self.body = body
         self.is_kernel = is_kernel
-        self.statement: ast.expr | None = None  # the expression that is a statement of its own: nobody uses its value
+        self.statement: ast.expr | None = None  # the expression that is a statement of its own: its value is unused
         self.result: Any = None  # the type of what it returns; None until a value is returned, and for void
         self.returned = False  # a return was compiled somewhere
         self.terminated = False  # what follows in this block is dead: it returns or leaves a loop
@@ -275,8 +278,8 @@ class FunctionGenerator:
         return self._line + node.lineno, node.col_offset + self._shift
 
     def location(self, node: Any) -> Any:
-        """Where ops are that the node in work makes after it has read `node`, under the name of the variable that is
-        being assigned."""
+        """Return the location of ops that the current node builds after it has visited `node`, under the name of the
+        assigned variable."""
         return place(self._file, *self.position(node), self.naming, self.start)
 
     def rename(self, value: SSAValue | None, name: str) -> None:
@@ -360,7 +363,7 @@ class FunctionGenerator:
 
     @property
     def at_top_level(self) -> bool:
-        """The insertion point is in a block of the function's own region, where a return may stand."""
+        """The insertion point is in a block of the function's own region, where a return is allowed."""
         return self.structured == 0
 
 

@@ -21,8 +21,8 @@ The text is for people (and for tests that look for parts of it) and is not uniq
 same, and so do two functions made by the same factory. Two calls share a function if the types of their arguments,
 constants among them, are equal; of two functions with the same symbol, the later one gets a numeric suffix.
 
-Symbols are ASCII, as identifiers of PTX and of most assemblers are: another character is written as its code, ``größe``
-is ``gr_u00f6__u00df_e``.
+Symbols are ASCII, as identifiers of PTX and of most assemblers are: another character is written as its code,
+``größe`` is ``gr_u00f6__u00df_e``.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ class FrontendOptions:
 
     @property
     def target(self) -> SimpleNamespace:
-        """What `tl.target_info.current_target()` returns in the kernel."""
+        """The target that `tl.target_info.current_target()` returns in the kernel."""
         return SimpleNamespace(backend=self.backend_name, arch=self.arch, warp_size=self.warp_size)
 
 
@@ -105,7 +105,7 @@ class Mangler:
 
 
 def constant_text(value: Any) -> str:
-    """A constant as it stands in a symbol."""
+    """Return the text of a constant in a symbol."""
     return repr(value) if value is None or isinstance(value, JITCallable) else repr(tl.constexpr(value))
 
 

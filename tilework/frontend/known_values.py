@@ -1,4 +1,4 @@
-"""What the visitors ask of values: is it known at compile time, which handles does it hold, what to call its type.
+"""Queries about values: known at compile time or not, the IR handles they hold, the text of their type.
 
 A value in a kernel is one of
 

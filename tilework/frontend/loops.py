@@ -103,7 +103,7 @@ class Carried:
                 block.erase_arg(argument)
 
     def location(self, kept: Sequence[int], loc: Any) -> Any:
-        """The place of the loop, under the names of its results."""
+        """Return the location of the loop, under the names of its results."""
         names = self.leaf_names
         return reduce(lambda loc, position: name_loc(names[position], loc), kept, loc)
 
@@ -125,7 +125,8 @@ class Carried:
                 raise TypeError(
                     f"Loop-carried variable {name} has initial type {describe_type(type)} but is re-assigned to"
                     f" {describe_type(new)} in loop! Please make sure that the type stays consistent."
-                    f"{assigned_at(gen, self.body, name)}\nhelp: start with the type it has at the end, or cast: `{name}.to(...)`"
+                    f"{assigned_at(gen, self.body, name)}"
+                    f"\nhelp: start with the type it has at the end, or cast: `{name}.to(...)`"
                 )
             handles += flatten(value)
         return handles
@@ -381,7 +382,7 @@ def visit_while(gen: FunctionGenerator, node: ast.While) -> None:
 def unless_stopped(
     gen: FunctionGenerator, before: Block, test: Any, handed: dict[int, Any], flags: Mapping[str, Any]
 ) -> tuple[Any, list[Any]]:
-    """Whether a loop goes on, and with which values: its condition is not evaluated once a flag is set.
+    """Return the condition of a loop and its values: the user's condition is not evaluated once a flag is set.
 
     `before` holds the code of the condition, `handed` are the carried values after it, by the argument they come from.
     """

@@ -1,4 +1,4 @@
-"""Where two branches meet: which variables differ, and what they are afterwards.
+"""The merge of two branches: the variables that differ, and their values afterwards.
 
 A variable that both branches leave alone stays. One that a branch rebinds must have the same type in both, and becomes
 a result of the branch. One that only one branch defines is not visible afterwards.
@@ -92,7 +92,7 @@ def append(gen: FunctionGenerator, block: Block, op: Operation) -> None:
 
 
 def end_location(block: Block, loc: Any) -> Any:
-    """The place of the last op in `block`, which is that of its end; `loc` if there is none."""
+    """Return the location of the last op in `block`, which is that of its end; `loc` if there is none."""
     return loc if block.last_op is None else block.last_op.location
 
 
@@ -197,13 +197,15 @@ def check_rebound(gen: FunctionGenerator, name: str, then: Branch, other: Branch
         new = describe_type(value.type) if is_storable(value) else repr(unwrap(value))
         if not is_storable(before):
             raise TypeError(
-                f"initial value for `{name}` is of type constexpr[{unwrap(before)!r}], but the {block} block redefines it as"
+                f"initial value for `{name}` is of type constexpr[{unwrap(before)!r}], but the {block} block redefines"
+                " it as"
                 f" {new}, and whether it does is known only at run time"
                 f"{place}\nhelp: give `{name}` a run-time value before the `if`"
             )
         if not is_storable(value) or value.type != before.type:
             raise TypeError(
-                f"initial value for `{name}` is of type {describe_type(before.type)}, but the {block} block redefines it"
+                f"initial value for `{name}` is of type {describe_type(before.type)}, but the {block} block redefines"
+                " it"
                 f" as {new}{place}\nhelp: cast the new value, or start with the type you need"
             )
 

@@ -21,34 +21,68 @@ from tilework.language.compile_time import RunTimeOnly
 from tilework.language.parameters import signature_of
 
 ADVICE: tuple[tuple[str, str], ...] = (
-    (r"missing .*required|too many positional|unexpected keyword|multiple values|takes .* arguments?\b", "check the call against the function's signature"),
-    (r"incompatible dimensions|do not broadcast|cannot broadcast", "make the sizes equal, or one of them 1 (x[:, None] adds an axis)"),
+    (
+        r"missing .*required|too many positional|unexpected keyword|multiple values|takes .* arguments?\b",
+        "check the call against the function's signature",
+    ),
+    (
+        r"incompatible dimensions|do not broadcast|cannot broadcast",
+        "make the sizes equal, or one of them 1 (x[:, None] adds an axis)",
+    ),
     (r"must be a power of 2", "round the size up with triton.next_power_of_2 and mask the rest"),
     (r"arange's arguments .* got .*\d\.", "a size is an int: divide with `//`, or convert with int(...)"),
-    (r"must be of type tl\.constexpr|must be a constexpr|should be a constexpr|constexpr int|constexpr\[int\]|not a constexpr", "declare the parameter `NAME: tl.constexpr`, or compute it from constexprs"),
-    (r"cannot convert .* to tensor", "only numbers and tensors are run-time values; annotate compile-time ones with tl.constexpr"),
+    (
+        r"must be of type tl\.constexpr|must be a constexpr|should be a constexpr|constexpr int|constexpr\[int\]"
+        r"|not a constexpr",
+        "declare the parameter `NAME: tl.constexpr`, or compute it from constexprs",
+    ),
+    (
+        r"cannot convert .* to tensor",
+        "only numbers and tensors are run-time values; annotate compile-time ones with tl.constexpr",
+    ),
     (r"[Mm]ask .*(int1|bool)|mask must", "build the mask with a comparison, for example `mask=offsets < n`"),
-    (r"Unsupported ptr type|not a pointer|unsupported ptr", "load and store take a pointer, or a pointer plus offsets: `ptr + tl.arange(0, BLOCK)`"),
+    (
+        r"Unsupported ptr type|not a pointer|unsupported ptr",
+        "load and store take a pointer, or a pointer plus offsets: `ptr + tl.arange(0, BLOCK)`",
+    ),
     (r"Cannot store to a constant pointer", "drop `tl.const` from the parameter"),
     (r"different signedness", "cast one operand so that both are signed or both unsigned"),
     (r"invalid operands of type", "cast the operands, or use an operator that these types have"),
     (r"out of range for type", "use a wider dtype, or cast the number explicitly: tl.full((), value, dtype)"),
-    (r"unsupported tensor index", "Triton's blocks take only `:` and None; use tl.gather, tl.split or a new load to pick elements"),
+    (
+        r"unsupported tensor index",
+        "Triton's blocks take only `:` and None; use tl.gather, tl.split or a new load to pick elements",
+    ),
     (r"unsupported AST node type: (Break|Continue)", "compute a mask, or use `while` with a condition"),
-    (r"unsupported AST node type: (Lambda|AsyncFunctionDef)|nested function definition", "define a @jit function at module level"),
-    (r"unsupported AST node type: ClassDef", "define it at module level; tl.core._aggregate makes classes that kernels can use"),
+    (
+        r"unsupported AST node type: (Lambda|AsyncFunctionDef)|nested function definition",
+        "define a @jit function at module level",
+    ),
+    (
+        r"unsupported AST node type: ClassDef",
+        "define it at module level; tl.core._aggregate makes classes that kernels can use",
+    ),
     (r"unsupported AST node type: (Import|ImportFrom|Global|Nonlocal)", "move it out of the kernel"),
-    (r"unsupported AST node type: (Dict|Set|GeneratorExp|DictComp|SetComp)", "use a tuple, or a constexpr built on the host"),
+    (
+        r"unsupported AST node type: (Dict|Set|GeneratorExp|DictComp|SetComp)",
+        "use a tuple, or a constexpr built on the host",
+    ),
     (r"unsupported AST node type: (Raise|Try|Assert)", "use tl.static_assert or tl.device_assert"),
     (r"unsupported AST node type: NamedExpr", "assign it in a statement of its own, before this one"),
-    (r"unsupported AST node type: (Yield|YieldFrom|Await)", "store results with tl.store, or return them to the caller"),
+    (
+        r"unsupported AST node type: (Yield|YieldFrom|Await)",
+        "store results with tl.store, or return them to the caller",
+    ),
     (r"unsupported AST node type: Match", "use if, elif and else"),
     (r"unsupported AST node type: Delete", "variables end with the function; assign another value if you need to"),
     (r"unsupported AST node type", "see the language reference for the Python that kernels may use"),
     (r"simultaneous multiple comparison", "write `(a < b) & (b < c)`"),
     (r"simultaneous multiple assignment", "write one assignment per line"),
     (r"assignment to .* is not supported", "make a new value and bind it to a name"),
-    (r"Cannot have `return` statements inside", "set a variable and return after the loop, or move the loop into a @jit function"),
+    (
+        r"Cannot have `return` statements inside",
+        "set a variable and return after the loop, or move the loop into a @jit function",
+    ),
     (r"more than one value is ambiguous", "reduce it first: `if tl.max(mask, 0):`, or use tl.where"),
     (r"conditionals can only accept", "compare it: `if x == y:`"),
     (r"not supported in this architecture", "use a supported type, or compile for a newer target"),
@@ -75,10 +109,13 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"`(and|or|not)` takes bools", "compare it: `x != 0`"),
     (r"[Cc]annot bitcast", "bitcast keeps the number of bits; use .to(dtype) to convert"),
     (r"shape|dimension|rank", "check the shapes of the operands"),
-    (r"unsupported operand type\(s\).*NoneType", "None is what a call without a result gives; check where it comes from"),
+    (
+        r"unsupported operand type\(s\).*NoneType",
+        "None is what a call without a result gives; check where it comes from",
+    ),
     (r"unsupported operand type\(s\)", "both values are known at compile time, so Python's own rules apply"),
     (r"Expected dtype", "cast with .to(dtype)"),
-)  # fmt: skip
+)
 
 PYTHON_WORDS = {
     "Lambda": "lambda expressions",
@@ -102,7 +139,7 @@ PYTHON_WORDS = {
 
 
 def python_words(kind: str) -> str:
-    """What people call a node of the syntax tree: ``Break`` is `` `break` ``."""
+    """Return the usual name of a syntax-tree node: ``Break`` is `` `break` ``."""
     return PYTHON_WORDS.get(kind, f"`{kind.lower()}`")
 
 
@@ -124,7 +161,7 @@ def with_advice(error: Exception, text: str | None = None) -> str:
 
 
 def similar_attribute(owner: Any, name: str) -> str:
-    """What the user may have meant by ``owner.name``."""
+    """Return a suggestion for a misspelled ``owner.name``."""
     if hasattr(language, name) and owner is not language:
         return f"did you mean the function `tl.{name}`?"
     import difflib  # lazily: only mistakes need it
@@ -137,7 +174,7 @@ AT_COMPILE_TIME = "declare the parameter `NAME: tl.constexpr`, or compute it fro
 
 
 def wrong_argument(callee: Any, args: Sequence[Any], kwargs: Mapping[str, Any], error: Exception) -> str | None:
-    """What is wrong with the argument that `error` is about; None if it is about something else."""
+    """Return a message about the argument that `error` is about; None if it is about something else."""
     if isinstance(error, RunTimeOnly):
         culprit = error.value
     elif isinstance(error, AttributeError):

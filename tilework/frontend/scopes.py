@@ -32,7 +32,7 @@ NOT_JIT = (
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """What a variable is after an `if` that leaves None in it on one path only: it may be assigned, but not be read."""
+    """A variable that an `if` leaves None on one path only: it may be assigned, but not be read."""
 
     text: str
 
@@ -72,7 +72,7 @@ class Scope:
             raise NameError(f"{name} is not defined{self.suggestion(name, builtins)}") from None
 
     def suggestion(self, name: str, builtins: dict[str, Any]) -> str:
-        """What to do about a name that is not defined: where it is assigned, or the most similar one."""
+        """Return advice for an undefined name: the line of an assignment, or the most similar name."""
         lines = assigned_lines(self.tree, name, self.where, updates=False)
         if lines:
             return (
@@ -90,7 +90,8 @@ class Scope:
 
 
 def finished_index(name: str) -> str:
-    """Where the locals keep the variable of a finished loop; never an identifier, so that branches and loops ignore it.
+    """Return the key under which the locals keep the variable of a finished loop; never an identifier, so that branches
+    and loops ignore it.
 
     Its value is unspecified (there may have been no iteration), but reading it is allowed.
     """

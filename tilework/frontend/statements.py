@@ -73,7 +73,8 @@ def assign(gen: FunctionGenerator, target: ast.expr, value: Any) -> None:
         kind = type(target).__name__.lower()
         raise gen.unsupported(
             target,
-            f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})",
+            f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place"
+            f" ({kind})",
         )
     if isinstance(target, ast.List):
         gen.beyond_triton(target, triton_messages.LIST_TARGET.format(ast.unparse(target)))

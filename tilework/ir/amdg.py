@@ -1,6 +1,6 @@
 """`amdg` and `rocdl`: what TTGIR for AMD GPUs has beside `ttg`.
 
-    %x = amdg.buffer_load %p[%offsets], %mask, %other : tensor<64x32xf16, #blocked>     offsets count elements from a scalar pointer
+    %x = amdg.buffer_load %p[%offsets], %mask, %other : tensor<64x32xf16, #blocked>     offsets from a scalar pointer
     amdg.buffer_store %v, %p[%offsets], %mask : tensor<64x64xf16, #mma>
     %t = amdg.buffer_load_to_local %p[%offsets] into %buffer {contiguity = 8 : i32} : <f16>[...]  -> <...>
     %y = amdg.in_thread_transpose %x : tensor<64x64xf16, #blocked> -> tensor<64x64xf16, #linear>     registers move
@@ -164,7 +164,8 @@ class BufferLoadToLocalOp(Op):
     contiguity = default_prop(I32_PROPERTY, 1)
     token = result_def(TOKEN)
     form = (
-        "$ptr[$offsets](? mask = $mask)(? other = $other)(? stride = $stride)(? cacheModifier = $cache) into $dest {} : "
+        "$ptr[$offsets](? mask = $mask)(? other = $other)(? stride = $stride)(? cacheModifier = $cache)"
+        " into $dest {} : "
         "bare($ptr)[type($offsets)] (?type($other)) -> bare($dest)"
     )
     infer = {"mask": (mask_type, "offsets")}
@@ -209,7 +210,7 @@ class CondBarrierOp(Op):
 
 
 class InstructionSchedHintOp(Op):
-    """What the block is, for the scheduler: ``amdg.instruction_sched_hint {variant =
+    """The kind of a block, for the scheduler: ``amdg.instruction_sched_hint {variant =
     #amdg.SchedHintVariant<attention>}``."""
 
     name = "amdg.instruction_sched_hint"
@@ -226,7 +227,7 @@ class SetPrioOp(Op):
 
 
 class SchedBarrierOp(Op):
-    """What the scheduler must not move across: ``rocdl.sched.barrier 0``, nothing."""
+    """A barrier for the scheduler; the mask has the instructions that may cross it: ``rocdl.sched.barrier 0``, none."""
 
     name = "rocdl.sched.barrier"
     mask = prop_def(I32_PROPERTY)

@@ -88,7 +88,7 @@ def float_from_bits(bits: int, type: AnyFloat) -> float:
 
 @lru_cache(maxsize=1024)
 def float_text(value: float, type: AnyFloat, negative_zero: bool = False) -> str:
-    """`value` as MLIR prints it. Call through `number_text`: the cache cannot tell -0.0 from 0.0."""
+    """`value` as MLIR prints it. Call through `number_text`: the cache does not distinguish -0.0 from 0.0."""
     if value == 0.0:
         return "-0.000000e+00" if negative_zero else "0.000000e+00"
     bits = float_bits(value, type)
@@ -117,7 +117,7 @@ def bits_text(raw: bytes, type: AnyFloat) -> str:
 
 
 def digits_of(type: AnyFloat) -> int:
-    """Decimal digits that tell every value of `type` from its neighbours."""
+    """Return the decimal digits that distinguish every value of `type` from its neighbours."""
     return 2 + PRECISION.get(type.name, 53) * 59 // 196
 
 
@@ -218,7 +218,7 @@ class AttributeText:
         return self._write(self, attribute)
 
     def written_out(self, attribute: Attribute) -> str:
-        """`attribute` with every alias replaced by what it stands for."""
+        """`attribute` with every alias replaced by its definition."""
         text = self.of(attribute)
         while MARK.search(text):
             text = re.sub(f"#{MARK.pattern}", lambda match: self._definitions[int(match[1])].text, text)

@@ -38,7 +38,7 @@ class Constant:
     op: Operation | None = None
     folded: int = 0  # uses by folds
     plain: int = 0  # other uses
-    mentioned: int = 0  # how often Triton makes it for nobody
+    mentioned: int = 0  # the number of unused copies in Triton's IR
 
     @property
     def rank(self) -> int:
@@ -59,7 +59,7 @@ class Builder:
         self._constants: dict[tuple[Attribute, Attribute], Constant] = {}
 
     def insert(self, op: OpT) -> OpT:
-        """Put `op` at the insertion point; the point stays behind it."""
+        """Put `op` at the insertion point; the insertion point is after it."""
         assert self.block is not None, "the builder has no insertion point"
         append_op(self.block, op)
         return op
@@ -104,7 +104,7 @@ class Builder:
         return known.op.results[0]
 
     def mention(self, value: int | float, type: Attribute) -> None:
-        """Triton has a constant here that nobody uses."""
+        """Count an unused constant of Triton's IR."""
         if self._entry is not None:
             self._known(value, type).mentioned += 1
 

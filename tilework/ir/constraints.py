@@ -1,4 +1,4 @@
-"""What an operand, a result or a property of an op may be, and the rules shared by many ops.
+"""Constraints on the operands, results and properties of ops, and the rules shared by many ops.
 
 A constraint names a kind of element and accepts it alone or as the element of a tensor: `FLOAT_LIKE` is ``f32`` or
 ``tensor<8xf32>``. The traits are the rules between operands and results (`SameShape`, `SameEncoding`, ...).
@@ -87,7 +87,7 @@ def is_number(type: Attribute) -> bool:
 
 
 def is_element(type: Attribute) -> bool:
-    """What a tensor may hold: a float, an integer or a pointer."""
+    """Return True for an element type of tensors: a float, an integer or a pointer."""
     return is_number(type) or is_pointer(type)
 
 
@@ -201,12 +201,13 @@ def generic_text(op: Operation) -> str:
 
 @dataclass(frozen=True)
 class Elementwise(OpTrait):
-    """Each element of a result depends on the elements of the operands at the same place."""
+    """Each element of a result depends on the elements of the operands at the same index."""
 
 
 @dataclass(frozen=True)
 class OneShape(OpTrait):
-    """The tensors have one shape; scalars may stand beside them, but do not make a tensor, nor come out of one."""
+    """The tensors have one shape; scalars are allowed too, but a scalar result needs scalar operands and a tensor
+    result a tensor operand."""
 
     def verify(self, op: Operation) -> None:
         operands = [value.type for value in op.operands if is_tensor(value.type)]
@@ -217,7 +218,8 @@ class OneShape(OpTrait):
             raise VerifyException("if a result is non-scalar, then at least one operand must be non-scalar")
         if len({shape_of(type) for type in (*operands, *results)}) > 1:
             raise VerifyException(
-                f"all non-scalar operands/results must have the same shape and base type: {names((*operands, *results))}"
+                "all non-scalar operands/results must have the same shape and base type:"
+                f" {names((*operands, *results))}"
             )
 
 

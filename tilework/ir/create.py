@@ -126,7 +126,7 @@ def replace_all_uses(old: SSAValue, new: SSAValue) -> None:
 
 
 def set_type(value: SSAValue, type: Attribute) -> None:
-    """Give `value` another type, in place; whoever uses it must agree."""
+    """Give `value` another type, in place; its users must accept that."""
     value._type = type
 
 
@@ -165,7 +165,8 @@ Blocks = dict[Block, Block]
 
 
 def clone_op(op: OpT, values: Values, blocks: Blocks | None = None) -> OpT:
-    """What `Operation.clone` does, for an op without successors; `values` and `blocks` say what stands for what."""
+    """Clone as `Operation.clone` does, for an op without successors; `values` and `blocks` map old objects to new
+    ones."""
     operands, types = [values.get(value, value) for value in op._operands], [result._type for result in op.results]
     new = create_op(type(op), operands, types, op.location, op.properties, op.attributes)
     for result, own in zip(op.results, new.results, strict=True):
@@ -178,14 +179,14 @@ def clone_op(op: OpT, values: Values, blocks: Blocks | None = None) -> OpT:
 
 
 def clone_region(region: Region) -> Region:
-    """What `Region.clone` does."""
+    """Clone as `Region.clone` does."""
     copy = Region()
     clone_into(copy, region, {}, {})
     return copy
 
 
 def clone_into(target: Region, source: Region, values: Values, blocks: Blocks) -> None:
-    """What `Region.clone_into` does, where `target` is empty.
+    """Clone as `Region.clone_into` does, where `target` is empty.
 
     Where control flow is structured a value is defined in front of its uses, and is known when they are copied.
     """

@@ -21,9 +21,9 @@ From this follow
                   with attributes), `ttg.warp_specialize` (a region per partition), `arith.select` (two or one type).
     the types     that neither the form nor a caller gives, by `infer` (`ir/form_reader.py`)
     the builder   ``LoadOp.make(ptr, mask, other, loc, cache=CacheModifier.CA)``: operands, properties without a
-                  default, regions, and the types of results that cannot be inferred, in the order of the fields; then the
-                  location; then properties that have a default and the inferred type, by name. Properties are given as
-                  Python values (`ir/property_text.py`). One that must compute something is written by hand as `make`.
+                  default, regions, and the types of results that cannot be inferred, in the order of the fields; then
+                  the location; then properties that have a default and the inferred type, by name. Properties are given
+                  as Python values (`ir/property_text.py`). One that computes something is written by hand as `make`.
     the segments  how many operands each field has is a property where several fields may have none, or many
     the effects   the traits `Pure`, `NoMemoryEffect`, `MemoryReadEffect`, `MemoryWriteEffect`, `RecursiveMemoryEffect`,
                   `IsTerminator`, `Elementwise`; an op without traits reads and writes (`ir/effects.py`)
@@ -146,7 +146,7 @@ def with_regions(op: Operation, *regions: Region) -> Operation:
 
 
 def parameters_source(cls: type[Operation], fields: Fields, rules: dict[str, Rule], scope: Scope) -> list[str]:
-    """What must be given, the location, what may be."""
+    """Return the parameters of a builder: those that are required, the location, the optional ones."""
     needed, options, types = [], [], []
     for name in field_order(cls, fields):
         declared = fields.properties.get(name)
@@ -162,7 +162,7 @@ def parameters_source(cls: type[Operation], fields: Fields, rules: dict[str, Rul
 
 
 def field_order(cls: type[Operation], fields: Fields) -> Iterator[str]:
-    """The fields as they stand in the class, those of its bases first."""
+    """Return the fields in the order of the class, those of its bases first."""
     known = {*fields.operands, *fields.results, *fields.properties, *fields.regions}
     return iter(dict.fromkeys(name for base in reversed(cls.__mro__) for name in base.__dict__ if name in known))
 

@@ -70,7 +70,7 @@ FLAGS = {
 
 
 def predicate_property(words: tuple[str, ...]) -> Property:
-    """The word of a comparison, which may be quoted; its number is its place."""
+    """The word of a comparison, which may be quoted; its integer is its index."""
     codec = keywords(words, tuple(range(len(words))), i64)
 
     def parse(parser: Parser) -> int:

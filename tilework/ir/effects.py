@@ -1,4 +1,4 @@
-"""What an op does to memory, as table look-ups by class. Our ops say it with their traits; the others are listed here.
+"""The memory effects of ops, as table look-ups by class. Our ops declare them as traits; the others are listed here.
 
     reads   it may read memory                 tt.load, atomics, unknown ops
     writes  it may write memory, print, stop   tt.store, atomics, tt.print, unknown ops
@@ -58,7 +58,7 @@ SPECULATABLE: Ops = PURE - PLACED
 READ_ONLY: Ops = having(MemoryReadEffect) - having(MemoryWriteEffect)
 # A buffer is made where it is allocated: two allocations are not one, but one that is unused may go. So is one filled
 # by
-# a `ttg.local_alloc`, which nobody else can see yet.
+# a `ttg.local_alloc`, which no other op can see yet.
 WRITE_ONLY: Ops = having(MemoryWriteEffect) - having(MemoryReadEffect)
 
 

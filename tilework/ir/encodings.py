@@ -218,7 +218,7 @@ def read_interval(parser: AttrParser) -> tuple[int, int]:
 
 
 def read_fields(name: str, parser: AttrParser) -> Fields:
-    """``<{sizePerThread = [1, 8], ...}>``, with what stands before or behind the braces."""
+    """``<{sizePerThread = [1, 8], ...}>``, with the text before or after the braces."""
     position = parser.pos
     entries: list[tuple[str, Any]] = []
     known = written_fields(BY_NAME[name]) if name in BY_NAME else ()
@@ -242,7 +242,7 @@ def read_encoding(name: str, parser: AttrParser) -> Encoding:
 
 
 def make_encoding(name: str, given: Fields, parser: AttrParser, position: int) -> Encoding:
-    """The encoding with these fields, or an error at the place where it is written."""
+    """The encoding with these fields, or raise an error at its location."""
     try:
         kind = BY_NAME[modernize(name, given)]
         encoding = kind(**dict(field_values(kind, given)))
@@ -284,7 +284,7 @@ def read_layout(kind: type[Encoding], given: Fields) -> LinearLayout:
 
 
 class EncodingAttr(Data[Any]):
-    """What all encodings share; `data` is the value of `layouts/encodings.py`."""
+    """The base of all encodings; `data` is the value of `layouts/encodings.py`."""
 
     def __hash__(self) -> int:
         return hash(self.data)
@@ -339,7 +339,7 @@ def encoding_of(type: Attribute) -> Encoding | None:
 
 
 def distributed_of(type: Attribute) -> Distributed | None:
-    """How the elements of a tensor lie in registers; None for memory, scalars and bare tensors."""
+    """Return the layout of a tensor in registers; None for memory, scalars and tensors without an encoding."""
     encoding = encoding_of(type)
     return encoding if isinstance(encoding, Distributed) else None
 
@@ -358,7 +358,7 @@ def tensor_core_of(type: Attribute) -> NvidiaMma | None:
 
 
 def shared_of(type: Attribute) -> Shared | None:
-    """How the elements of a memory descriptor or of the blocks of a tensor descriptor lie in shared memory."""
+    """Return the layout of a memory descriptor, or of the blocks of a tensor descriptor, in shared memory."""
     encoding = encoding_of(type)
     return encoding if isinstance(encoding, Shared) else None
 
@@ -375,7 +375,7 @@ def operand_index(type: Attribute) -> int | None:
 
 
 def is_accumulator(type: Attribute) -> bool:
-    """Whether a tensor is laid out as tensor cores give their results."""
+    """Return True if a tensor is laid out as tensor cores give their results."""
     return (encoding := distributed_of(type)) is not None and encoding.is_accumulator
 
 

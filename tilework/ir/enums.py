@@ -26,14 +26,14 @@ class Keyword(IntEnum):
 
 
 class SchedHint(Keyword):
-    """What LLVM's scheduler for AMD GPUs is told that a loop is."""
+    """The kind of a loop, for LLVM's scheduler for AMD GPUs."""
 
     NONE = 0
     ATTENTION = 2
 
 
 class CacheModifier(Keyword):
-    """Where a load or store is cached."""
+    """The cache levels that a load or store uses."""
 
     NONE = 1
     CA = 2
@@ -45,7 +45,7 @@ class CacheModifier(Keyword):
 
 
 class EvictionPolicy(Keyword):
-    """How soon a cache line may leave; spelled ``evict_normal``, ``evict_first``, ``evict_last``."""
+    """The eviction priority of a cache line; spelled ``evict_normal``, ``evict_first``, ``evict_last``."""
 
     NORMAL = 1
     FIRST = 2
@@ -57,7 +57,7 @@ class EvictionPolicy(Keyword):
 
 
 class PaddingOption(Keyword):
-    """What an element outside the tensor reads as."""
+    """The value of elements outside the tensor."""
 
     ZERO = 1
     NAN = 2
@@ -81,7 +81,7 @@ class MemSyncScope(Keyword):
 
 
 class RMWOp(Keyword):
-    """What an atomic does to memory."""
+    """The operation of an atomic."""
 
     AND = 1
     OR = 2
@@ -96,7 +96,7 @@ class RMWOp(Keyword):
 
 
 class DescriptorReduceKind(Keyword):
-    """What a reduction through a tensor descriptor does to memory."""
+    """The operation of a reduction through a tensor descriptor."""
 
     ADD = 1
     MIN = 2
@@ -117,21 +117,21 @@ class ProgramDim(Keyword):
 
 
 class RoundingMode(Keyword):
-    """How a float narrows: towards zero, or to nearest even."""
+    """The rounding of a float that narrows: towards zero, or to nearest even."""
 
     RTZ = 0
     RTNE = 1
 
 
 class PropagateNan(Keyword):
-    """Whether a NaN operand makes the result NaN."""
+    """The treatment of NaN operands: ALL makes the result NaN."""
 
     NONE = 0
     ALL = 65535
 
 
 class InputPrecision(Keyword):
-    """How a dot treats f32 operands."""
+    """The precision in which a dot reads f32 operands."""
 
     TF32 = 0
     TF32X3 = 1

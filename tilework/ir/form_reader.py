@@ -70,7 +70,7 @@ class Rule:
 
 
 def rules_of(cls: type[Operation], fields: Fields) -> list[Rule]:
-    """What the class says about its types, the surest first."""
+    """Return the type rules of a class, the most certain first."""
     slots = [*fields.operands.values(), *fields.results.values()]
     rules = [Rule(slot.name, None, (), slot.only) for slot in slots if slot.only is not None]
     turned: list[Rule] = []
@@ -113,7 +113,7 @@ LITERAL = re.compile(r"#[\w.]+|[A-Za-z_]\w*|->|\S")
 
 
 class Reading:
-    """What has been read of an op."""
+    """The parts of an op that have been read."""
 
     __slots__ = ("attributes", "operands", "position", "properties", "regions", "signature", "types")
 
@@ -137,7 +137,7 @@ READERS: dict[type[Operation], Reader] = {}  # by hand, of ops that are not ours
 
 @cache
 def reader_of(cls: type[Operation]) -> Reader | None:
-    """What reads the text of ops of `cls`, if we know it."""
+    """Return the function that reads the text of ops of `cls`, or None for a class without one."""
     if (reader := READERS.get(cls)) is not None:
         return reader
     form = FORMS.get(cls)
@@ -239,7 +239,7 @@ def check_sizes(parser: Parser, cls: type[Operation], fields: Fields, groups: Se
 
 
 def required(attempt: Attempt, fail: Callable[[Parser], object] | None) -> Step:
-    """What is read by `attempt`; where it is not there, `fail` says so."""
+    """Return the result of `attempt`; call `fail` if there is none."""
     if fail is None:
         return attempt
 

@@ -67,7 +67,7 @@ def signature_text(printer: OpPrinter, op: Operation) -> str:
 
 @cache
 def writer_of(cls: type[Operation]) -> Writer | None:
-    """What writes the text of ops of `cls`, if we know it."""
+    """Return the function that writes the text of ops of `cls`, or None for a class without one."""
     if (writer := WRITERS.get(cls)) is not None:
         return writer
     if (text := getattr(cls, "text", None)) is not None:
@@ -81,7 +81,7 @@ def compile_writer(cls: type[Operation], form: str) -> Writer:
 
         def write(printer, op):
             names, of, operands, results = printer.names, printer.texts.of, operands_of(op), op.results
-            return f" {', '.join([names[value] for value in operands])}{part(printer, op)} : {of(operands[0].type)} -> ..."
+            return f" {', '.join([...])}{part(printer, op)} : {of(operands[0].type)} -> ..."
 
     where `part` writes the dictionary.
     """
@@ -115,7 +115,7 @@ def compiled(source: str) -> CodeType:
 
 
 class WriterSource:
-    """The parts of a form as what stands in an f-string; functions that they call are in `scope`."""
+    """Return the parts of a form as the text of an f-string; functions that they call are in `scope`."""
 
     def __init__(self, fields: Fields, nodes: Sequence[Node]) -> None:
         self.fields = fields
@@ -128,7 +128,7 @@ class WriterSource:
         self.silent = self.hidden - {*self.usual, *(declared.key for declared in properties if declared.is_optional)}
 
     def function(self, nodes: Sequence[Node]) -> Writer:
-        """What writes `nodes`."""
+        """Return the function that writes `nodes`."""
         exec(compiled(WRITER.replace("PARTS", "".join(self.expressions(nodes)))), self.scope)
         return self.scope["write"]
 
@@ -184,7 +184,7 @@ class WriterSource:
         return self.call(lambda printer, op: operands_text(printer, operands_named(self.fields, op, name)))
 
     def fixed_index(self, name: str) -> int | None:
-        """Where the operand `name` is in every op."""
+        """Return the index of the operand `name`, if it is the same in every op."""
         found = list(self.fields.operands).index(name)
         slots = list(self.fields.operands.values())[: found + 1]
         return None if any(slot.is_variadic for slot in slots) else found
@@ -241,7 +241,7 @@ class WriterSource:
 
 
 def anchor_of(group: Group) -> str:
-    """What must be there for the group to be written."""
+    """Return the field whose presence decides whether the group is written."""
     return next(node.name for node in walk(group.nodes) if isinstance(node, Value | TypeOf))
 
 

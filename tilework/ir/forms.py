@@ -1,4 +1,4 @@
-"""What follows the name of an op in the text, as one string from which its reader and its writer are made.
+"""Forms: the text after the name of an op, as one string from which its reader and its writer are compiled.
 
     form = "$operands(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : type($ptr)"
 
@@ -11,7 +11,7 @@
                  at its default
     {}           the attribute dictionary: the properties that the form does not name and that are not at their
                  default, and the discardable attributes
-    other text   itself; white space is written as it stands here
+    other text   itself; white space is written as it is here
 
 The types that a form does not name are inferred (`infer`, see `ir/declare.py`).
 """
@@ -147,7 +147,7 @@ class Slot:
 
     @property
     def is_many(self) -> bool:
-        """It may stand for more than one value."""
+        """It may have more than one value."""
         return self.is_variadic and not self.is_optional
 
     @property
@@ -158,7 +158,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Fields:
-    """What an op class declares, by name."""
+    """The declared fields of an op class, by name."""
 
     operands: dict[str, Slot]
     results: dict[str, Slot]
@@ -225,7 +225,7 @@ def fields_of(cls: type[Operation]) -> Fields:
 
 
 def group_sizes(fields: Fields, op: Operation) -> Sequence[int]:
-    """How many values each operand of the class has in `op`."""
+    """Return the number of values of each operand of the class in `op`."""
     if fields.has_segments:
         return array_values(op.properties[SEGMENTS])
     variadic = sum(slot.is_variadic for slot in fields.operands.values())

@@ -1,4 +1,4 @@
-"""The functions of a module, the ops in them, and who calls whom.
+"""The functions of a module, the ops in them, and the call graph.
 
 A module may hold modules. Each is a table of names of its own: a call means the function of that name in the module
 around it, and two modules may both have a function called `@kernel`. So who works on functions one by one takes all of
@@ -24,7 +24,7 @@ def modules(root: Operation) -> list[ModuleOp]:
 
 
 def functions(root: ModuleOp) -> list[Operation]:
-    """What stands in `root` and in the modules inside of it: functions, mostly."""
+    """Return the functions in `root` and in the modules inside of it."""
     found: list[Operation] = []
     for op in root.ops:
         found += functions(op) if type(op) is ModuleOp else (op,)
@@ -42,7 +42,7 @@ def symbol_of(function: Operation) -> str:
 
 
 def is_private(function: Operation) -> bool:
-    """Whether only functions of its module can call `function`; programs start with the others."""
+    """Return True if only functions of its module can call `function`; programs start with the others."""
     return getattr(function.properties.get("sym_visibility"), "data", "public") == "private"
 
 

@@ -1,4 +1,4 @@
-"""What the integer ops of `arith` compute, on Python's numbers; and what is equal, less or more.
+"""The integer ops of `arith` on Python's integers: results, and comparisons.
 
     >>> EVALUATE[arith.DivSIOp](-7, 2, 32), EVALUATE[arith.ShLIOp](1, 40, 32), compare(ULT, -1, 1, 32)
     (-3, None, False)

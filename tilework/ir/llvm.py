@@ -53,8 +53,7 @@ class OptionsText:
 
 @irdl_attr_definition
 class LoopLicmAttr(OptionsText, ParametrizedAttribute):
-    """What LLVM is told about moving code out of a loop: ``#llvm.loop_licm<disable = true, versioningDisable =
-    true>``."""
+    """LLVM's options for moving code out of a loop: ``#llvm.loop_licm<disable = true, versioningDisable = true>``."""
 
     name = "llvm.loop_licm"
     ALIAS_STEM: ClassVar[str] = "loop_licm"
@@ -63,7 +62,7 @@ class LoopLicmAttr(OptionsText, ParametrizedAttribute):
 
 @irdl_attr_definition
 class LoopAnnotationAttr(OptionsText, ParametrizedAttribute):
-    """What LLVM is told about a loop: ``#llvm.loop_annotation<licm = <disable = true>>``."""
+    """LLVM's options of a loop: ``#llvm.loop_annotation<licm = <disable = true>>``."""
 
     name = "llvm.loop_annotation"
     ALIAS_STEM: ClassVar[str] = "loop_annotation"
@@ -110,7 +109,7 @@ LICM_DISABLED = LoopAnnotationAttr(
 
 
 def licm_hints(loop: Operation) -> tuple[str, ...]:
-    """What LLVM's metadata calls the options of a loop that are about moving code out of it."""
+    """Return the names in LLVM's metadata of the options for moving code out of a loop."""
     if not isinstance(annotation := loop.attributes.get("llvm.loop_annotation"), LoopAnnotationAttr):
         return ()
     licm = annotation.options.data.get("licm")

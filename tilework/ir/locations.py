@@ -52,7 +52,7 @@ def expression_start(file: str, line: int, column: int) -> Position:
 
 
 def starts(source: str) -> Mapping[Position, Position]:
-    """For each place where a part of an expression starts, that where the expression around it does.
+    """Return, for each position where a part of an expression starts, the start of the expression around it.
 
     >>> starts("y = f(a + b)")[1, 6], starts("y = f(a + b)")[1, 10]
     ((1, 4), (1, 6))

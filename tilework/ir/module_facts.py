@@ -48,7 +48,7 @@ def mark_reproducible(module: Operation) -> None:
 
 
 def is_reproducible(op: Operation) -> bool:
-    """Whether the module around `op` (or `op` itself) must compute the same bits on every target."""
+    """Return True if the module around `op` (or `op` itself) must compute the same bits on every target."""
     around = op
     while (outer := around.parent_op()) is not None:
         around = outer
@@ -56,7 +56,7 @@ def is_reproducible(op: Operation) -> bool:
 
 
 def follows_tree(op: Operation) -> bool:
-    """Whether a reduction or a scan must combine by the tree: its function gives other bits in another order."""
+    """Return True if a reduction or a scan must combine by the tree: its function gives other bits in another order."""
     blocks = op.regions[0].blocks
     if len(blocks) == 1 and type(only_op(blocks[0])) in ANY_ORDER:
         return False
@@ -73,12 +73,13 @@ SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are 
 LONGEST_FIRST = "tilework.longest-first"  # programs with the largest number along x start first
 RECTANGLES = "tilework.rectangles"  # JSON: how a launch makes the descriptors among the hidden arguments
 TENSOR_MAP = "tt.nv_tma_desc"  # of a pointer argument: what it points to, a tensor map, is passed by value
-DESCRIBED = "tilework.described"  # of an argument: with the next ones it stands for a descriptor, of which a launch makes no map
+# an argument that is, with the next ones, a descriptor for which a launch creates no tensor map
+DESCRIBED = "tilework.described"
 ANY_GPU = Target("gpu", "any", warp_size=32, limits=Limits(threads=1024, registers=1 << 16))
 
 
 class MissingFact(PassError):
-    """A module that does not say what is asked."""
+    """A module without the attribute that a query needs."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'the module has no attribute "{name}": it is not TTGIR yet')
@@ -121,7 +122,7 @@ def partition_warps(function: Operation) -> int:
 
 
 def fact(op: Operation, name: str) -> Attribute | None:
-    """What `op`, or the innermost op around it that says anything about `name`, says."""
+    """Return the attribute `name` of `op`, or of the innermost op around it that has one."""
     around: Operation | None = op
     while around is not None:
         if (value := around.attributes.get(name)) is not None:
@@ -131,7 +132,7 @@ def fact(op: Operation, name: str) -> Attribute | None:
 
 
 def target(op: Operation) -> Target:
-    """What ``ttg.target = "cuda:90"`` of the module means."""
+    """Return the target of ``ttg.target = "cuda:90"`` of the module."""
     if (found := find_target(op)) is ANY_GPU:
         raise MissingFact(TARGET)
     return found

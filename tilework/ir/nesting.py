@@ -1,4 +1,4 @@
-"""Where an op stands among the ops with regions around it."""
+"""The nesting of ops in regions: parents, ancestors, order."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -22,12 +22,12 @@ def loop_around(op: Operation, kinds: Collection[type[Operation]] = LOOPS) -> Op
 
 
 def is_inside(op: Operation, outer: Operation) -> bool:
-    """Whether `op` is `outer` or inside of it."""
+    """Return True if `op` is `outer` or inside of it."""
     return op is outer or any(around is outer for around in ops_around(op))
 
 
 def enclosing_op(op: Operation, block: Block) -> Operation | None:
-    """The op of `block` that is `op` or holds it; None if it stands elsewhere."""
+    """Return the op of `block` that is `op` or contains it; None if there is none."""
     current: Operation | None = op
     while current is not None and current.parent is not block:
         current = current.parent_op()
@@ -83,7 +83,7 @@ def home_of(value: SSAValue) -> Block | None:
 
 
 def is_defined_in(value: SSAValue, op: Operation) -> bool:
-    """Whether `value` is made inside of `op`: by an op in a region of it, or as an argument there."""
+    """Return True if `value` is made inside of `op`: by an op in a region of it, or as an argument there."""
     home = home_of(value)
     return home is not None and (parent := home.parent_op()) is not None and is_inside(parent, op)
 
@@ -123,7 +123,7 @@ def owner_of(value: SSAValue) -> Operation | None:
 
 
 def location_of(value: SSAValue) -> LocationAttr:
-    """Where `value` was written in the source."""
+    """Return the source location of `value`."""
     if isinstance(value, OpResult):
         return value.op.location
     assert isinstance(value, BlockArgument)

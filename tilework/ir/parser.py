@@ -99,7 +99,7 @@ TOKEN_KINDS = {
 
 
 class FastToken:
-    """A token of xDSL's in use; `span` is made when it is asked for."""
+    """A token of xDSL's in use; `span` is created on first use."""
 
     __slots__ = ("input", "kind", "start", "text")
 
@@ -123,7 +123,8 @@ class IRLexer(MLIRLexer):
             return super().lex()
         start, self.pos = match.span(1)
         text = match[1]
-        return FastToken(TOKEN_KINDS.get(text[0], BARE_IDENT), text, start, self.input)  # pyright: ignore[reportReturnType]
+        kind = TOKEN_KINDS.get(text[0], BARE_IDENT)
+        return FastToken(kind, text, start, self.input)  # pyright: ignore[reportReturnType]
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
@@ -135,7 +136,7 @@ class IRLexer(MLIRLexer):
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether `data` is text."""
+    """Return True if `data` is text."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -210,7 +211,7 @@ LONGEST_SHOWN = 200  # characters of a line on each side of a mistake
 
 
 class IRSyntaxError(ValueError):
-    """Text that is no IR: ``file:line:column: error: message``, with the line and a mark under the place."""
+    """Text that is no IR: ``file:line:column: error: message``, with the line and a caret."""
 
     def __init__(self, message: str, text: str, position: int, filename: str) -> None:
         position = min(position, len(text))
@@ -561,7 +562,7 @@ class IRParser(FastParser):
 
 
 class PlaceParser(IRParser):
-    """Every op gets the place at which its text starts; with `only_missing` those that have no location."""
+    """Set the location of every op to the start of its text; with `only_missing` those that have no location."""
 
     def __init__(self, text: str, filename: str, only_missing: bool = False) -> None:
         super().__init__(text, filename)
@@ -579,7 +580,7 @@ class PlaceParser(IRParser):
 
 
 def snapshot_locations(module: ModuleOp, path: str) -> ModuleOp:
-    """The same module, with the places of its ops in the text that stands in `path`."""
+    """The same module, with the locations of its ops in the text at `path`."""
     return PlaceParser(print_module(module), path).parse_module()
 
 

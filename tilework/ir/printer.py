@@ -260,7 +260,7 @@ class ModulePrinter:
     def region(
         self, region: Region, *, entry_arguments: bool = True, empty_block: bool = True, terminators: bool = True
     ) -> None:
-        """``{ ... }``, indented by two; labels stand at the indentation of the op."""
+        """``{ ... }``, indented by two; labels have the indentation of the op."""
         blocks = list(region.blocks)
         for index, block in enumerate(blocks):
             self.blocks[block] = f"^bb{index}"

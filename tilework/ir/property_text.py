@@ -29,8 +29,8 @@ UNIT = UnitAttr()
 
 
 class OpPrinter(Protocol):
-    """What the text of an op needs of the printer: names, attribute text, blocks, and where text before a region
-    goes."""
+    """The interface of the printer that the text of an op uses: names, attribute text, blocks, and the output before
+    a region."""
 
     names: dict[SSAValue, str]
     texts: AttributeText
@@ -161,7 +161,7 @@ I32_NUMBER = number_codec(i32)
 
 
 def codec_of(name: str, constraint: AttrConstraint) -> Codec:
-    """How the property `name` is given and written, from what it may be."""
+    """Return the codec of the property `name`, derived from its constraint."""
     if (known := getattr(constraint, "codec", None)) is not None:
         return known
     if isinstance(constraint, EqAttrConstraint) and constraint.attr == UNIT:
@@ -169,4 +169,5 @@ def codec_of(name: str, constraint: AttrConstraint) -> Codec:
     kind = constraint.attr if isinstance(constraint, BaseAttr) else None
     if kind is UnitAttr:
         return flag_codec(name)
-    return {StringAttr: STRING, SymbolRefAttr: SYMBOL, IntegerAttr: I32_NUMBER}.get(kind, ANY_ATTRIBUTE)  # pyright: ignore
+    known = {StringAttr: STRING, SymbolRefAttr: SYMBOL, IntegerAttr: I32_NUMBER}
+    return known.get(kind, ANY_ATTRIBUTE)  # pyright: ignore

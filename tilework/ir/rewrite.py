@@ -71,14 +71,14 @@ def insert_after(op: Operation, *new: Operation) -> None:
 
 
 def move_before(place: Operation, *ops: Operation) -> None:
-    """Take `ops` from where they stand, and put them in front of `place`, in order."""
+    """Move `ops` before `place`, in order."""
     for op in ops:
         op.detach()
     insert_before(place, *ops)
 
 
 def move_behind(place: Operation, *ops: Operation) -> None:
-    """The same, behind `place`."""
+    """Move `ops` after `place`, in order."""
     for op in ops:
         op.detach()
     insert_after(place, *ops)
@@ -103,7 +103,7 @@ def replace_op(op: Operation, *new_ops: Operation, results: Sequence[SSAValue] |
 
 
 def replace_values(old: Iterable[SSAValue], new: Iterable[SSAValue]) -> None:
-    """Each of `old` becomes the one of `new` at its place."""
+    """Replace each of `old` by the one of `new` at the same index."""
     for value, other in zip(tuple(old), tuple(new), strict=True):
         replace_all_uses(value, other)
 

@@ -138,7 +138,7 @@ def also_carry(loop: Operation, values: Sequence[SSAValue]) -> list[BlockArgumen
 
 
 def also_give(op: Operation, type: Attribute) -> OpResult:
-    """A further result; the name that was given to those before does not stand for all of them."""
+    """A further result; the name that was given to those before does not cover all of them."""
     for result in op.results:
         result.name_hint = None
     return add_result(op, type)

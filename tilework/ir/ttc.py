@@ -213,7 +213,7 @@ class WriteOp(Op):
 
 
 class YieldOp(Op):
-    """What combining two elements gives: ``ttc.yield %r : f32``."""
+    """The result of combining two elements: ``ttc.yield %r : f32``."""
 
     name = "ttc.yield"
     result = var_operand_def()

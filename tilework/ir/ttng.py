@@ -128,7 +128,7 @@ class ArriveBarrierOp(Op):
 class WaitBarrierOp(Op):
     """Wait for a phase to end: ``ttng.wait_barrier %b, %phase, %p deps %m : !ttg.memdesc<1xi64, ...>, T``.
 
-    `deps` is the memory that the barrier stands for: it is in use until here.
+    `deps` is the memory that the barrier guards: it is in use until here.
     """
 
     name = "ttng.wait_barrier"
@@ -261,7 +261,7 @@ MAX_COORDINATES = 5
 
 
 def verify_memory(op: IRDLOperation, memory: Attribute) -> None:
-    """What a load writes is laid out by TMA's own swizzle; Triton asks nothing of the other copies."""
+    """Check that the destination of a load has TMA's own swizzle; Triton checks nothing for the other copies."""
     if op.name == "ttng.async_tma_copy_global_to_local" and not isinstance(encoding_of(memory), NvmmaShared):
         raise VerifyException(f"TMA result must have NVMMA shared layout: {memory}")
 

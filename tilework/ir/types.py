@@ -54,7 +54,7 @@ def cached_hash(self: ParametrizedAttribute) -> int:
     return memo
 
 
-for asked_often in (IntegerType, IntegerAttr, TensorType):  # xDSL's own ask every field, and these its own
+for asked_often in (IntegerType, IntegerAttr, TensorType):  # xDSL's own compare every field, and these fields theirs
     asked_often.__hash__ = cached_hash
 
 
@@ -190,7 +190,7 @@ def axis_of(op: Operation) -> int:
 
 def is_tensor(type: Attribute) -> bool:
     """A ranked tensor, with or without encoding."""
-    return type.__class__ is TensorType  # final; `isinstance` asks the ABC about every other type
+    return type.__class__ is TensorType  # final; `isinstance` calls the ABC for every other type
 
 
 def element_type(type: Attribute) -> Attribute:

@@ -63,7 +63,7 @@ def encoded_values(op: Operation) -> Iterator[tuple[str, TensorType[Attribute]]]
 
 @cache
 def encoding_problem(type: TensorType[Attribute], warps: int | None, threads: int, ctas: int) -> str | None:
-    """What is wrong with the encoding of `type`; the number of warps is not checked where it is None."""
+    """Return the problem with the encoding of `type`, or None; the number of warps is not checked where it is None."""
     attribute = type.encoding
     assert isinstance(attribute, EncodingAttr)
     encoding = attribute.data
@@ -139,7 +139,7 @@ FLOWS: dict[type[Operation], Callable[[Operation], str | None]] = {
 
 
 def flow_problem(op: Operation) -> str | None:
-    """What is wrong with the values that `op` passes on, or None."""
+    """Return the problem with the values that `op` passes on, or None."""
     rule = FLOWS.get(type(op))
     return None if rule is None else rule(op)
 
@@ -188,7 +188,7 @@ def first_problem(root: Operation) -> tuple[Operation, str] | None:
 
 
 def op_problem(op: Operation) -> str | None:
-    """What is wrong with `op` alone; most ops of a module look like one that was checked before a pass."""
+    """Return the problem with `op` alone, or None; most ops of a module equal one that was checked before a pass."""
     if op.regions or not is_local(type(op)):
         return problem_of(op)
     seen: list[object] = [type(op), len(op.operands), *(value.type for value in (*op.operands, *op.results))]
@@ -206,7 +206,7 @@ def op_problem(op: Operation) -> str | None:
 
 @cache
 def is_local(kind: type[Operation]) -> bool:
-    """Whether ops of a kind look at nothing but their own types and attributes."""
+    """Return True if ops of a kind look at nothing but their own types and attributes."""
     return kind.name.startswith(LOCAL) and kind is not CallOp and not kind.has_trait(IsTerminator)
 
 
@@ -263,7 +263,7 @@ def cast_problem(op: Operation, is_source: Kind, is_target: Kind, growth: int) -
 
 
 def use_problem(op: Operation, positions: dict[Operation, int]) -> str | None:
-    """An operand that is not visible where `op` stands."""
+    """Return an operand that is not visible at `op`."""
     for number, operand in enumerate(op.operands):
         if not is_visible(operand, op, positions):
             return f"operand #{number} does not dominate this use"
@@ -285,7 +285,8 @@ def user_problem(op: Operation, positions: dict[Operation, int]) -> str | None:
 
 
 def is_visible(value: SSAValue, user: Operation, positions: dict[Operation, int]) -> bool:
-    """Whether `value` comes from a block around `user`, above it; other blocks of the same region are trusted."""
+    """Return True if `value` comes from a block around `user`, above it; other blocks of the same region are
+    trusted."""
     owner = value.owner
     home = owner if isinstance(owner, Block) else owner.parent
     inner: Operation | None = user

@@ -33,11 +33,12 @@ from tilework.language.random import (
 from tilework.language.standard import *
 
 # all public names, but for what this file itself imports
-__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in ("Any", "import_module"))  # noqa: PLE0605
+_HIDDEN = ("Any", "import_module")
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in _HIDDEN)
 
 
 def __getattr__(name: str) -> Any:
-    """`semantic` is loaded by the first kernel that is compiled or interpreted, or by whoever asks for it."""
+    """`semantic` is loaded by the first kernel that is compiled or interpreted, or on first use."""
     if name == "semantic":
         return import_module("tilework.language.semantic")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

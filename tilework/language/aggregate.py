@@ -33,7 +33,7 @@ NOT_COPIED = (
     "__annotate_func__",
     "__annotations_cache__",
 )  # 3.14: the last three
-HIDDEN = ("_semantic", "_generator")  # passed to `__init__` only if it asks for them
+HIDDEN = ("_semantic", "_generator")  # passed to `__init__` only if it has such parameters
 
 
 class _aggregate_type(base_type):
@@ -67,7 +67,8 @@ class _aggregate_type(base_type):
 
 
 class AggregateValue(base_value):
-    """What `_aggregate` adds to a class: checked fields, a type made of the field types, and flattening."""
+    """The methods that `_aggregate` adds to a class: checked fields, a type composed of the field types, and
+    flattening."""
 
     __aggregate__ = True
     __triton_aggregate__ = True
@@ -174,7 +175,7 @@ def _parameter_names(function: Any) -> Sequence[str]:
 
 
 def _resolve(annotation: Any, cls: type) -> Any:
-    """The class an annotation names; text that cannot be evaluated (a name local to a factory) stays text."""
+    """The class an annotation names; text that cannot be evaluated (a name local to a factory) remains text."""
     if not isinstance(annotation, str):
         return annotation
     found: Any = vars(sys.modules.get(cls.__module__, sys))

@@ -26,7 +26,7 @@ __all__ = ["ACTIVE", "Active", "RunTimeOnly"]
 
 
 class RunTimeOnly(TypeError, ValueError):
-    """Python was asked to compute with `value`, which only exists when the kernel runs; `operation` is what it
+    """Python code computes with `value`, which only exists when the kernel runs; `operation` is what it
     tried."""
 
     def __init__(self, text: str, operation: str, value: Any) -> None:
@@ -35,7 +35,7 @@ class RunTimeOnly(TypeError, ValueError):
 
 
 class Active(Protocol):
-    """What the language asks of an interpreter; it is also the `_generator` of builtins."""
+    """The interface of an interpreter that the language uses; it is also the `_generator` of builtins."""
 
     semantic: Any
 
@@ -75,7 +75,7 @@ class base_type:
         raise TypeError(f"a value of type {self} cannot be passed at run time")
 
     def mangle(self) -> str:
-        """The text that stands for this type in the symbol of a specialised function."""
+        """Return the text of this type in the symbol of a specialized function."""
         raise TypeError(f"type {self} cannot be part of a function name")
 
 
@@ -108,7 +108,8 @@ class constexpr_type(base_type):
 
 
 def same_constant(left: Any, right: Any) -> bool:
-    """Whether two constants mean the same in a kernel: 1 is neither True nor 1.0, 0.0 is not -0.0, and a NaN is one."""
+    """Return True if two constants mean the same in a kernel: 1 is neither True nor 1.0, 0.0 is not -0.0, and a NaN
+    is one."""
     kind = type(left)
     if left is right or kind is not type(right):
         return left is right
@@ -174,7 +175,7 @@ def _unary(compute: Callable[[Any], Any]) -> Callable[..., Any]:
 class constexpr(base_value):
     """A value known at compile time: ``constexpr(2) * 3`` is ``constexpr[6]``.
 
-    As an annotation of a parameter, ``N: tl.constexpr``, it asks for a constant argument: each value makes a kernel of
+    As an annotation of a parameter, ``N: tl.constexpr``, it requires a constant argument: each value makes a kernel of
     its own. Constants decide shapes, branches and loops that are unrolled; a variable is kept constant with ``HALF:
     tl.constexpr = N // 2``. Globals that kernels read must be constexprs: ``N = tl.constexpr(4)``. Operators follow
     Python (``/`` gives a float, ``//`` floors) and return a constexpr, comparisons too.

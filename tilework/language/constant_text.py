@@ -47,7 +47,7 @@ class Writer:
         self.functions: dict[FunctionType, int] = {}
 
     def name_of(self, value: Any) -> str:
-        """How a class or a function is called."""
+        """Return the qualified name of a class or a function."""
         return name_of(value)
 
     def text(self, value: Any) -> str:
@@ -178,7 +178,7 @@ def name_of(value: Any) -> str:
 
 
 def members_of(cls: type) -> list[tuple[str, Any]]:
-    """What a class and its bases define, by name."""
+    """Return the members of a class and its bases, by name."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found |= vars(base)
@@ -194,7 +194,8 @@ def methods_of(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def own_members(cls: type) -> Iterator[tuple[str, Any]]:
-    """What a class and its bases define, if they are not of a library: functions, and constants of plain types."""
+    """Return the members that a class and its bases outside of libraries define: functions, and constants of plain
+    types."""
     for name, member in members_of(cls):
         for function in (member.fget, member.fset) if isinstance(member, property) else (member,):
             function = getattr(function, "__func__", function)
@@ -206,12 +207,12 @@ def own_members(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def is_generated(function: FunctionType) -> bool:
-    """Whether it was made of a text, as those of dataclasses and named tuples are: their fields say it."""
+    """Return True if it was made of a text, as those of dataclasses and named tuples are: their fields say it."""
     return function.__code__.co_filename.startswith("<")
 
 
 def is_of_language(value: Any) -> bool:
-    """Whether a function or a class belongs to this package, whose version is part of every key."""
+    """Return True if a function or a class belongs to this package, whose version is part of every key."""
     return f"{module_of(value)}.".startswith(f"{LANGUAGE}.")
 
 
@@ -231,7 +232,7 @@ def set_shown_module(value: Any, module: str) -> None:
 
 
 def is_installed(function: FunctionType) -> bool:
-    """Whether it is of a library: its own code counts then, but not all that it refers to."""
+    """Return True if it is of a library: its own code counts then, but not all that it refers to."""
     folders = function.__code__.co_filename.replace(os.sep, "/").split("/")
     return (
         "site-packages" in folders or "dist-packages" in folders or function.__code__.co_filename.startswith(STANDARD)

@@ -77,13 +77,15 @@ from tilework.language.values import tensor, tensor_descriptor, tensor_descripto
 
 TRITON_BUILTIN = "__triton_builtin__"
 METHODS = (
-    "abs advance associative_scan atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg atomic_xor broadcast_to"
-    " cast ceil cos erf exp exp2 expand_dims floor gather histogram log log2 permute reduce reshape rsqrt sin split sqrt sqrt_rn store"
+    "abs advance associative_scan atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or atomic_xchg"
+    " atomic_xor broadcast_to cast ceil cos erf exp exp2 expand_dims floor gather histogram log log2 permute reduce"
+    " reshape rsqrt sin split sqrt sqrt_rn store"
     " trans view"
 ).split()
 TYPES = (
-    "PropagateNan TRITON_MAX_TENSOR_NUMEL block_type builtin condition const const_pointer_type constexpr constexpr_type dtype"
-    " function_type pointer_type range slice static_range str_to_ty tensor tensor_descriptor tensor_descriptor_type tuple tuple_type"
+    "PropagateNan TRITON_MAX_TENSOR_NUMEL block_type builtin condition const const_pointer_type constexpr"
+    " constexpr_type dtype function_type pointer_type range slice static_range str_to_ty tensor tensor_descriptor"
+    " tensor_descriptor_type tuple tuple_type"
 ).split()
 FOR_LIBRARIES = ("extern_elementwise", "to_tensor")  # they are here, and not in `tl`
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -1,4 +1,4 @@
-"""What the text of a jit function refers to: functions (by their own hash) and global values.
+"""The dependencies of a jit function: the functions (by their own hash) and global values that its text refers to.
 
     @jit
     def kernel(p):
@@ -124,7 +124,8 @@ WITHOUT_NAMES = ("op", "ops", "ctx", "id", "attr", "arg", "kind", "type_comment"
 
 @cache
 def ordered_fields(kind: type[ast.AST]) -> list[str]:
-    """Where other nodes are, in the order of evaluation: what is read before its name is assigned here is a global."""
+    """Return the child fields of a node in the order of evaluation: a name that is read before it is assigned is a
+    global."""
     if kind is ast.Constant:
         return []
     ordered = sorted(kind._fields, key=lambda name: EVALUATED_FIRST.get(name, 1))
@@ -203,7 +204,7 @@ class _Finder:
         self.record(self.scope[name], name)
 
     def record(self, value: Any, name: str | None, holder: Any = None) -> None:
-        """What a name means: a global or captured variable, or a member of `holder`."""
+        """Record the value of a name: a global or captured variable, or a member of `holder`."""
         if value is None and name is None:
             return
         if isinstance(value, constexpr):
@@ -285,7 +286,7 @@ def snapshot(value: Any) -> Any:
 
 
 def has_key(value: Any) -> bool:
-    """Whether it has a hash, which takes long to compute."""
+    """Return True if it has a hash, which takes long to compute."""
     return hasattr(type(value), "cache_key") or hasattr(value, "cache_key")
 
 

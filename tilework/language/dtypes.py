@@ -45,7 +45,7 @@ class Interned(type):
 
     @property
     def __signature__(cls) -> Any:
-        """What `inspect.signature` shows of the class: how an instance is made."""
+        """The signature that `inspect.signature` returns for the class: that of its constructor."""
         from inspect import signature  # lazily: few programs need it, and it is slow to load
 
         made = signature(cls.__init__)
@@ -60,7 +60,7 @@ def is_named(name: str) -> Callable[..., bool]:
 class dtype(base_type, metaclass=Interned):
     """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``.
 
-    Kernels ask it while compiling, so an `if` on a dtype chooses code. `primitive_bitwidth` is its size in bits;
+    Kernels read it at compile time, so an `if` on a dtype selects code. `primitive_bitwidth` is its size in bits;
     integers have `int_bitwidth`, `get_int_min_value()` and `get_int_max_value()`, floats `fp_mantissa_width` and
     `exponent_bias`. ``str`` is the name in IR and signatures ("fp32").
 
@@ -89,7 +89,7 @@ class dtype(base_type, metaclass=Interned):
 
     @total_ordering
     class KIND(Enum):
-        """How general a type is; a weak number takes the other operand's type if its kind is not higher."""
+        """The generality of a type; a weak number takes the other operand's type if its kind is not higher."""
 
         BOOLEAN = 0
         INTEGRAL = 1
@@ -356,7 +356,7 @@ def count_elements(shape: Sequence[Any]) -> int:
 
 
 def odd_size(shape: Sequence[Any]) -> str | None:
-    """What Triton says of the first size that is no power of two."""
+    """Return Triton's message for the first size that is no power of two."""
     for index, size in enumerate(shape):
         if isinstance(size, int) and (size <= 0 or size & (size - 1)):
             return f"Shape element {index} must be a power of 2"
@@ -411,7 +411,8 @@ Example:
     assert tl.int64.get_int_max_value() == np.iinfo(np.int64).max
 """
 uint8 = dtype("uint8")
-"""Unsigned integers of 8 bits; bytes, and pairs of fp4 for `dot_scaled`. Division, remainder, comparison and shift to the right take them as such.
+"""Unsigned integers of 8 bits; bytes, and pairs of fp4 for `dot_scaled`. Division, remainder, comparison and shift to
+the right treat them as unsigned.
 
 Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint8).tolist() == [2**8 - 1, 5]
@@ -423,7 +424,8 @@ Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint16).tolist() == [2**16 - 1, 5]
 """
 uint32 = dtype("uint32")
-"""Unsigned integers of 32 bits; what `randint` gives. Division, remainder, comparison and shift to the right take them as such.
+"""Unsigned integers of 32 bits; the result of `randint`. Division, remainder, comparison and shift to the right
+treat them as unsigned.
 
 Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint32).tolist() == [2**32 - 1, 5]
@@ -435,7 +437,8 @@ Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint64).tolist() == [2**64 - 1, 5]
 """
 float8e5 = dtype("fp8e5")
-"""Floats of 8 bits with 2 bits of fraction, largest 57344, with infinities (OCP's E5M2). NVIDIA multiplies them from sm_89 on.
+"""Floats of 8 bits with 2 bits of fraction, largest 57344, with infinities (OCP's E5M2). NVIDIA GPUs multiply
+them from sm_89 on.
 
 Example:
     assert call(tl.cast, np.array([1.3, 60000.0], np.float32), tl.float8e5).tolist() == [1.25, 57344]
@@ -459,13 +462,15 @@ Example:
     assert call(tl.cast, np.array([1.3, 240.0], np.float32), tl.float8e4b8).tolist() == [1.25, 240]
 """
 float8e4b15 = dtype("fp8e4b15")
-"""Floats of 8 bits with 3 bits of fraction and an exponent bias of 15, largest 1.75: for weights, converted by software.
+"""Floats of 8 bits with 3 bits of fraction and an exponent bias of 15, largest 1.75: for weights, converted by
+software.
 
 Example:
     assert call(tl.cast, np.array([1.3, 0.5], np.float32), tl.float8e4b15).tolist() == [1.25, 0.5]
 """
 float16 = dtype("fp16")
-"""Floats of 16 bits with 10 bits of fraction, largest 65504. Elementary functions want `float32`: ``tl.exp(x.to(tl.float32))``.
+"""Floats of 16 bits with 10 bits of fraction, largest 65504. Elementary functions take `float32`:
+``tl.exp(x.to(tl.float32))``.
 
 Example:
     x = np.array([1 / 3, 1e5])

@@ -8,7 +8,7 @@ from tilework.language.compile_time import _unwrap_if_constexpr
 
 
 class PropagateNan(IntEnum):
-    """What `minimum`, `maximum` and `clamp` do with NaN: NONE prefers the number, ALL gives NaN.
+    """The treatment of NaN by `minimum`, `maximum` and `clamp`: NONE prefers the number, ALL returns NaN.
 
     Example:
         x, y = np.array([np.nan, 1.0], np.float32), np.array([2.0, 2.0], np.float32)
@@ -41,7 +41,7 @@ def _arithmetic(name: str, doc: str) -> Callable[..., Any]:
 
 add = _arithmetic(
     "add",
-    """``x + y``; `sanitize_overflow` False leaves out the check that debug builds make: the sum wraps around on purpose.
+    """Return ``x + y``. `sanitize_overflow=False` omits the overflow check of debug builds: the sum wraps around.
 
     Example:
         x = np.array([2**31 - 1, 5], np.int32)
@@ -50,7 +50,7 @@ add = _arithmetic(
 )
 sub = _arithmetic(
     "sub",
-    """``x - y``; `sanitize_overflow` False leaves out the check that debug builds make: the difference wraps around on purpose.
+    """Return ``x - y``. `sanitize_overflow=False` omits the overflow check of debug builds: the result wraps around.
 
     Example:
         assert call(tl.sub, np.array([5, 6]), 2).tolist() == [3, 4]
@@ -58,7 +58,7 @@ sub = _arithmetic(
 )
 mul = _arithmetic(
     "mul",
-    """``x * y``; `sanitize_overflow` False leaves out the check that debug builds make: the product wraps around on purpose.
+    """Return ``x * y``. `sanitize_overflow=False` omits the overflow check of debug builds: the product wraps around.
 
     Example:
         x = np.array([2**31, 5], np.uint32)

@@ -99,7 +99,7 @@ class JITCallable:
         return self.__qualname__ if self.fn is not None else object.__reduce_ex__(self, protocol)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process can use."""
+        """Return the state without the parts that only this process can use."""
         for name in ("src", "_header", *self._of_function):  # so that the lines of the file can stay behind
             getattr(self, name)
         return {
@@ -113,12 +113,12 @@ class JITCallable:
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """The parameters of the Python function; few of the library's are ever asked for theirs."""
+        """The parameters of the Python function; few functions of the library need theirs."""
         return signature_of(self._written)
 
     @property
     def has_source(self) -> bool:
-        """Whether the text of the function is known: what `exec` makes has none."""
+        """Return True if the text of the function is known: what `exec` makes has none."""
         return self._is_updated or self._has_lines
 
     @property
@@ -141,8 +141,8 @@ class JITCallable:
 
     @cached_property
     def _header(self) -> tuple[int, str]:
-        """How many lines stand before the `def` in its file, and the white space in front of it; of a replaced source
-        whose place in the file is not known, none."""
+        """Return the number of lines before the `def` in its file, and the white space in front of it; 0 for a
+        replaced source whose location in the file is unknown."""
         if not self._has_lines:
             return 0, ""
         try:
@@ -189,7 +189,7 @@ class JITCallable:
 
     @property
     def where(self) -> SourceMap:
-        """Where line 1 of `src` stands in the user's file."""
+        """The location of line 1 of `src` in the user's file."""
         return SourceMap(self._file, self.def_line, len(self._header[1]))
 
     def _unsafe_update_src(self, new_src: str) -> None:
@@ -197,7 +197,7 @@ class JITCallable:
         self._change_text(_src=new_src, _is_updated=True)
 
     def _change_text(self, **attributes: Any) -> None:
-        """Change the source or its place; the hash and everything derived from the text is forgotten."""
+        """Change the source or its location; the hash and everything derived from the text is forgotten."""
         with HASHING:
             vars(self).update(attributes)
             self._hash = self._tree = self._dependencies = None
@@ -218,7 +218,7 @@ class JITCallable:
         return self._parsed(lambda: block_of_text(self.src)).tree
 
     def _parsed(self, find: "Callable[[], Block | None]") -> "Block":
-        """What is found, or an error if it is no function."""
+        """Return the parsed source, or raise an error if it is no function."""
         try:
             block = find()
         except SyntaxError as error:
@@ -322,7 +322,7 @@ def no_source(fn: Callable[..., Any]) -> ValueError:
 
 
 def is_method(value: Any, owner: Any) -> bool:
-    """Whether it is one of `owner`'s own methods, kept in it under another name or again."""
+    """Return True if it is one of `owner`'s own methods, kept in it under another name or again."""
     return getattr(value, "__self__", None) is owner
 
 
@@ -389,7 +389,7 @@ class JITFunction(JITCallable):
 
     @cached_property
     def params(self) -> list[KernelParam]:
-        """What is known of each parameter."""
+        """The parameters with their annotations."""
         return params_of(self.signature, self.do_not_specialize, self.do_not_specialize_on_alignment)
 
     @cached_property
@@ -403,7 +403,7 @@ class JITFunction(JITCallable):
         return [param.num for param in self.params if param.is_constexpr]
 
     def is_gluon(self) -> bool:
-        """Whether the function is written in Gluon."""
+        """Return True if the function is written in Gluon."""
         return False
 
     def repr(self, specialization: Any) -> str:
@@ -411,7 +411,7 @@ class JITFunction(JITCallable):
         return self._fn_name if self._repr is None else self._repr(specialization)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that a notebook shows."""
         from tilework.language.notebook import function_html  # lazily: only notebooks need it
 
         return function_html(self)
@@ -510,7 +510,7 @@ def jit(
     debug: bool | None = None,
     noinline: bool | None = None,
 ) -> Any:
-    """As `tilework.jit`, for the language's own functions, which kernels call and nobody launches."""
+    """As `tilework.jit`, for the language's own functions, which kernels call and which are never launched."""
     settings = (version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata)
 
     def decorate(function: Callable[..., Any]) -> JITFunction:

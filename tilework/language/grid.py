@@ -80,7 +80,7 @@ class BoundLaunch:
         given = dict(zip(arg_names, args, strict=False)) | kwargs
         self.kernel = kernel
         self.arg_names = tuple(arg_names)
-        self.positional = len(args)  # a keyword stays one: it may be an option, too
+        self.positional = len(args)  # a keyword remains a keyword: it may be an option, too
         self.names = tuple(map(sys.intern, given))
         self.values = tuple(given.values())
         self.grid = grid if callable(grid) else tuple(grid) if isinstance(grid, tuple | list) else (grid,)

@@ -62,7 +62,7 @@ def store(
 
     The value is converted to the element type of the pointer and broadcast to its shape. A block pointer takes
     `boundary_check`, the axes along which elements outside of the array are dropped. Two elements of one store that go
-    to the same address race: one of them stays. `cache_modifier` and `eviction_policy` are hints for GPUs.
+    to the same address race: one of them remains. `cache_modifier` and `eviction_policy` are hints for GPUs.
 
     Example:
         @tilework.jit
@@ -214,7 +214,7 @@ def _experimental_descriptor_store(desc_pointer: Any, value: Any, offsets: Any, 
 
 
 def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: Any = None) -> Any:
-    """Where memory equals `cmp`, replace it by `val`; returns what was there before.
+    """Replace memory by `val` where it equals `cmp`, and return the values that were there before.
 
     Reading, comparing and writing are one step, which no other program comes in between. `sem` and `scope` are those of
     `atomic_add`. It makes locks: ``while tl.atomic_cas(lock, 0, 1) == 1: pass`` waits for one, ``tl.atomic_xchg(lock,
@@ -224,7 +224,7 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
         @tilework.jit
         def claim(owner, won):
             program = tl.program_id(0)
-            before = tl.atomic_cas(owner, -1, program)  # -1: nobody
+            before = tl.atomic_cas(owner, -1, program)  # -1: no owner
             tl.store(won + program, before == -1)
 
         owner, won = np.array([-1], np.int32), np.zeros(8, np.int32)
@@ -257,13 +257,14 @@ atomic_add = _atomic(
     "add",
     """Add `val` to memory; returns what was there before: ``ticket = tl.atomic_add(counter, 1)``.
 
-    Reading and writing are one step, which no other program comes in between. Where `mask` is false nothing happens and the
-    result is undefined. `sem` says what else the step orders: "acq_rel" (default), "acquire", "release" or "relaxed" (nothing);
-    `scope` for whom: "gpu" (default), "cta" (this program) or "sys" (other devices and the host too). On the CPU single atomics
+    The read and the write are one atomic step. Where `mask` is false nothing happens and the result is undefined. `sem`
+    is the memory semantic: "acq_rel" (default), "acquire", "release" or "relaxed"; `scope` the set of threads that it
+    orders: "gpu" (default), "cta" (this program) or "sys" (other devices and the host too). On the CPU single atomics
     are always acquire and release.
 
-    Sums of floats depend on the order in which programs come. With `ordered=True` they take turns: all of program 0 come first, then
-    those of program 1 (x fastest), and the elements of a block one after the other. In reproducible kernels sums of floats must be so.
+    Sums of floats depend on the order of the programs. With `ordered=True` they take turns: all of program 0 come
+    first, then those of program 1 (x fastest), and the elements of a block one after the other. Reproducible kernels
+    require it for sums of floats.
 
     Example:
         @tilework.jit
@@ -369,7 +370,7 @@ def _axes(boundary_check: Any) -> list[Any]:
 
 
 def _items(values: Any) -> list[Any]:
-    """The elements of a list argument as they are; one value stands for a list of one."""
+    """The elements of a list argument as they are; one value is a list of one."""
     if isinstance(values, base_value) and not isinstance(values, tuple):
         values = _unwrap_if_constexpr(values)
     return list(values) if hasattr(values, "__iter__") else [values]

@@ -1,5 +1,5 @@
-"""What notebooks show of kernels, compiled kernels, autotuners and benchmarks: `_repr_html_` of each calls a function
-of here.
+"""The HTML of kernels, compiled kernels, autotuners and benchmarks in notebooks: `_repr_html_` of each calls a function
+of this module.
 
 Colours are those of the notebook, light or dark: text has its own, lines and bars are grey or blue that both can show.
 """
@@ -64,7 +64,7 @@ def function_html(fn: Any) -> str:
 
 
 def compiled_kernels(fn: Any) -> list[Any]:
-    """What the kernel has been compiled to in this process."""
+    """Return the specializations that the kernel has been compiled to in this process."""
     found = (kernel for kernels in getattr(fn, "cache", {}).values() for kernel in list(kernels.values()))
     return list({kernel.hash: kernel for kernel in found if hasattr(kernel, "metadata")}.values())
 
@@ -92,7 +92,7 @@ def compiled_text(kernel: Any) -> str:
 
 
 def compiled_html(kernel: Any) -> str:
-    """What a kernel was compiled for, what it needs, and every stage."""
+    """Return the HTML of a compiled kernel: its target, its resources, and every stage."""
     metadata = kernel.metadata
     is_gpu = metadata.target.backend != "cpu"
     facts = [
@@ -234,7 +234,7 @@ def line_chart(
 
 
 def scale(low: float, high: float, start: float, end: float, is_log: bool) -> Any:
-    """From values to places."""
+    """The scale from values to positions."""
     bottom, top = (log(low), log(high)) if is_log else (low, high)
     span = (top - bottom) or 1.0
     return lambda value: start + (end - start) * ((log(value) if is_log else value) - bottom) / span

@@ -64,7 +64,8 @@ def as_text(note: Any) -> Any:
 
 
 class FunctionSignature:
-    """What `inspect.signature` finds at a kernel: the parameters of its Python function. Classes keep their own."""
+    """The descriptor through which `inspect.signature` finds the parameters of a kernel's Python function. Classes
+    keep their own."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> inspect.Signature:
         if instance is None:
@@ -89,7 +90,7 @@ class const:
 
 
 class function_type(base_type):
-    """What a function takes and gives back; kept for code written for Triton 3.0.
+    """The parameter and result types of a function; kept for code written for Triton 3.0.
 
     Example:
         assert str(tl.function_type([tl.int32], [tl.float32])) == "fn (fp32) -> int32"

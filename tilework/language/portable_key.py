@@ -1,5 +1,4 @@
-"""What a kernel is and what its constants are, the same on every machine: no paths, no line numbers, no names of
-modules.
+"""A key of a kernel and its constants that is the same on every machine: without paths, line numbers and module names.
 
     portable_key(kernel)        a hash of its text, of the functions that it calls and of the globals that it reads
     portable_text((1, helper))  a constant; functions of kernels by their `portable_key`
@@ -19,7 +18,7 @@ from tilework.language.function import SOURCES, JITCallable
 
 
 class PortableWriter(Writer):
-    """Constants without places; `seen` are the functions that are being hashed, or have been."""
+    """Constants without locations; `seen` are the functions that are being hashed, or have been."""
 
     def __init__(self, seen: dict[int, str]) -> None:
         super().__init__()
@@ -41,7 +40,7 @@ def portable_text(value: Any) -> str:
 
 
 def is_portable(text: str) -> bool:
-    """Whether another process can have the same text: not if an object in it is known by its identity alone."""
+    """Return True if another process can have the same text: not if an object in it is known by its identity alone."""
     return f"@{PROCESS}." not in text
 
 
@@ -65,7 +64,7 @@ def key_of(fn: JITCallable, seen: dict[int, str]) -> str:
 
 
 def parts_of(fn: JITCallable, seen: dict[int, str]) -> list[str]:
-    """What the text of a kernel refers to, in order."""
+    """Return the values that the text of a kernel refers to, in order."""
     found = fn.dependencies
     used = [PortableWriter(seen).text(item) for item in (*found.functions, *found.plain_functions, *found.classes)]
     values = [f"{name}={PortableWriter(seen).text(value)}" for (name, _), (value, _) in found.global_values.items()]

@@ -195,7 +195,7 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = Non
     """Print from the running kernel, a line per element: ``tl.device_print("x", x)``. `hex` shows the bits.
 
     `prefix` is a constant text; it says which of several prints a line comes from. Each line begins with the program's
-    indices and the element's place: ``pid (0, 0, 0) idx (3) x: 9``. The interpreter prints a block in one line. On a
+    indices and the element's index: ``pid (0, 0, 0) idx (3) x: 9``. The interpreter prints a block in one line. On a
     GPU the lines appear when the device is next synchronised, in no particular order.
 
     Example:
@@ -241,7 +241,7 @@ def inline_asm_elementwise(
         popc = tl.inline_asm_elementwise("popc.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
 
     `asm` is in the language of the target, PTX on NVIDIA GPUs and amdgcn on AMD's. The CPU and the interpreter refuse
-    it: a kernel that shall run everywhere asks `tl.target_info`. `constraints` are LLVM's: outputs first, then inputs.
+    it: a kernel for every target checks `tl.target_info`. `constraints` are LLVM's: outputs first, then inputs.
     Elements narrower than 32 bits are packed into registers. A tuple of dtypes gives a tuple of results. What is not
     `is_pure` is neither removed nor repeated.
 

@@ -36,7 +36,7 @@ def dot(
 
     `input_precision` says how fp32 is multiplied: "ieee" with all bits; "tf32" with 10 bits of the fractions; "tf32x3",
     "bf16x3" and "bf16x6" with several products of fewer bits. The default is "tf32" on NVIDIA GPUs and on AMD's that
-    have it, "ieee" elsewhere; the CPU multiplies fp32 with all bits whatever is asked. `allow_tf32` is its older name
+    have it, "ieee" elsewhere; the CPU multiplies fp32 with all bits in any case. `allow_tf32` is its older name
     (True is "tf32", False "ieee"). `max_num_imprecise_acc` says after how many products of fp8 a partial sum is added
     in full precision, on Hopper.
 

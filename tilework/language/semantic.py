@@ -99,6 +99,6 @@ def check_grid_axis(axis: Any, function: str) -> None:
 
 
 class Semantic(Program):
-    """The methods of all families (`tilework.language.typing`); who carries them out supplies those of `Carrier`."""
+    """The methods of all families (`tilework.language.typing`); a subclass supplies those of `Carrier`."""
 
     tensor = tensor

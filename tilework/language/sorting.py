@@ -89,7 +89,7 @@ def _is_cpu() -> bool:
 
 @constexpr_function
 def _is_one_op(dtype: Any, merges: bool) -> bool:
-    """Whether the compiler has an op for it: to sort, on every target; to merge, on the CPU."""
+    """Return True if the compiler has an op for it: to sort, on every target; to merge, on the CPU."""
     return dtype.primitive_bitwidth >= 8 and (_is_cpu() if merges else TARGET.get() is not None)
 
 

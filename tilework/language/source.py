@@ -48,7 +48,7 @@ _RAISED: list[int] = []  # Python's own limit, once for each walk that needs a h
 
 
 def levels_of(tree: ast.AST) -> int:
-    """How many nodes are nested in each other."""
+    """Return the depth of a syntax tree."""
     levels, level = 0, [tree]
     while level:
         levels, level = levels + 1, [child for node in level for child in ast.iter_child_nodes(node)]
@@ -177,7 +177,8 @@ def cut(lines: Sequence[str]) -> Block | None:
 TYPED = ("<stdin>", "<console>")
 ADVICE = {
     "<stdin>": (
-        "it was typed at the plain prompt or piped into Python, which keep no source: use Python 3.13 or later, IPython or a"
+        "it was typed at the plain prompt or piped into Python, which keep no source: use Python 3.13 or later, IPython"
+        " or a"
         " notebook, or write it into a file and import that"
     ),
     "<string>": (
@@ -229,7 +230,7 @@ def same_parts(text: str, fn: Callable[..., Any]) -> Iterator[CodeType]:
 
 
 def is_same(one: CodeType, other: CodeType) -> bool:
-    """Whether two functions do the same, wherever they stand."""
+    """Return True if two functions do the same, wherever they are defined."""
     facts = ("co_name", "co_code", "co_names", "co_varnames", "co_freevars", "co_argcount", "co_kwonlyargcount")
     plain = [[const for const in code.co_consts if not isinstance(const, CodeType)] for code in (one, other)]
     return all(getattr(one, fact) == getattr(other, fact) for fact in facts) and plain[0] == plain[1]

@@ -45,7 +45,7 @@ __all__ = [
 
 @jit
 def cdiv(x: Any, div: Any) -> Any:
-    """How many blocks of `div` cover `x`: ``cdiv(10, 4)`` is 3.
+    """Return the number of blocks of size `div` that cover `x`: ``cdiv(10, 4)`` is 3.
 
     For integers of the running kernel that are not negative; `tilework.cdiv` is the same for the host.
 

@@ -180,7 +180,7 @@ class tensor(base_value):
     __invert__, __not__ = _unary_operator("invert"), _unary_operator("not_")
     logical_and = _operator(
         "logical_and",
-        """Whether both are true, element by element; ``x & y`` of comparisons is the same. Numbers have to be compared first.
+        """Return True where both are true; ``x & y`` of comparisons is the same. Compare numbers first.
 
         Example:
             @tilework.jit
@@ -192,7 +192,7 @@ class tensor(base_value):
     )
     logical_or = _operator(
         "logical_or",
-        """Whether one is true, element by element; ``x | y`` of comparisons is the same. Numbers have to be compared first.
+        """Return True where one is true; ``x | y`` of comparisons is the same. Compare numbers first.
 
         Example:
             @tilework.jit
@@ -426,8 +426,8 @@ class tensor_descriptor(base_value):
     __repr__ = __str__
 
     def load(self, offsets: Any, _semantic: Any = None) -> Any:
-        """The block whose first element is at `offsets`: ``desc.load([row, col])``. What lies outside of the array is
-        the padding.
+        """The block whose first element is at `offsets`: ``desc.load([row, col])``. Elements outside of the array
+        read as the padding.
 
         Example:
             @tilework.jit
@@ -443,7 +443,7 @@ class tensor_descriptor(base_value):
         return _semantic.descriptor_load(self, _unwrap_if_constexpr(offsets), "", "")
 
     def store(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Write a block of `block_shape`, converted to the descriptor's dtype; what lies outside is dropped.
+        """Write a block of `block_shape`, converted to the descriptor's dtype; elements outside are dropped.
 
         Example:
             @tilework.jit

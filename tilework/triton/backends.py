@@ -1,7 +1,8 @@
 """The backends with Triton's names and interface: `BaseBackend`, and the compilers for CUDA, HIP and the host.
 
-`BaseBackend` is Triton's interface of a backend, for packages that add one and programs that query one about arguments. It
-is a `Backend` of tilework: the entries of `add_stages` are its stages, and what they write into the metadata are its facts.
+`BaseBackend` is Triton's interface of a backend, for packages that add one and programs that query one about arguments.
+It is a `Backend` of tilework: the entries of `add_stages` are its stages, and what they write into the metadata are its
+facts.
 
     >>> BaseBackend.get_int_specialization(1024, align=True), HIPBackend.parse_attr("DS")
     ('D', [['tt.divisibility', 16], ['tt.pointer_range', 32]])
@@ -18,8 +19,8 @@ The stages can be run by hand; each adds its facts about the kernel to `metadata
     module = backend.make_ttgir(backend.make_ttir(module, metadata, options, 90), metadata, options, 90)
     ptx = backend.make_ptx(backend.make_llir(module, metadata, options, 90), metadata, options, 90)
 
-Backends that other packages register (entry points `tilework.backends` and `tilework.drivers`) are in `backends` too, if
-they register both.
+Backends that other packages register (entry points `tilework.backends` and `tilework.drivers`) are in `backends` too,
+if they register both.
 """
 
 import hashlib
@@ -65,7 +66,8 @@ class Language(Enum):
 
 
 def plain(product: Any) -> Any:
-    """Return the xDSL module behind the handle that programs hold (`_C.libtriton.ir.module`); text and bytes unchanged."""
+    """Return the xDSL module behind the handle that programs hold (`_C.libtriton.ir.module`); text and bytes
+    unchanged."""
     return getattr(product, "wrapped", product)
 
 
@@ -79,7 +81,8 @@ def shown(product: Any) -> Any:
 
 
 def one_argument(stage: Callable[..., Any], metadata: dict[str, Any]) -> Stage:
-    """Return a stage of another package, which may take no metadata, as the function of one argument that tilework calls."""
+    """Return a stage of another package, which may take no metadata, as the function of one argument that tilework
+    calls."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(stage).parameters.values()
     wants = sum(param.kind in kinds for param in parameters) >= 2 or any(
@@ -158,8 +161,8 @@ def known(opts: Mapping[str, Any], options: type[CompileOptions]) -> dict[str, A
 
 
 class ListedBackend(BaseBackend):
-    """Triton's interface over a backend of tilework: a stage takes (result of the stage before, metadata), where tilework's
-    take the result alone."""
+    """Triton's interface over a backend of tilework: a stage takes (result of the stage before, metadata), where
+    tilework's take the result alone."""
 
     instrumentation = None
 
@@ -262,8 +265,8 @@ class CUDABackend(CudaBackend, ListedBackend):
         return f"cuda:{number_of(options.arch)}"
 
     def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
-        """Return the properties of the target that the frontend needs: the smallest dot, and the conversion of old 8-bit
-        floats."""
+        """Return the properties of the target that the frontend needs: the smallest dot, and the conversion of old
+        8-bit floats."""
         has_pairs = Feature.CONVERT_PAIRS in target_of(options.arch).features
         convert = cuda.convert_custom_float8_sm80 if has_pairs else cuda.convert_custom_float8_sm70
         return {"convert_custom_types": convert, "min_dot_size": min_dot_size(self.target)}
@@ -288,9 +291,9 @@ class CUDABackend(CudaBackend, ListedBackend):
     def make_llir(self, src: Any, metadata: dict[str, Any], options: Any, capability: int) -> str:
         """Return the LLVM text of TTGIR."""
         text = self.later("llir", src, options, capability)
-        told = ptx_text.told(text)
-        facts = {name: told[name] for name in NO_SCRATCH if name in told}
-        metadata |= {"num_warps": told.get("num_warps", options.num_warps), **NO_SCRATCH, **facts}
+        facts = ptx_text.told(text)
+        scratch = {name: facts[name] for name in NO_SCRATCH if name in facts}
+        metadata |= {"num_warps": facts.get("num_warps", options.num_warps), **NO_SCRATCH, **scratch}
         return text
 
     def make_ptx(self, src: str, metadata: dict[str, Any], opt: Any, capability: int) -> str:
@@ -356,7 +359,8 @@ def file_hash(path: str) -> str:
 
 
 class HIPBackend(HipBackend, ListedBackend):
-    """The HIP backend as a `BaseBackend`. It specializes on tensors below 2 GiB, whose elements 32-bit offsets reach."""
+    """The HIP backend as a `BaseBackend`. It specializes on tensors below 2 GiB, whose elements 32-bit offsets
+    reach."""
 
     supports_native_tensor_specialization = False
 

@@ -1,4 +1,4 @@
-"""Helper modules in C, compiled when a program asks for one.
+"""Extension modules in C, compiled on request.
 
     module = compile_module_from_src(C_SOURCE, "fast_hash")      # a Python extension module
     module.hash(b"...")
@@ -32,7 +32,7 @@ COMPILERS = ("cc", "gcc", "clang")
 
 @functools.cache
 def platform_key() -> str:
-    """What a compiled module is only valid for."""
+    """Return the platform that a compiled module is valid for."""
     return "-".join((platform.machine(), platform.system(), *platform.architecture(), sys.version, SUFFIX))
 
 
@@ -71,7 +71,7 @@ def _build(
 
 
 def _library_flag(lib: str) -> str:
-    """How the linker is told about a library: by its name, or by its file."""
+    """Return the linker flag of a library, by its name or by its file."""
     return f"-l:{lib}" if ".so" in lib else f"-l{lib}"
 
 

@@ -1,13 +1,13 @@
 """Matrix products by cuBLAS, for comparison: `CublasLt(workspace).matmul(a, b, c)` is ``c = a @ b.T``.
 
-The library is loaded with ctypes when the first `CublasLt` is made: one that the process has already, one of NVIDIA's wheels,
-or one that the system finds. Where there is none that is a RuntimeError.
+The library is loaded with ctypes when the first `CublasLt` is made: one that the process has already, one of NVIDIA's
+wheels, or one that the system finds. Where there is none that is a RuntimeError.
 
-cuBLAS stores matrices by columns; a row-major matrix is a column-major one transposed. So the product that is asked for,
-C[m, n] = A[m, k] B[n, k]^T by rows, is C^T = B A^T by columns: the first operand is B, transposed, the second A.
+cuBLAS stores matrices by columns; a row-major matrix is a column-major one transposed. So the product that is asked
+for, C[m, n] = A[m, k] B[n, k]^T by rows, is C^T = B A^T by columns: the first operand is B, transposed, the second A.
 
-Products of fp8 use fast accumulation, as those of Triton's `CublasLt` and of kernels do: tensor cores keep fewer bits of such sums than f32 has,
-and without it cuBLAS adds parts of them in f32.
+Products of fp8 use fast accumulation, as those of Triton's `CublasLt` and of kernels do: tensor cores keep fewer bits
+of such sums than f32 has, and without it cuBLAS adds parts of them in f32.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ HANDLE = ctypes.c_void_p
 
 
 def candidates() -> Iterator[str]:
-    """Where the library may be: in NVIDIA's wheels, then wherever the system looks."""
+    """Yield the possible paths of the library: NVIDIA's wheels, then the search path of the system."""
     for folder in sys.path:
         for pattern in ("nvidia/cu*/lib/libcublasLt.so.*", "nvidia/cublas/lib/libcublasLt.so.*"):
             yield from sorted(glob.glob(os.path.join(folder, pattern)), reverse=True)
@@ -142,7 +142,8 @@ def dtype_name(tensor: Any) -> str:
 
 
 def check_operands(a: Any, b: Any, c: Any, d: Any) -> None:
-    """What cuBLAS takes: matrices without gaps on a GPU, A and B of one type, shapes that fit."""
+    """Raise RuntimeError unless the operands are contiguous matrices on a GPU, A and B have one type, and the shapes
+    fit."""
     for name, tensor in (("A", a), ("B", b), ("C", c), ("D", d)):
         if tensor.device.type != "cuda":
             raise RuntimeError(f"{name} is not on a CUDA device")

@@ -6,8 +6,8 @@
     LBB0:
     04:-:-:Y:3<TAB>IADD3 R2, R2, 0x1, RZ;
 
-What stands before an instruction is told in `targets/nvidia/cubin.py`, which shows all functions of a cubin; here it is the first,
-with names for the places that branches go to.
+What stands before an instruction is told in `targets/nvidia/cubin.py`, which shows all functions of a cubin; here it is
+the first, with names for the places that branches go to.
 """
 
 import os
@@ -67,7 +67,7 @@ def shown(printed: str) -> str:
 
 
 def labelled(row: str, labels: dict[int, str]) -> str:
-    """An instruction with the name of the place that it branches to."""
+    """Return an instruction with the label that it branches to."""
     if (found := BRANCH.fullmatch(row)) is None:
         return row
     label = labels.setdefault(int(found["target"], 16), f"LBB{len(labels)}")

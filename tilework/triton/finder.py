@@ -1,8 +1,8 @@
 """The finder that `as_triton` installs: it serves tilework's modules under Triton's names (`names.py` has the tables).
 
-A module of Triton is the very module of tilework that the tables or the path name, so that a knob set as `triton.knobs` is
-set in `tilework.knobs`. `extend` lets it resolve the further names that Triton's module has, each on first use. A module
-that tilework has no counterpart for is created empty and extended in the same way.
+A module of Triton is the very module of tilework that the tables or the path name, so that a knob set as `triton.knobs`
+is set in `tilework.knobs`. `extend` lets it resolve the further names that Triton's module has, each on first use. A
+module that tilework has no counterpart for is created empty and extended in the same way.
 """
 
 import importlib
@@ -30,8 +30,8 @@ IMPORT_PATH = os.path.join(HERE, "import_path")  # the folder in which other pro
 
 
 def source_of(name: str) -> str | None:
-    """Return the module of tilework that serves as one of Triton's: ``triton.knobs`` -> ``tilework.knobs``; None if only
-    the tables describe it."""
+    """Return the module of tilework that serves as one of Triton's: ``triton.knobs`` -> ``tilework.knobs``; None if
+    only the tables describe it."""
     if name in MODULES:
         return MODULES[name]
     inner = name.removeprefix(ROOT)
@@ -47,7 +47,8 @@ def has_source(inner: str) -> bool:
 
 @cache
 def children() -> dict[str, dict[str, str]]:
-    """The modules of the tables and their packages, by package: ``{"triton._C": {"libtriton": "triton._C.libtriton"}}``."""
+    """The modules of the tables and their packages, by package: ``{"triton._C": {"libtriton":
+    "triton._C.libtriton"}}``."""
     found: dict[str, dict[str, str]] = {}
     for name in (*MODULES, *NAMES, *GLUON_MODULES):
         while name != ROOT:
@@ -76,7 +77,8 @@ def extended() -> dict[str, list[str]]:
 
 @cache
 def added_names(name: str) -> dict[str, tuple[str, str]]:
-    """The names that a module of Triton has beside those of its source: ``{"getenv": ("tilework.knobs", "getenv")}``."""
+    """The names that a module of Triton has beside those of its source: ``{"getenv": ("tilework.knobs",
+    "getenv")}``."""
     found: dict[str, tuple[str, str]] = {}
     for source, names in NAMES.get(name, {}).items():
         for item in names.split():
@@ -92,7 +94,8 @@ def resolve(source: str, name: str) -> Any:
 
 
 def root_module() -> ModuleType:
-    """Return `triton` itself: tilework under Triton's name, and with the version of Triton whose language it implements.
+    """Return `triton` itself: tilework under Triton's name, and with the version of Triton whose language it
+    implements.
 
     It is a plain module, and so are those that `extend` changes, because torch checks for exactly that type.
     """
@@ -146,8 +149,8 @@ def empty_module(name: str) -> ModuleType:
 
 
 def show_names(name: str, module: ModuleType, members: Iterable[str] = ()) -> None:
-    """Let functions and classes of the language carry the name of Triton's module that has them: programs that write source
-    text, as Inductor does, import them by it."""
+    """Let functions and classes of the language carry the name of Triton's module that has them: programs that write
+    source text, as Inductor does, import them by it."""
     if not name.startswith("triton.language"):
         return
     language = importlib.import_module("tilework.language.constant_text")
@@ -184,11 +187,13 @@ class AliasLoader(Loader):
         """Return the code of a module that is run as a program: ``python -m triton.tools.compile``."""
         source = source_of(fullname)
         spec = importlib.util.find_spec(source) if source is not None else None
-        return None if spec is None or spec.loader is None else spec.loader.get_code(source)  # pyright: ignore[reportAttributeAccessIssue]
+        loader: Any = None if spec is None else spec.loader
+        return None if loader is None else loader.get_code(source)
 
 
 class TritonFinder(MetaPathFinder):
-    """The first finder of the process: it answers every import of a module called triton, and extends tilework's modules."""
+    """The first finder of the process: it answers every import of a module called triton, and extends tilework's
+    modules."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         root = fullname.partition(".")[0]
@@ -223,8 +228,8 @@ def extending(spec: ModuleSpec | None) -> ModuleSpec | None:
 
 
 def adopt_children(name: str, module: ModuleType) -> None:
-    """Register the modules inside a module under Triton's names too, where an import could not find them or would replace
-    another attribute.
+    """Register the modules inside a module under Triton's names too, where an import could not find them or would
+    replace another attribute.
 
     `tilework.compiler` is no package, so ``import triton.compiler.errors`` would stop at it.
     """

@@ -1,4 +1,5 @@
-"""Gluon, as far as programs with both Gluon kernels and Triton kernels need it: kernels can be defined, but not launched.
+"""Gluon, as far as programs with both Gluon kernels and Triton kernels need it: kernels can be defined, but not
+launched.
 
     from triton.experimental import gluon
     import triton.experimental.gluon.language as gl
@@ -6,10 +7,10 @@
     @gluon.jit
     def kernel(x, layout: gl.constexpr): ...      # fine
 
-    kernel[grid](x, layout)                       # StageError: kernel (train.py:8) is a Gluon kernel, which tilework ...
+    kernel[grid](x, layout)                       # StageError: kernel (train.py:8) is a Gluon kernel: ...
 
-Gluon's language has the names that it shares with the tile language. Every other name of Gluon's modules is a placeholder
-(`NotCompiled`) that raises the same error when it is used. Layouts and descriptors of host programs exist:
+Gluon's language has the names that it shares with the tile language. Every other name of Gluon's modules is a
+placeholder (`NotCompiled`) that raises the same error when it is used. Layouts and descriptors of host programs exist:
 
     TensorDescriptor.from_tensor(a, [64, 64], NVMMASharedLayout(128, 16))
 """

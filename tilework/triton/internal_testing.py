@@ -1,4 +1,4 @@
-"""What Triton's own tests import: names of dtypes, questions about the target, arrays with random contents.
+"""The names that Triton's own tests import: dtypes, queries about the target, arrays with random contents.
 
     x = numpy_random((4, 8), "bfloat16")              # float32 values that bfloat16 represents exactly
     kernel[(1,)](to_triton(x, device="cuda", dst_type="bfloat16"), ...)
@@ -37,12 +37,12 @@ GROUPS = ("build", "redis", "cache", "compilation", "autotuning", "runtime", "la
 
 
 def is_interpreter() -> bool:
-    """Whether kernels run in the interpreter."""
+    """Return True if kernels run in the interpreter."""
     return knobs.runtime.interpret
 
 
 def get_current_target() -> GPUTarget | None:
-    """What kernels are compiled for; None in the interpreter."""
+    """Return the target of kernels; None in the interpreter."""
     return None if is_interpreter() else driver.active.get_current_target()
 
 
@@ -91,7 +91,7 @@ is_hopper, is_blackwell, is_sm12x = has_capability(90, 100), has_capability(100,
 
 
 def supports_tma(byval_only: bool = False) -> bool:
-    """Whether descriptors work: the interpreter and every target here have them, in hardware or not."""
+    """Return True if descriptors work: the interpreter and every target here have them, in hardware or not."""
     return is_interpreter() or get_current_target() is not None
 
 
@@ -102,13 +102,13 @@ def tma_skip_msg(byval_only: bool = False) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    if name != "requires_tma":  # a mark that asks for the target, which importing this does not
+    if name != "requires_tma":  # a mark that needs the target, which importing this module does not
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module("pytest").mark.skipif(not supports_tma(), reason=tma_skip_msg())
 
 
 def supports_ws() -> bool:
-    """Whether warps of one program can take different roles."""
+    """Return True if warps of one program can take different roles."""
     return is_hopper_or_newer()
 
 
@@ -190,7 +190,8 @@ def default_alloc_fn(size: int, align: int, stream: Any) -> Any:
 
 
 def _fresh_knobs_impl(skipped_attr: set[str] | None = None) -> tuple[Callable[[], ModuleType], Callable[[], None]]:
-    """(start, stop): between them every knob group is a fresh copy, no variable of theirs is set, and both propagate."""
+    """(start, stop): between them every knob group is a fresh copy, no variable of theirs is set, and both
+    propagate."""
     skipped = skipped_attr or set()
     stack = ExitStack()
 

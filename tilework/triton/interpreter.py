@@ -14,8 +14,8 @@ A tool replaces a method or a name, and every later launch in this process calls
         print(ptrs.data[mask.data])                             # NumPy arrays
         return original(ptrs, mask, other, *options)
 
-Operations that are not replaced cost nothing extra: a launch checks once whether any method is replaced, and only then does
-`ToolSemantic` check before each operation.
+Operations that are not replaced cost nothing extra: a launch checks once whether any method is replaced, and only then
+does `ToolSemantic` check before each operation.
 """
 
 import inspect
@@ -73,7 +73,7 @@ class TensorHandle:
         return bool(np.all(self.data))
 
     def get_element_ty(self) -> Any:
-        """What a pointer points to, or the type itself."""
+        """Return the pointee of a pointer, or the type itself."""
         return self.dtype.element_ty if isinstance(self.dtype, tl.pointer_type) else self.dtype
 
     def clone(self) -> "TensorHandle":
@@ -130,10 +130,12 @@ class InterpreterBuilder:
             active.semantic.enter_program(self.grid_idx)
 
     def create_load(self, ptr: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any) -> TensorHandle:
-        return self.create_masked_load(ptr, everywhere(ptr), None, cache_modifier, eviction_policy, is_volatile)  # pyright: ignore[reportAttributeAccessIssue]
+        load: Any = self.create_masked_load  # pyright: ignore[reportAttributeAccessIssue]
+        return load(ptr, everywhere(ptr), None, cache_modifier, eviction_policy, is_volatile)
 
     def create_store(self, ptr: Any, val: Any, cache_modifier: Any, eviction_policy: Any) -> None:
-        return self.create_masked_store(ptr, val, everywhere(ptr), cache_modifier, eviction_policy)  # pyright: ignore[reportAttributeAccessIssue]
+        store: Any = self.create_masked_store  # pyright: ignore[reportAttributeAccessIssue]
+        return store(ptr, val, everywhere(ptr), cache_modifier, eviction_policy)
 
 
 def everywhere(ptr: TensorHandle) -> TensorHandle:
@@ -230,7 +232,7 @@ MASKED = {
 
 
 def replaced(*names: str) -> bool:
-    """Whether a tool has put something in the place of one of these methods."""
+    """Return True if a tool has replaced one of these methods."""
     own, cls = vars(interpreter_builder), vars(InterpreterBuilder)
     return any(name in own or cls.get(name) is not OWN.get(name) for name in names)
 
@@ -352,7 +354,7 @@ RESERVED_KWS = [*sorted(COMPILER_OPTIONS), "grid", "warmup"]
 
 @dataclass(frozen=True)
 class InterpreterOptions:
-    """What kernels may ask about the compiler while they are interpreted."""
+    """The compiler options that kernels can read while they are interpreted."""
 
     extern_libs: dict[str, str] | None = None
     debug: bool = False
@@ -387,7 +389,8 @@ _MISSING = object()
 
 
 def _patch_lang(fn: Any) -> _LangPatchScope:
-    """Called before the programs of a launch; builtins find the interpreter by themselves, so nothing has to be patched."""
+    """Called before the programs of a launch; builtins find the interpreter by themselves, so nothing has to be
+    patched."""
     return _LangPatchScope()
 
 
@@ -427,7 +430,7 @@ class GridExecutor:
 
 
 def _implicit_cvt(arg: Any) -> Any:
-    """An argument of a launch as a value of the kernel; what is one already stays."""
+    """An argument of a launch as a value of the kernel; a value of the kernel is returned unchanged."""
     if arg is None or isinstance(arg, tl.base_value) or callable(arg):
         return arg
     active = ACTIVE.get()
@@ -500,7 +503,7 @@ class ScanOps(ReduceScanOpInterface):
 
 
 class ExtraFunctions:
-    """What a backend replaces in the language while kernels are interpreted."""
+    """The functions that a backend replaces in the language while kernels are interpreted."""
 
     @staticmethod
     def _convert_custom_types(input: Any, dst_ty: Any, fp_downcast_rounding: Any, _semantic: Any) -> Any:
@@ -510,7 +513,8 @@ class ExtraFunctions:
 def execute_with_tools(
     self: Any, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]
 ) -> None:
-    """A launch through what tools may have replaced; it is `InterpretedFunction.execute` once this module is imported."""
+    """A launch through what tools may have replaced; it is `InterpretedFunction.execute` once this module is
+    imported."""
     names = globals()
     scope = names["_patch_lang"](self.fn)
     try:

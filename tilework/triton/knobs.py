@@ -67,8 +67,8 @@ class JITHookCompileInfo(TypedDict):
 
 
 class JITHook(Protocol):
-    """`knobs.runtime.jit_cache_hook`: called before a compilation, which a true result prevents. `jit_post_compile_hook`:
-    called after it."""
+    """`knobs.runtime.jit_cache_hook`: called before a compilation, which a true result prevents.
+    `jit_post_compile_hook`: called after it."""
 
     def __call__(
         self,

@@ -1,6 +1,7 @@
 """Functions of Triton's `language.core` and `language.standard` that tilework's modules of that name do not have.
 
-The sorting network of `standard` works on hypercubes: one axis of size 2 for each bit of the index, the innermost for bit 0.
+The sorting network of `standard` works on hypercubes: one axis of size 2 for each bit of the index, the innermost for
+bit 0.
 """
 
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
@@ -81,7 +82,8 @@ def _is_power_of_two(i: int) -> bool:
 
 @constexpr_function
 def _pick_sum_dtype(in_dtype: Any, dtype: Any) -> Any:
-    """Return the dtype that `sum` accumulates in: the requested one, 32 bits for small integers, None for the input's."""
+    """Return the dtype that `sum` accumulates in: the requested one, 32 bits for small integers, None for the
+    input's."""
     found = _sum_dtype.fn(in_dtype, dtype)
     return None if dtype is None and found == in_dtype else found
 

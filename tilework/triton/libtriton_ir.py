@@ -1,12 +1,13 @@
-"""The IR interface of Triton's native module: handles to modules, operations, blocks, regions and values, and enumerations.
+"""The IR interface of Triton's native module: handles to modules, operations, blocks, regions and values, and
+enumerations.
 
     context = ir.context()
     module = source.make_ir(target, options, backend.get_codegen_implementation(options), {}, context)
     module.walk(lambda op: print(op.get_name(), [op.get_operand(i).id() for i in range(op.get_num_operands())]))
 
-A handle wraps an object of xDSL (`wrapped`); handles of one object have the same `id()`. There is nothing to load into a
-context: every dialect is registered. Modules come from the frontend and from files, and passes change them; there is no
-builder.
+A handle wraps an object of xDSL (`wrapped`); handles of one object have the same `id()`. There is nothing to load into
+a context: every dialect is registered. Modules come from the frontend and from files, and passes change them; there is
+no builder.
 """
 
 import builtins
@@ -342,7 +343,8 @@ class module(OpState):
 
     def functions(self) -> dict[builtins.str, Operation]:
         """Return the functions by name, in program order."""
-        return {op.properties["sym_name"].data: op for op in self.wrapped.ops if "sym_name" in op.properties}  # pyright: ignore[reportAttributeAccessIssue]
+        named = [(op.properties.get("sym_name"), op) for op in self.wrapped.ops]
+        return {name.data: op for name, op in named if isinstance(name, StringAttr)}
 
     def walk(self, fn: Callable[[operation], Any]) -> None:
         """Call `fn` with every operation, in post-order."""

@@ -5,8 +5,8 @@
     llvm.optimize_module(module, llvm.OPTIMIZE_O3)
     print(module)
 
-Code generation from TTGIR is one step here, so `to_module` takes TTGIR, where Triton's takes MLIR's LLVM dialect. A module is its
-text: objects of LLVM live only inside of a function (`targets/llvm/apart.py` tells why).
+Code generation from TTGIR is one step here, so `to_module` takes TTGIR, where Triton's takes MLIR's LLVM dialect. A
+module is its text: objects of LLVM live only inside of a function (`targets/llvm/apart.py` tells why).
 """
 
 import re
@@ -22,11 +22,11 @@ from tilework.targets.llvm.compile import NVPTX, data_layout, initialize_all, op
 from tilework.targets.nvidia.ptx import link_libraries
 
 NAME_OF_FUNCTION = re.compile(r'^(define|declare)\b[^@\n]*@"?([\w.$]+)', re.MULTILINE)
-TOLD = re.compile(r"\A(?:;[^\n]*\n)*")  # comments at the head of a text, which LLVM does not keep
+HEAD_COMMENTS = re.compile(r"\A(?:;[^\n]*\n)*")  # comments at the head of a text, which LLVM does not keep
 
 
 class optimization_level(IntEnum):
-    """How much `optimize_module` does; Os and Oz, which are about size, are as O3 here."""
+    """The amount of work of `optimize_module`; Os and Oz, which are about size, are as O3 here."""
 
     O0 = 0
     O1 = 1
@@ -45,7 +45,7 @@ def init_targets() -> None:
 
 
 class context:
-    """What a module lives in; there is nothing in it."""
+    """The context of a module; it is empty."""
 
 
 class function:
@@ -55,7 +55,7 @@ class function:
         self.name, self.is_declared = name, is_declared
 
     def is_declaration(self) -> bool:
-        """Whether the module only calls it."""
+        """Return True if the module only calls it."""
         return self.is_declared
 
 
@@ -80,8 +80,8 @@ class module:
             parsed = owner.enter_context(binding.parse_assembly(self.text, own))
             parsed.triple, parsed.data_layout = NVPTX, data_layout(machine)
             work(parsed, own, machine)
-            told = TOLD.match(self.text)
-            self.text = (told[0] if told else "") + str(parsed)
+            head = HEAD_COMMENTS.match(self.text)
+            self.text = (head[0] if head else "") + str(parsed)
 
 
 def to_module(mod: Any, ctx: context) -> module:

@@ -6,8 +6,8 @@
     amd.passes.ttgpuir.add_accelerate_matmul(pm, "gfx942", 16, 1)
     pm.run(module, "mine")
 
-Arguments become options of the pass. Adding a pass that tilework does not have (tensor memory, warp specialization, the steps
-of Triton's LLVM code generator, which is one step here) is an error that names it.
+Arguments become options of the pass. Adding a pass that tilework does not have (tensor memory, warp specialization, the
+steps of Triton's LLVM code generator, which is one step here) is an error that names it.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,9 @@ COMMON = {
 }
 TTIR = {
     "add_combine": "triton-combine",
-    "add_convert_to_ttgpuir": "convert-triton-to-tritongpu{{target={0} num-warps={1} threads-per-warp={2} num-ctas={3}}}",
+    "add_convert_to_ttgpuir": (
+        "convert-triton-to-tritongpu{{target={0} num-warps={1} threads-per-warp={2} num-ctas={3}}}"
+    ),
     "add_loop_aware_cse": "triton-loop-aware-cse",
     "add_loop_unroll": "triton-loop-unroll",
     "add_reorder_broadcast": "triton-reorder-broadcast",

@@ -1,4 +1,5 @@
-"""`triton.tools.LinearLayout`: linear layouts (`tilework/layouts/linear.py`) with the interface and the text of Triton's class.
+"""`triton.tools.LinearLayout`: linear layouts (`tilework/layouts/linear.py`) with the interface and the text of
+Triton's class.
 
 >>> layout = LinearLayout.identity_1d(4, "lane", "dim0") * LinearLayout.identity_1d(2, "warp", "dim0")
 >>> layout.bases
@@ -6,8 +7,8 @@
 >>> layout.apply({"lane": 3, "warp": 1})
 {'dim0': 7}
 
-What the operations want of their operands (sizes that are powers of two, all ins given, a surjective layout to invert ...) is a
-ValueError where it is not so.
+What the operations want of their operands (sizes that are powers of two, all ins given, a surjective layout to invert
+...) is a ValueError where it is not so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,12 +39,12 @@ class LinearLayout:
 
     @staticmethod
     def identity_1d(size: int, inDim: str, outDim: str) -> "LinearLayout":
-        """Place i is coordinate i."""
+        """Input i maps to coordinate i."""
         return LinearLayout.of(linear.LinearLayout.identity(size, inDim, outDim))
 
     @staticmethod
     def strided_1d(size: int, stride: int, inDim: str, outDim: str) -> "LinearLayout":
-        """Place i is coordinate i * stride."""
+        """Input i maps to coordinate i * stride."""
         bases = [(stride << bit,) for bit in range(linear.log2(size))]
         return LinearLayout.of(linear.LinearLayout({inDim: bases}, {outDim: size << linear.log2(stride)}))
 
@@ -114,21 +115,21 @@ class LinearLayout:
         return LinearLayout.of(self.layout.invert())
 
     def pseudoinvert(self) -> "LinearLayout":
-        """From coordinates to the smallest of their places."""
+        """Return the layout from coordinates to the smallest input that maps there."""
         return LinearLayout.of(self.layout.pseudoinvert())
 
     def invert_and_compose(self, outer: "LinearLayout", /) -> "LinearLayout":
-        """The place in `outer` of the element that is at each place here."""
+        """Return the layout from inputs here to the inputs of `outer` with the same coordinates."""
         return LinearLayout.of(self.layout.invert_and_compose(outer.layout))
 
     def apply(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """The coordinate of a place; all ins must be given."""
+        """Return the coordinates of an input; all input dimensions must be given."""
         if absent := [name for name in self.layout.in_names if name not in inputs]:
             raise LayoutError(f"apply wants all ins: {', '.join(absent)} not given")
         return self.layout.apply(inputs)
 
     def get_matrix_view(self) -> list[list[int]]:
-        """The matrix over bits: a row for each bit of the coordinates, a column for each bit of the places."""
+        """The matrix over bits: a row for each bit of the coordinates, a column for each bit of the inputs."""
         columns = self.layout.flat_columns
         return [[column >> row & 1 for column in columns] for row in range(self.layout.total_out_bits)]
 

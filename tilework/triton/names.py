@@ -1,8 +1,8 @@
 """The modules and names of Triton, as two tables that `finder.py` serves.
 
 A module of Triton is one of tilework's under another name (`MODULES`; by default the module with the same path, as
-`tilework.knobs` for `triton.knobs`), plus names from elsewhere (`NAMES`). A module that only `NAMES` lists consists of these
-names. Each name is resolved when a program first uses it, so that `import triton` loads no compiler.
+`tilework.knobs` for `triton.knobs`), plus names from elsewhere (`NAMES`). A module that only `NAMES` lists consists of
+these names. Each name is resolved when a program first uses it, so that `import triton` loads no compiler.
 """
 
 PROFILER = {  # where the modules inside of triton.profiler are
@@ -224,10 +224,12 @@ GLUON = "triton.experimental.gluon"
 GLUON_MODULES = frozenset(
     f"{GLUON}.{name}"
     for name in (
-        "amd", "amd.gfx1250", "nvidia.blackwell", "language", "language.amd", "language.amd.cdna3", "language.amd.cdna4",
+        "amd", "amd.gfx1250", "nvidia.blackwell", "language", "language.amd", "language.amd.cdna3",
+        "language.amd.cdna4",
         "language.amd.cdna4.async_copy", "language.amd.gfx1250", "language.amd.gfx1250.async_copy",
         "language.amd.gfx1250.mbarrier", "language.amd.gfx1250.tdm", "language.amd.rdna3", "language.amd.rdna4",
-        "language.nvidia", "language.nvidia.ampere", "language.nvidia.ampere.async_copy", "language.nvidia.ampere.mbarrier",
+        "language.nvidia", "language.nvidia.ampere", "language.nvidia.ampere.async_copy",
+        "language.nvidia.ampere.mbarrier",
         "language.nvidia.blackwell", "language.nvidia.blackwell.float2", "language.nvidia.blackwell.tma",
         "language.nvidia.hopper", "language.nvidia.hopper.mbarrier", "language.nvidia.hopper.tma",
     )

@@ -1,13 +1,13 @@
-"""Blocks of a tensor that is a concatenation of pieces of unequal length, through TMA: what lies beyond the end of a piece reads
-as zero and is not written.
+"""Blocks of a tensor that is a concatenation of pieces of unequal length, through TMA: elements beyond the end of a
+piece read as zero and are not written.
 
     T = torch.cat([first, second, third])                   # 5, 12 and 3 rows
     descriptor = create_ragged_descriptor(T, [16, 64])
 
     x = load_ragged(descriptor, 5, 12, [0, 0])               # in a kernel: the second piece, rows 12 to 15 are zeros
 
-The copy engine compares coordinates with the extents of a tensor, which are the same for all pieces. So the descriptor has two
-more dimensions in front, whose strides cancel: with s the distance of two rows,
+The copy engine compares coordinates with the extents of a tensor, which are the same for all pieces. So the descriptor
+has two more dimensions in front, whose strides cancel: with s the distance of two rows,
 
     2^30 (2^34 - s) + (offset + size) s + (2^30 - size + row) s  =  2^64 + (offset + row) s
 

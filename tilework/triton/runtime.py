@@ -1,5 +1,5 @@
-"""Functions of Triton's runtime modules (`triton._utils`, `runtime.jit`, `runtime.cache`) that programs which prepare launches
-call.
+"""Functions of Triton's runtime modules (`triton._utils`, `runtime.jit`, `runtime.cache`) that programs which prepare
+launches call.
 
     >>> values = [1, ("D", [2, "S"])]
     >>> find_paths_if(values, lambda path, value: isinstance(value, str))
@@ -173,7 +173,8 @@ def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
 def create_function_from_signature(sig: Any, kparams: Sequence[KernelParam], backend: Any) -> Any:
     """Return the binder of a kernel, whose result is (bound arguments, specialization, options)."""
     names = list(sig.parameters)
-    bind = make_binder(SimpleNamespace(params=list(kparams), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
+    kernel: Any = SimpleNamespace(params=list(kparams), arg_names=names, __name__="bind", __qualname__="bind")
+    bind = make_binder(kernel)
 
     def dynamic_func(*args: Any, **kwargs: Any) -> Any:
         values, specs, _, options = bind(*args, **kwargs)

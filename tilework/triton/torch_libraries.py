@@ -3,9 +3,9 @@
     kernel.asm["so"]             exports the kernel, under its name
     kernel.asm["launcher.so"]    exports run_from_nativert(gx, gy, gz, threads, args, kernel)
 
-`args` has an entry for each parameter in the kernel's signature: the address of a tensor's memory, the address of a number, NULL for
-a constant. Both libraries are compiled from C++ when torch asks for them; the kernel itself is the object file that C programs
-link (`targets/cpu/standalone.py`). A kernel that fails throws `std::runtime_error`.
+`args` has an entry for each parameter in the kernel's signature: the address of a tensor's memory, the address of a
+number, NULL for a constant. Both libraries are compiled from C++ when torch asks for them; the kernel itself is the
+object file that C programs link (`targets/cpu/standalone.py`). A kernel that fails throws `std::runtime_error`.
 """
 
 import functools
@@ -86,8 +86,8 @@ def kernel_library(ttcir: bytes | str, metadata: Mapping[str, Any]) -> bytes:
 
 
 def argument(entry: str, type: str) -> str:
-    """A C++ expression for an argument, from its entry in `args`. torch passes integers as int64_t, and floats as it declares them in
-    its own code, whatever the kernel takes."""
+    """A C++ expression for an argument, from its entry in `args`. torch passes integers as int64_t, and floats as it
+    declares them in its own code, whatever the kernel takes."""
     if type == "void *":
         return entry
     given = "int64_t" if "int" in type else float_type()
@@ -116,7 +116,8 @@ def cxx_compiler() -> str:
     candidates = (knobs.build.cxx,) if knobs.build.cxx else COMPILERS
     if (found := next(filter(None, map(shutil.which, candidates)), None)) is None:
         raise RuntimeError(
-            f"Failed to find a C++ compiler: none of {', '.join(candidates)} is on the PATH. torch's cpp_wrapper and AOTInductor"
+            f"Failed to find a C++ compiler: none of {', '.join(candidates)} is on the PATH. torch's cpp_wrapper and"
+            " AOTInductor"
             " call kernels from C++, so these two need one: install it, or name it with the environment variable CXX."
         )
     return found

@@ -37,7 +37,7 @@ from tilework.language.dtypes import int32
 
 
 class Running(Reductions):
-    """What program ids, hints, `assume`, `device_print` and `device_assert` build."""
+    """The ops of program ids, hints, `assume`, `device_print` and `device_assert`."""
 
     def own_index(self, axis: int) -> tl.tensor:
         return self._emit(tt.GetProgramIdOp.make(axis, self.builder.loc), int32)
@@ -66,7 +66,7 @@ class Running(Reductions):
             owner.attributes[name] = hint
 
     def move_hints(self, argument: SSAValue, value: SSAValue) -> None:
-        """The hints given to `argument` now describe `value`, which takes its place."""
+        """The hints given to `argument` now describe `value`, which replaces it."""
         for name, hint in self.argument_hints.pop(argument, {}).items():
             self._attach_hint(value, name, hint)
 

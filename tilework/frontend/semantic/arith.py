@@ -41,7 +41,7 @@ E4B15_LARGEST = 0x3F00  # 1.75 as fp16
 
 
 class Casts(Constants):
-    """What `cast` and `bitcast` build."""
+    """The ops of `cast` and `bitcast`."""
 
     def convert(self, x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
         """The cast of a number; see the table in the module docstring."""
@@ -53,7 +53,7 @@ class Casts(Constants):
         return self._float_to_int(x, target) if target.is_int() else self._cast_float(x, target, rounding)
 
     def reinterpret(self, x: tl.tensor, target: dtype) -> tl.tensor:
-        """A bitcast between types of equal width; no op if the IR does not tell them apart."""
+        """A bitcast between types of equal width; no op if they are the same type in the IR."""
         type = retype(x.type, target)
         result = ir_type(type)
         if result == x.handle.type:

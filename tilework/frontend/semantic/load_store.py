@@ -2,7 +2,7 @@
 
     tl.load(p + tl.arange(0, 64), mask, other=0)     tt.load %ptrs, %mask, %other : tensor<64x!tt.ptr<f32>>
     tl.load(block_ptr, boundary_check=(0,))          tt.load %p {boundaryCheck = array<i32: 0>} : !tt.ptr<tensor<...>>
-    bp = tl.make_block_ptr(x, (M, N), (N, 1), (0, 0), (16, 32), (1, 0))     tt.make_tensor_ptr -> !tt.ptr<tensor<16x32xf32>>
+    bp = tl.make_block_ptr(x, (M, N), (N, 1), (0, 0), (16, 32), (1, 0))  tt.make_tensor_ptr : !tt.ptr<tensor<16x32xf32>>
     bp = tl.advance(bp, (0, 32))                                            tt.advance
     d = tl.make_tensor_descriptor(x, [M, N], [N, 1], [16, 32])   tt.make_tensor_descriptor : <i32>, <tensor<16x32xsi32>>
     d.store([0, 32], d.load([0, 0]))                             tt.descriptor_load, tt.descriptor_store
@@ -58,12 +58,12 @@ def handle_of(value: tl.tensor | None) -> SSAValue | None:
 
 
 def cache_hints(options: AccessOptions) -> dict[str, Any]:
-    """What caches are told of an access, as properties of its op."""
+    """Return the cache options of an access, as properties of its op."""
     return {"cache": CACHE[options.cache], "evict": EVICTION[options.evict]}
 
 
 class Accesses(Indices):
-    """What `load`, `store` and the atomics build."""
+    """The ops of `load`, `store` and the atomics."""
 
     def read(
         self, ptr: tl.tensor, mask: tl.tensor | None, other: tl.tensor | None, options: AccessOptions
@@ -110,7 +110,8 @@ class Accesses(Indices):
         bits = element.primitive_bitwidth
         signed, unsigned = get_int_dtype(bits, True), get_int_dtype(bits, False)
         pattern = self.bitcast(value, unsigned)
-        pointers = self.cast(ptr, pointer_type(signed, ptr.dtype.address_space))  # pyright: ignore[reportAttributeAccessIssue]
+        space = ptr.dtype.address_space  # pyright: ignore[reportAttributeAccessIssue]
+        pointers = self.cast(ptr, pointer_type(signed, space))
         sign = self.lshr(pattern, self.scalar_constant(bits - 1, unsigned))
         is_negative = self.not_equal(sign, self.scalar_constant(0, unsigned))
         is_positive = self.not_(is_negative)
@@ -147,7 +148,7 @@ Handles = list[SSAValue]
 
 
 class Windows(Accesses):
-    """What `make_block_ptr`, `make_tensor_descriptor` and the methods of descriptors build."""
+    """The ops of `make_block_ptr`, `make_tensor_descriptor` and the methods of descriptors."""
 
     def block_pointer(
         self, base: tl.tensor, shape: Handles, strides: Handles, offsets: Handles, order: Shape, type: dtype

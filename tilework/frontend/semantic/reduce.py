@@ -34,7 +34,7 @@ from tilework.language.typing.shapes import block, check_combined, packed_types,
 
 
 class Dots(Windows):
-    """What `dot` and `dot_scaled` build."""
+    """The ops of `dot` and `dot_scaled`."""
 
     def product(
         self,
@@ -57,7 +57,7 @@ class Dots(Windows):
         return self.reshape(self._emit(op, result), shape)
 
     def _start(self, acc: tl.tensor | None, type: dtype) -> SSAValue:
-        """What the product is added to."""
+        """Return the accumulator that a dot starts with."""
         if acc is not None:
             return acc.handle
         return self.builder.constant(0.0 if type.scalar.is_floating() else 0, ir_type(type))
@@ -87,7 +87,7 @@ Results = tuple[tl.tensor, ...]
 
 
 class Reductions(Dots):
-    """What `reduce`, `scan` and `map_elementwise` build."""
+    """The ops of `reduce`, `scan` and `map_elementwise`."""
 
     def reduced(self, inputs: Sequence[tl.tensor], axis: int, body: Body) -> Results:
         region = self._combine_region(inputs, body, tt.ReduceReturnOp, "reduce")

@@ -172,7 +172,7 @@ class Indices(Shapes):
         return value if inside is None else self.select(inside, value, x)
 
     def _places(self, part: Part) -> tl.tensor:
-        """The places along an axis that are taken, as a block of one axis."""
+        """Return the selected indices along an axis, as a block of one axis."""
         if part.picked:
             return self.stretch(self.cast(self.to_tensor(part.start), int32), (1,))
         places = self.counting(0, part.count)

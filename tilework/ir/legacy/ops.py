@@ -145,7 +145,8 @@ class ExperimentalDescriptorLoadOp(Op):
 
     @classmethod
     def parse(cls, parser: Parser) -> DescriptorLoadOp:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return descriptor_reader(DescriptorLoadOp, "result")(parser, DescriptorLoadOp)  # pyright: ignore[reportReturnType]
+        read = descriptor_reader(DescriptorLoadOp, "result")
+        return read(parser, DescriptorLoadOp)  # pyright: ignore[reportReturnType]
 
 
 class ExperimentalDescriptorStoreOp(Op):
@@ -155,13 +156,14 @@ class ExperimentalDescriptorStoreOp(Op):
 
     @classmethod
     def parse(cls, parser: Parser) -> DescriptorStoreOp:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return descriptor_reader(DescriptorStoreOp, "src")(parser, DescriptorStoreOp)  # pyright: ignore[reportReturnType]
+        read = descriptor_reader(DescriptorStoreOp, "src")
+        return read(parser, DescriptorStoreOp)  # pyright: ignore[reportReturnType]
 
 
 OLD_TT_OPS = (ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp)
 
 
-DYNAMIC = -(1 << 63)  # stands for an offset that is an operand, in MLIR's lists of offsets
+DYNAMIC = -(1 << 63)  # means an offset that is an operand, in MLIR's lists of offsets
 
 
 class MemDescSubviewOp(Op):
@@ -217,7 +219,7 @@ class SliceOp(Op):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """An arrow may stand for the word between the types."""
+        """An arrow may replace the word between the types."""
         written = [parser.parse_unresolved_operand()]
         if (is_insert := cls is InsertSliceOp) and parser.parse_keyword("into"):
             written.append(parser.parse_unresolved_operand())

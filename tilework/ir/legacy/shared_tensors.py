@@ -140,7 +140,7 @@ def trimmed(type: Attribute) -> Attribute:
 
 @dataclass
 class Translation:
-    """What the rules know of the module, and what they share."""
+    """The facts about the module that the rules share."""
 
     fail: Fail
     written: set[Attribute]
@@ -183,7 +183,7 @@ class Translation:
             self.fail(op, f"'{op.name}' of {old}: {error}")
 
     def as_i32(self, op: Operation, place: int | SSAValue) -> SSAValue:
-        """`place` as an i32, the type of all indices today."""
+        """Return an index as an i32, the type of all indices today."""
         if isinstance(place, SSAValue):
             if place.type == i32:
                 return place
@@ -201,7 +201,7 @@ class Translation:
         return new.results[0]
 
     def replace(self, op: Operation, *new: Operation, result: SSAValue | None = None) -> None:
-        """`new` stands for `op`, and its last result, which takes the name, for that of `op`; or an older `result`."""
+        """`new` replaces `op`, and its last result, which takes the name, for that of `op`; or an older `result`."""
         if not op.results:
             replace_op(op, *new, results=())
             return
@@ -232,7 +232,7 @@ def number(op: Operation, name: str, default: int) -> int:
 
 
 def given(op: Operation, name: str) -> Attribute | None:
-    """What `op` has under `name`; the generic form has it among the properties."""
+    """Return the attribute `name` of `op`; the generic form has it among the properties."""
     return op.properties.get(name, op.attributes.get(name))
 
 
@@ -463,7 +463,7 @@ OLD_WORDS = (
 
 
 def translate_shared_tensors(module: ModuleOp, fail: Fail) -> None:
-    """Rewrite the old forms in `module`; `fail` is told the op that has no form today, and why."""
+    """Rewrite the old forms in `module`; `fail` is called with the op that has no form today, and the reason."""
     work = [op for op in module.walk() if is_old(op)]
     for op in work:
         if type(op) not in RULES and any(is_shared_tensor(value.type) for value in values_of(op)):
@@ -488,7 +488,7 @@ def check_arity(op: Operation, fail: Fail) -> None:
 
 
 def is_old(op: Operation) -> bool:
-    """An op that has to be translated, or to be told the types of today."""
+    """Return True for an op that has to be translated, or whose types change."""
     kind = type(op)
     if kind in OLD_OPS or kind is FuncOp or kind is AsyncCommitGroupOp:
         return True
@@ -553,7 +553,7 @@ def translate_call(t: Translation, op: Operation) -> None:
 
 
 def translate_for(t: Translation, op: Operation) -> None:
-    """What is carried keeps its type."""
+    """Translate a loop; carried values keep their types."""
     for source, argument, result in zip(op.operands[3:], op.regions[0].blocks[0].args[1:], op.results, strict=False):
         t.pass_on(op, source, argument)
         t.pass_on(op, source, result)

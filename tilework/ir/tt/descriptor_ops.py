@@ -189,7 +189,7 @@ class MakeTensorDescOp(Op):
 
 
 def is_block(descriptor: Attribute, shape: Shape, element: Attribute) -> bool:
-    """Whether this is a block of the descriptor, perhaps without leading dimensions of size 1."""
+    """Return True if this is a block of the descriptor, perhaps without leading dimensions of size 1."""
     block = block_type(descriptor)
     whole, dropped = shape_of(block), len(shape_of(block)) - len(shape)
     fits = dropped >= 0 and whole[dropped:] == shape and all(size == 1 for size in whole[:dropped])

@@ -17,12 +17,12 @@ from tilework.ir.types import bit_width, element_type, f8E4M3FN, i8, shape_of
 
 
 def input_precision_prop() -> IntegerAttr:
-    """How the factors of a product may be rounded."""
+    """A property for the precision of the factors of a dot."""
     return default_prop(enum_property(InputPrecision), InputPrecision.IEEE, "inputPrecision")
 
 
 def max_imprecise_prop() -> IntegerAttr:
-    """How many sums may be kept in few bits."""
+    """A property for the number of products that may be accumulated in reduced precision."""
     return default_prop(I32_PROPERTY, 0, "maxNumImpreciseAcc")
 
 

@@ -200,7 +200,8 @@ class ElementwiseInlineAsmOp(Op):
         if self.operands and (shape := shape_of(self.operands[0].type)):
             if (count := prod(shape)) % packed:
                 raise VerifyException(
-                    f"number of input elements {count} must be a multiple of the op's packed_element attribute, {packed}"
+                    f"number of input elements {count} must be a multiple of the op's packed_element attribute,"
+                    f" {packed}"
                 )
 
 

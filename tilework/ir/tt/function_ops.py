@@ -276,7 +276,7 @@ class ReturnOp(Op):
 
 
 class GetProgramIdOp(Op):
-    """Where in the grid this program is: ``%pid = tt.get_program_id x : i32``."""
+    """The id of this program along an axis: ``%pid = tt.get_program_id x : i32``."""
 
     name = "tt.get_program_id"
     axis = prop_def(enum_property(ProgramDim))
@@ -286,7 +286,7 @@ class GetProgramIdOp(Op):
 
 
 class GetNumProgramsOp(Op):
-    """How many programs the grid has along an axis: ``%n = tt.get_num_programs x : i32``."""
+    """The number of programs along an axis: ``%n = tt.get_num_programs x : i32``."""
 
     name = "tt.get_num_programs"
     axis = prop_def(enum_property(ProgramDim))
@@ -310,7 +310,7 @@ MESSAGE: Kind[StringAttr] = Kind(
 
 
 class PrintBase(Op):
-    """What the `print` ops of tensors and of buffers share."""
+    """The base of the `print` ops of tensors and of buffers."""
 
     prefix = prop_def(StringAttr)
     hex = prop_def(I1_PROPERTY)
@@ -334,12 +334,12 @@ VISIBLE = "tilework.visible"
 
 
 def set_visible_sizes(op: Operation, sizes: Iterable[Shape]) -> None:
-    """Note how much of each operand is no padding, for who prints or counts what the user sees."""
+    """Note how much of each operand is no padding, for code that prints or counts the visible elements."""
     op.attributes[VISIBLE] = ArrayAttr([i32_array(*size) for size in sizes])
 
 
 def visible_sizes(op: Operation) -> list[Shape]:
-    """How much of each operand the user sees, of those that `op` had when its tiles were padded."""
+    """Return the visible size of each operand that `op` had before its tiles were padded."""
     if isinstance(given := op.attributes.get(VISIBLE), ArrayAttr):
         return [array_values(size) for size in given]
     return [shape_of(operand.type) for operand in op.operands]

@@ -90,7 +90,7 @@ def verify_order(name: str, order: Shape, source: Attribute, result: Attribute) 
 
 
 def is_same_layout(left: Encoding | None, right: Encoding | None, shape: Shape) -> bool:
-    """Both put every element of a tensor of `shape`, or of each of several buffers, in the same place."""
+    """Both put every element of a tensor of `shape`, or of each of several buffers, at the same location."""
     if left is None or right is None or left == right:
         return left == right
     part = shape[len(shape) - left.rank :]
@@ -98,7 +98,7 @@ def is_same_layout(left: Encoding | None, right: Encoding | None, shape: Shape) 
 
 
 def verify_reshaped(source: Attribute, result: Attribute) -> None:
-    """Without permission to reorder, every element stays in its register."""
+    """Without permission to reorder, every element remains in its register."""
     before, after = encoding_of(source), encoding_of(result)
     if before is None or after is None:
         return

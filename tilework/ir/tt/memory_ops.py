@@ -27,7 +27,7 @@ from tilework.ir.types import GLOBAL_ADDRESS_SPACE, PointerType, array_values, e
 
 @cache
 def loaded_type(pointer: Attribute) -> Attribute:
-    """What a load from `pointer` gives: ``tensor<8x!tt.ptr<f32>>`` gives ``tensor<8xf32>``."""
+    """Return the type of a load from `pointer`: ``tensor<8x!tt.ptr<f32>>`` gives ``tensor<8xf32>``."""
     element = element_type(pointer)
     assert isinstance(element, PointerType), f"a pointer or a tensor of pointers is loaded from, not {pointer}"
     return with_element(pointer, element.pointee)
@@ -40,12 +40,12 @@ def mask_type(value: Attribute) -> Attribute:
 
 
 def cache_prop() -> IntegerAttr:
-    """Where an access is cached."""
+    """A property for the cache levels of an access."""
     return default_prop(enum_property(CacheModifier), CacheModifier.NONE)
 
 
 def evict_prop() -> IntegerAttr:
-    """How soon the cache line may leave."""
+    """A property for the eviction priority of the cache line."""
     return default_prop(enum_property(EvictionPolicy), EvictionPolicy.NORMAL)
 
 
@@ -91,7 +91,8 @@ def verify_mask(op: IRDLOperation, mask: SSAValue | None, value: Attribute) -> N
     """The mask has an i1 for each element of `value`."""
     if mask is not None and mask.type != mask_type(value):
         raise VerifyException(
-            f"failed to verify that mask type matches ptr type: {op.name} of {value} needs a mask of {mask_type(value)}, "
+            f"failed to verify that mask type matches ptr type: {op.name} of {value} needs a mask of"
+            f" {mask_type(value)}, "
             f"but got {mask.type}"
         )
 

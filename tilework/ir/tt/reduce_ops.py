@@ -44,7 +44,7 @@ from tilework.ir.types import Shape, Tensor, element_type, i32, shape_of, tensor
 
 
 class ReduceReturnOp(Op):
-    """What combining two elements gives: ``tt.reduce.return %r : f32``."""
+    """The result of combining two elements: ``tt.reduce.return %r : f32``."""
 
     name = "tt.reduce.return"
     result = var_operand_def()
@@ -53,7 +53,7 @@ class ReduceReturnOp(Op):
 
 
 class ScanReturnOp(Op):
-    """What combining two elements gives: ``tt.scan.return %r : f32``."""
+    """The result of combining two elements: ``tt.scan.return %r : f32``."""
 
     name = "tt.scan.return"
     result = var_operand_def()
@@ -165,7 +165,7 @@ class SortRunsOp(Op):
 
 
 class SortOrder(IntEnum):
-    """Which way runs are sorted."""
+    """The direction in which runs are sorted."""
 
     UPWARDS = 0
     DOWNWARDS = 1

@@ -132,7 +132,7 @@ async_token = AsyncTokenType()
 def parameters(
     dims: Shape, element: Attribute, encoding: Attribute, mutable: bool, alloc: Shape, space: Attribute
 ) -> Sequence[Attribute]:
-    """What a `MemDescType` stores."""
+    """Return the parameters of a `MemDescType`."""
     return dimensions(dims), element, encoding, space, FLAGS[mutable], dimensions(alloc)
 
 

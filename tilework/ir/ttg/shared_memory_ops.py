@@ -443,7 +443,7 @@ LINE = 128  # bytes that are fetched at a time
 
 
 class FetchOp(Op):
-    """Ask for what pointers point at; it comes into the cache of all multiprocessors, and nobody waits for it.
+    """Prefetch the memory of pointers into L2, the cache of all multiprocessors, without waiting for it.
 
     ``ttg.fetch %p mask %m : tensor<4096x!tt.ptr<bf16>, #blocked>``
     """

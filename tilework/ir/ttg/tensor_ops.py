@@ -112,7 +112,8 @@ class MaskOp(Op):
 
 
 class PredicateStageOp(Op):
-    """Whether a stage has work: ``%p = ttg.predicate_stage %i, %end, %step maxStage 2 stage 0 : i32 -> i1``."""
+    """The predicate of a pipeline stage: ``%p = ttg.predicate_stage %i, %end, %step maxStage 2 stage 0 : i32 ->
+    i1``."""
 
     name = "ttg.predicate_stage"
     iv = operand_def(SCALAR)

@@ -10,7 +10,7 @@ __all__ = ["cuda", "hip", "libdevice"]
 
 
 def __getattr__(name: str) -> Any:
-    """`hip` when it is first asked for."""
+    """Load `hip` on first use."""
     if name != "hip":
         raise AttributeError(f"tl.extra has no {name!r}")
     return import_module("tilework.language.extra.hip")

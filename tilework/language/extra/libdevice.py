@@ -40,7 +40,7 @@ from tilework.numerics.libdevice_table import ONLY_NEUTRAL
 
 
 def __getattr__(name: str) -> Any:
-    """Make a function when it is first asked for; there are about two hundred."""
+    """Create a function on first use; there are about two hundred."""
     if name not in TABLE and name != ONLY_NEUTRAL:
         raise AttributeError(f"libdevice has no function {name!r}")
 

@@ -1,4 +1,4 @@
-"""What goes together, and what comes out: promotion, shapes, casts, dots, access to memory. Types in, types out.
+"""The typing rules: promotion, shapes, casts, dots, memory accesses. Types in, types out.
 
 Each file has the rules of a family as functions, and a class with the builtins of that family. A builtin checks its
 operands by the rules, brings them to one type and shape, and leaves the rest to a method that is declared in

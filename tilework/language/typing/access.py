@@ -65,7 +65,7 @@ class Access(Elementwise):
     def load_pointers(
         self, ptr: tensor, mask: tensor | None, other: Any, options: AccessOptions = AccessOptions()
     ) -> tensor:
-        """What pointers point to; `other`, a number or a tensor, where `mask` is false."""
+        """Load through pointers; the result is `other`, a number or a tensor, where `mask` is false."""
         if mask is None and other is not None:
             raise ValueError("`other` cannot be provided without `mask`")
         if not ptr.type.is_block():
@@ -203,11 +203,14 @@ class Access(Elementwise):
 
 ORDER_MATTERS = ("add", "xchg")
 IN_WHICH_ORDER = {
-    "atomic_add": "its sum depends on the order in which programs come, and that on the device\nhelp: pass ordered=True (programs take"
+    "atomic_add": "its sum depends on the order in which programs come, and that on the device"
+    "\nhelp: pass ordered=True (programs take"
     " turns), store one partial result per program and add them in a second kernel, or add integers",
-    "atomic_xchg": "which program writes last depends on the device\nhelp: pass ordered=True (programs take turns), or let one program"
+    "atomic_xchg": "which program writes last depends on the device"
+    "\nhelp: pass ordered=True (programs take turns), or let one program"
     " store it",
-    "atomic_cas": "which program comes first depends on the device\nhelp: compare integers, for example the bits of the float, and let"
+    "atomic_cas": "which program comes first depends on the device"
+    "\nhelp: compare integers, for example the bits of the float, and let"
     " the result not depend on the order",
 }
 
@@ -226,7 +229,7 @@ def access_options(caches: Sequence[str], cache: str | None, evict: str | None, 
 
 
 def memory_order(sem: str | None, scope: str | None) -> tuple[str, str]:
-    """What an atomic orders, and for whom; acq_rel and gpu by default."""
+    """Return the memory semantic and the scope of an atomic; acq_rel and gpu by default."""
     order = option(SEMANTICS, "Memory semantic", sem), option(SCOPES, "Memory semantic", scope)
     return order[0] or "acq_rel", order[1] or "gpu"
 

@@ -1,4 +1,4 @@
-"""What the rules leave to those who carry the language out: the compiler builds an op, the interpreter computes.
+"""The operations that the rules leave to their subclass: the compiler builds an op, the interpreter computes.
 
 Operands come checked, in the type and shape of the operation. A scalar may stand for a block of equal values where
 `fitting` says so. `types` are language types; handles are opaque.
@@ -17,7 +17,7 @@ Body = Callable[[Sequence[tensor]], Sequence[Any]]  # the scalars of a region's 
 
 
 class AccessOptions(NamedTuple):
-    """How a load or a store treats caches; names as in `access.py`."""
+    """The cache options of a load or a store; names as in `access.py`."""
 
     cache: str = ""
     evict: str = ""

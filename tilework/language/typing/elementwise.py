@@ -143,7 +143,7 @@ NOT_OURS = (
 
 
 def keeps_nan(propagate_nan: Any) -> bool:
-    """Whether NaN wins over numbers."""
+    """Return True if NaN wins over numbers."""
     if (name := getattr(propagate_nan, "name", "")) not in ("NONE", "ALL"):
         raise ValueError(f"Unexpected propagate_nan {propagate_nan!r}: use tl.PropagateNan.NONE or tl.PropagateNan.ALL")
     return name == "ALL"

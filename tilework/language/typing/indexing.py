@@ -106,7 +106,7 @@ class Views(Operators):
         return self.gathered(src, index, check_gather(src, index, axis))
 
     def histogram(self, value: tensor, num_bins: int, mask: Any = None) -> tensor:
-        """How often each of 0 .. num_bins-1 occurs among the elements where `mask` is true."""
+        """Return the number of occurrences of each of 0 .. num_bins-1 among the elements where `mask` is true."""
         shape = shape_of(value)
         assert len(shape) == 1, f"histogram only supports 1D input, got shape {list(shape)}"
         assert value.dtype.is_int(), f"histogram only supports integer input, got {value.dtype}"
@@ -155,8 +155,8 @@ class Views(Operators):
 
 
 class Part(NamedTuple):
-    """What is taken of one axis: every `step`-th element from `start`, `count` of them; the axis of one that is
-    `picked` is gone."""
+    """The selected part of one axis: every `step`-th element from `start`, `count` of them; an axis that is `picked`
+    is dropped."""
 
     start: int | tensor
     step: int
@@ -202,7 +202,7 @@ class Indexing(Views):
         return x
 
     def with_subscript(self, x: tensor, index: Any, value: Any) -> tensor:
-        """What `x` is after ``x[index] = value``."""
+        """Return `x` after ``x[index] = value``."""
         parts, new_axes = self.parts(x, index, may_be_empty=True)
         value = self.cast(self.to_tensor(value), x.dtype)
         shape = [part.count for part in parts if not part.picked]
@@ -223,7 +223,7 @@ class Indexing(Views):
         return self.placed(x, parts, value)
 
     def parts(self, x: tensor, index: Any, *, may_be_empty: bool = False) -> builtins.tuple[list[Part], list[int]]:
-        """What is taken of each axis, and where the result has new ones."""
+        """Return the selected part of each axis, and the positions of new axes in the result."""
         shape, items = shape_of(x), index_items(index)
         used = sum(item is not None and item is not Ellipsis for item in items)
         if used > len(shape):
@@ -251,7 +251,8 @@ class Indexing(Views):
         if isinstance(item, builtins.slice):
             if any(isinstance(bound, tensor) for bound in (item.start, item.stop, item.step)):
                 raise TypeError(
-                    "the bounds of a slice must be known at compile time\nhelp: x[i] may be any scalar; load what you need, or use tl.gather"
+                    "the bounds of a slice must be known at compile time"
+                    "\nhelp: x[i] may be any scalar; load what you need, or use tl.gather"
                 )
             places = range(*item.indices(size))
             if not places and not may_be_empty:
@@ -261,17 +262,19 @@ class Indexing(Views):
             return Part(self.checked_place(item, axis, size), 1, 1, True)
         if isinstance(item, bool) or not isinstance(item, int):
             raise TypeError(
-                f"unsupported tensor index: {item!r}\nhelp: an index is an integer, a slice, None or `...`; tl.gather takes blocks of indices"
+                f"unsupported tensor index: {item!r}"
+                "\nhelp: an index is an integer, a slice, None or `...`; tl.gather takes blocks of indices"
             )
         if not -size <= item < size:
             raise IndexError(f"index {item} is outside axis {axis}, which has {size} elements")
         return Part(item % size, 1, 1, True)
 
     def checked_place(self, place: tensor, axis: int, size: int) -> tensor:
-        """A run-time place, counted from the start; debug builds check it."""
+        """Return a run-time index, counted from the start; debug builds check it."""
         if place.type.is_block() or not place.dtype.is_int() or place.dtype.is_bool():
             raise TypeError(
-                f"unsupported tensor index: {describe_type(place.type)}\nhelp: a run-time index is an integer scalar; tl.gather takes blocks of"
+                f"unsupported tensor index: {describe_type(place.type)}"
+                "\nhelp: a run-time index is an integer scalar; tl.gather takes blocks of"
                 " indices, tl.where masks"
             )
         if place.dtype.is_int_signed():

@@ -186,7 +186,7 @@ class Dots(Windows):
 
 
 def scale_group(scale: dtype) -> int:
-    """How many neighbours along K share one scale of this type."""
+    """Return the number of neighbours along K that share one scale of this type."""
     return 16 if scale.is_fp8e4nv() else 32
 
 

@@ -93,7 +93,7 @@ OVERFLOWING = {"+": "add", "-": "sub", "*": "mul"}
 
 
 class Values(Carrier):
-    """What every family builds on: constants, casts, one type and one shape for two operands."""
+    """The base of every family: constants, casts, one type and one shape for two operands."""
 
     def to_tensor(self, x: Any, check_type: bool = True) -> tensor:
         """`x` as a runtime value: a tensor is returned as it is, a number becomes a scalar of its own type.
@@ -450,7 +450,7 @@ class Operators(Values):
 
 
 def overflow_text(operator: str, element: dtype) -> str:
-    """What a debug build says about an overflow."""
+    """Return the message of a debug build for an overflow."""
     return f"int{element.int_bitwidth} overflow detected for operation {OVERFLOWING[operator]}"
 
 

@@ -29,7 +29,7 @@ TUPLE_INDEX = "a tuple can only be indexed by a compile-time integer\nhelp: iter
 
 
 def names_constexpr(annotation: ast.expr, scope: Mapping[str, Any]) -> bool:
-    """Whether an annotation is `tl.constexpr`, in any spelling, without evaluating anything else."""
+    """Return True if an annotation is `tl.constexpr`, in any spelling, without evaluating anything else."""
     if isinstance(annotation, ast.Constant):
         return isinstance(annotation.value, str) and annotation.value.rpartition(".")[2] == "constexpr"
     if isinstance(annotation, ast.Attribute):

@@ -200,7 +200,7 @@ def checked_index(value: Any, type: dtype, what: str, narrow: bool) -> int | ten
 
 
 def descriptor_padding(padding: str, element: dtype) -> str:
-    """What reads outside the array give: "zero" or "nan"."""
+    """Return the padding of reads outside the array: "zero" or "nan"."""
     padding = option(PADDING[1:], "Padding option", padding or "zero")
     if padding == "nan" and element.is_int():
         raise ValueError(f"Padding option `nan` is not supported for integer blocks, here of {element}")

@@ -75,7 +75,8 @@ def smid(_semantic: Any = None) -> Any:
 
 @core.builtin
 def num_threads(_semantic: Any = None) -> Any:
-    """How many threads run this program, a constant: 32 for each warp of the launch's option `num_warps`.
+    """Return the number of threads that run this program, a constant: 32 for each warp of the launch option
+    `num_warps`.
 
     Example:
         @tilework.jit
@@ -91,7 +92,7 @@ def num_threads(_semantic: Any = None) -> Any:
 
 @core.builtin
 def num_warps(_semantic: Any = None) -> Any:
-    """How many warps run this program, a constant: the launch's option `num_warps`.
+    """Return the number of warps that run this program, a constant: the launch option `num_warps`.
 
     Example:
         @tilework.jit

@@ -85,7 +85,7 @@ def library_function(module: str, name: str, symbols: Symbols) -> Any:
 def on_demand(
     module: dict[str, Any], table: dict[str, Symbols]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a library: a function is made when it is first asked for; there are about two
+    """`__getattr__` and `__dir__` of a library: a function is created on first use; there are about two
     hundred."""
 
     def find(name: str) -> Any:

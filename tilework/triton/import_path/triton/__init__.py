@@ -1,7 +1,7 @@
 """The `triton` that Python finds in processes that a program under `tilework.as_triton` starts.
 
-The folder above this one is in their search path, and is no package: see `tilework/as_triton.py`. The tilework that they
-import is the one that this file belongs to, even if their search path has another.
+The folder above this one is in their search path, and is no package: see `tilework/as_triton.py`. The tilework that
+they import is the one that this file belongs to, even if their search path has another.
 """
 
 import sys
