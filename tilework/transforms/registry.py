@@ -99,7 +99,7 @@ PASSES: dict[str, str] = {
     "tritongpu-store-layouts": "ttg.store_layouts:store_layouts",
     "tritongpu-repeated-loads": "ttg.repeated_loads:repeated_loads",
     "tritongpu-early-loads": "ttg.early_loads:early_loads",
-    "tritongpu-fetch-ahead": "ttg.prefetch_rows:fetch_ahead",
+    "tritongpu-fetch-ahead": "ttg.prefetch_rows:prefetch_rows",
     "tritongpu-longest-first": "ttg.persistent_kernels:longest_first",
     "tritongpu-persistent-programs": "ttg.persistent_kernels:PersistentProgramsPass",
     "tritongpu-shorten-partitions": "ttg.shorten_partitions:shorten_partitions",

@@ -49,7 +49,7 @@ LEAST = 8  # bytes that a thread loads at a time: each asks for itself, so that 
 
 
 @module_pass("tritongpu-fetch-ahead")
-def fetch_ahead(module: ModuleOp) -> None:
+def prefetch_rows(module: ModuleOp) -> None:
     for function in functions(module):
         if not has_body(function) or len(function.regions[0].blocks) != 1:
             continue
