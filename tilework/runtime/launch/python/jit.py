@@ -410,7 +410,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         """Compile a specialisation that is not known yet, unless a bundle has it."""
         is_served, hooks = bool(SERVERS or knobs.runtime.bundle) and not changes_stages(), self.compile_hooks()
         # those of what a bundle has are known to be right
-        options = None if is_served and not any(hooks) else self.parsed_options(specialization, backend)
+        options: Any = None if is_served and not any(hooks) else self.parsed_options(specialization, backend)
         self._globals = unless_same(self._globals, collect_globals(self))
         if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
