@@ -3,11 +3,11 @@
     >>> driver.active.get_current_target()
     GPUTarget(backend='cpu', arch='host', warp_size=1)
 
-The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for an
-NVIDIA GPU and ``hip`` for one of AMD's, which is an error where none can be used, ``native`` and ``evaluator`` for the host,
-``emulator`` for a GPU that is not there. Without it, or with ``auto``, a GPU is active if one can be used, and the arguments of a
-launch choose: arrays and tensors of the host go to the CPU, all else to the GPU. Programs that say `import triton` have that
-choice with ``auto`` only. `set_active` overrides all that.
+The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for
+an NVIDIA GPU and ``hip`` for one of AMD's, which is an error where none can be used, ``native`` and ``evaluator`` for
+the host, ``emulator`` for a GPU that is not there. Without it, or with ``auto``, a GPU is active if one can be used,
+and the arguments of a launch choose: arrays and tensors of the host go to the CPU, all else to the GPU. Programs that
+say `import triton` have that choice with ``auto`` only. `set_active` overrides all that.
 """
 
 import threading
@@ -32,7 +32,9 @@ HOST_NAMES = {"native": "cpu", "evaluator": "cpu"}  # what asks for the host, an
 
 
 def registered_drivers(is_likely: Callable[[str], bool] = lambda name: True) -> "list[type[Driver]]":
-    """The driver classes of all packages, ours too if they are likely; the host comes last. The emulator is for those who ask for it."""
+    """The driver classes of all packages, ours too if they are likely; the host comes last. The emulator is for those
+    who ask for it.
+    """
     from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
 
     found = (plugin for plugin in plugins(GROUP) if plugin.name != EMULATOR)
@@ -86,7 +88,9 @@ def none_active() -> str:
 
 
 def driver_asked_for(asked: str) -> "type[Driver]":
-    """What a value of TILEWORK_DEVICE means; an error if it means nothing. Others need not be loaded to know it, if all are ours."""
+    """What a value of TILEWORK_DEVICE means; an error if it means nothing. Others need not be loaded to know it, if all
+    are ours.
+    """
     from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
 
     listed = {plugin.name: plugin for plugin in plugins(GROUP)}
@@ -103,8 +107,9 @@ def driver_asked_for(asked: str) -> "type[Driver]":
 class DriverConfig:
     """The driver in use, made when it is first asked for: `tilework.runtime.driver` is one.
 
-    `active` is the driver that launches use: `get_current_target()`, `get_current_device()` and `get_current_stream(device)` say where
-    kernels go. TILEWORK_DEVICE chooses another one (docs/emulator.md has the emulator), and `set_active` any.
+    `active` is the driver that launches use: `get_current_target()`, `get_current_device()` and
+    `get_current_stream(device)` say where kernels go. TILEWORK_DEVICE chooses another one (docs/emulator.md has the
+    emulator), and `set_active` any.
 
     Example:
         active = tilework.runtime.driver.active
@@ -183,7 +188,9 @@ class DriverConfig:
         return self.using(self._host) if places == HOST else None
 
     def refuse_mix(self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]") -> None:
-        """An error about arguments of a launch that are on two devices, unless the GPU can reach them all (pinned memory)."""
+        """An error about arguments of a launch that are on two devices, unless the GPU can reach them all (pinned
+        memory).
+        """
         if self._host is None:
             return
         named = {**dict(zip(fn.arg_names, args, strict=False)), **kwargs}

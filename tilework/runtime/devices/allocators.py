@@ -42,8 +42,9 @@ _profile_allocator: ContextVar[Allocator] = ContextVar("_profile_allocator", def
 def set_allocator(allocator: Allocator) -> None:
     """Take scratch memory from `allocator(size, alignment, stream)`; `NullAllocator()` undoes it.
 
-    GPUs need it for descriptors that kernels make (`tl.make_tensor_descriptor`); it is called at every launch of such a kernel, with
-    the bytes of all programs together, and returns something with `data_ptr()`. Each thread and task has its own. The CPU needs none.
+    GPUs need it for descriptors that kernels make (`tl.make_tensor_descriptor`); it is called at every launch of such a
+    kernel, with the bytes of all programs together, and returns something with `data_ptr()`. Each thread and task has
+    its own. The CPU needs none.
 
     Example:
         from tilework.runtime.devices.allocators import NullAllocator

@@ -1,4 +1,5 @@
-"""The memory of an object as DLPack describes it, read without keeping the memory: its owner is an argument of the launch.
+"""The memory of an object as DLPack describes it, read without keeping the memory: its owner is an argument of the
+launch.
 
     >>> exported(jax_array, stream=0)
     Exported(address=139637976727552, code='bf16', device=0)
@@ -28,10 +29,11 @@ class Tensor(ctypes.Structure):
 
 
 class ExchangeApi(NamedTuple):
-    """Addresses of two functions of a library's `DLPackExchangeAPI`, which C code calls with the GIL; 0 and -1 as results.
+    """Addresses of two functions of a library's `DLPackExchangeAPI`, which C code calls with the GIL; 0 and -1 as
+    results.
 
-    `describe(object, DLTensor*)` fills in a `Tensor` that owns nothing; `current_stream(kind, device, void**)` is the stream
-    that the library puts work into.
+    `describe(object, DLTensor*)` fills in a `Tensor` that owns nothing; `current_stream(kind, device, void**)` is the
+    stream that the library puts work into.
     """
 
     describe: int

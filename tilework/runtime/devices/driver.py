@@ -3,9 +3,10 @@
     [project.entry-points."tilework.drivers"]            in the package that brings one
     toy = "toy.device:ToyDriver"
 
-`active_driver.py` makes the active one at its first use; a program can select another with `driver.set_active`. A driver must
-say whether it can be used, what to compile for, how binaries are loaded and how kernels are launched (`launcher.py` has what
-launchers share). The rest has defaults, for one device that works in order and is done when a launch returns.
+`active_driver.py` makes the active one at its first use; a program can select another with `driver.set_active`. A
+driver must say whether it can be used, what to compile for, how binaries are loaded and how kernels are launched
+(`launcher.py` has what launchers share). The rest has defaults, for one device that works in order and is done when a
+launch returns.
 """
 
 from abc import ABC, abstractmethod
@@ -46,7 +47,9 @@ class Driver(ABC):
 
     @property
     def _obj(self) -> "Driver":
-        """The driver itself: programs for older Tritons, where `driver.active` was a proxy, ask it for what is behind it."""
+        """The driver itself: programs for older Tritons, where `driver.active` was a proxy, ask it for what is behind
+        it.
+        """
         return self
 
     @classmethod
@@ -75,10 +78,14 @@ class Driver(ABC):
         """Refuse memory that the device cannot reach, before anything runs."""
 
     def on_device_of(self, args: Sequence[Any]) -> Any:  # noqa: B027  most drivers have one device
-        """The context in which the device of the arguments is the current one; None if it is, or there is no such device."""
+        """The context in which the device of the arguments is the current one; None if it is, or there is no such
+        device.
+        """
 
     def is_chosen_by(self, args: Sequence[Any]) -> bool:
-        """Whether these arguments choose the current device among several, and every guard of theirs would see another one."""
+        """Whether these arguments choose the current device among several, and every guard of theirs would see another
+        one.
+        """
         return False
 
     def launches_natively(self) -> bool:

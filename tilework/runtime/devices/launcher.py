@@ -7,9 +7,10 @@
     class MyDriver:
         launcher_cls = MyLauncher
 
-A launcher is made once per kernel and called once per launch. A kernel whose metadata asks for scratch memory gets it from
-the allocator of the user (`set_allocator`) at every launch, one buffer for all programs together; the memory of instrumented
-kernels comes from `set_profile_allocator`. `scratch` holds both buffers, None for the one that is not needed.
+A launcher is made once per kernel and called once per launch. A kernel whose metadata asks for scratch memory gets it
+from the allocator of the user (`set_allocator`) at every launch, one buffer for all programs together; the memory of
+instrumented kernels comes from `set_profile_allocator`. `scratch` holds both buffers, None for the one that is not
+needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +27,9 @@ HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory a
 
 
 def declared_types(source: Any) -> dict[str, Any] | None:
-    """The types by which a launch passes its arguments; None for a file of IR, whose arguments say themselves what they are."""
+    """The types by which a launch passes its arguments; None for a file of IR, whose arguments say themselves what they
+    are.
+    """
     return getattr(source, "signature", None) if getattr(source, "is_declared", True) else None
 
 
@@ -69,7 +72,8 @@ class Launcher:
     ) -> None:
         """One launch, called as Triton's launchers are; `args` and the scratch memory stay alive until `start` returns.
 
-        Chains of hooks may be empty: who generates launching code, as Inductor does, passes `knobs.runtime.launch_enter_hook` as it is.
+        Chains of hooks may be empty: who generates launching code, as Inductor does, passes
+        `knobs.runtime.launch_enter_hook` as it is.
         """
         scratch = self.allocate((x, y, z), stream) if self.needs_scratch else NO_SCRATCH
         if enter_hook:
@@ -82,18 +86,23 @@ class Launcher:
             exit_hook(launch_metadata)
 
     def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
-        """What to call instead of this launcher, in the same way, for many launches of one function; `check` sees new kinds of arguments."""
+        """What to call instead of this launcher, in the same way, for many launches of one function; `check` sees new
+        kinds of arguments.
+        """
         return self
 
     def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Any:
-        """What the native launcher must know to repeat a launch of `function` with such arguments (`launch/native/entries.py`), or None.
+        """What the native launcher must know to repeat a launch of `function` with such arguments
+        (`launch/native/entries.py`), or None.
 
         `follows`: it goes to the device of its arguments, whichever is the current one.
         """
         return None
 
     def refusing(self, plain: Any) -> Any:
-        """What the launcher of `without()` gave to the native launcher, for launches only that do not justify this kernel."""
+        """What the launcher of `without()` gave to the native launcher, for launches only that do not justify this
+        kernel.
+        """
         return plain
 
     def memory_of(self, value: Any) -> Any:

@@ -3,8 +3,8 @@
     >>> place_of(np.zeros(4)), place_of(torch.zeros(4, device="cuda")), place_of(4)
     (HOST, DEVICE, NOWHERE)
 
-A tuple is in all the places of its items, a descriptor where its base is. Arrays are recognised by what they offer, never by
-importing their library; how to ask the objects of a class is found once.
+A tuple is in all the places of its items, a descriptor where its base is. Arrays are recognised by what they offer,
+never by importing their library; how to ask the objects of a class is found once.
 """
 
 from collections.abc import Callable

@@ -10,8 +10,9 @@
     items of a tuple                                WIDTH | ONE | MULTIPLE
 
 The class of an argument always counts, and for arrays their element type and device. MULTIPLE is about integers and the
-addresses of arrays, ONE and WIDTH are about integers. The binder of a kernel (`python/specialize.py`), the guards of an entry
-(`native/entries.py`) and the key that the native launcher finds an entry by (`native/code/keys.py`) are made from the facts.
+addresses of arrays, ONE and WIDTH are about integers. The binder of a kernel (`python/specialize.py`), the guards of an
+entry (`native/entries.py`) and the key that the native launcher finds an entry by (`native/code/keys.py`) are made from
+the facts.
 """
 
 from tilework.language.parameters import KernelParam

@@ -62,7 +62,8 @@ class CudaUtils(GpuUtils):
             library().cuFuncSetAttribute(function, driver_library.FUNCTION_MAX_DYNAMIC_SHARED, shared)
 
     def declared(self, function: int, name: str, data: bytes) -> tuple[Parameter, ...] | None:
-        """From the text of PTX, which knows types; else from the cubin, which knows sizes, or the driver, of which old ones know nothing.
+        """From the text of PTX, which knows types; else from the cubin, which knows sizes, or the driver, of which old
+        ones know nothing.
 
         The driver is asked until it refuses, which tools like compute-sanitizer take for an error of the program.
         """
@@ -82,12 +83,16 @@ class CudaUtils(GpuUtils):
         return tuple(sizes)
 
     def set_printf_fifo_size(self, size: int) -> None:
-        """Bytes for what kernels print between two synchronisations; it must be set before the first kernel that prints."""
+        """Bytes for what kernels print between two synchronisations; it must be set before the first kernel that
+        prints.
+        """
         cuda_device.ensure_context()
         library().cuCtxSetLimit(libcuda.LIMIT_PRINTF_FIFO, size)
 
     def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
-        """A tensor map: (base, swizzle, elem_size, elem_type, block_size, shape, strides, padding=0); see `tensor_map.py`."""
+        """A tensor map: (base, swizzle, elem_size, elem_type, block_size, shape, strides, padding=0); see
+        `tensor_map.py`.
+        """
         # lazily: only launches on a GPU need it
         from tilework.runtime.devices.cuda.tensor_map import fill_tma_descriptor
 

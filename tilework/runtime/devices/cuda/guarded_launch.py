@@ -3,8 +3,8 @@
     kernel[grid](a, b, c, M, N, K, ...)                    # rows of 16 bytes: copies through descriptors made here
     kernel[grid](a[:, 1:], b, c, M, N, K - 1, ...)         # no: the same kernel, compiled with auto_tma=False
 
-Which kernel is launched `CompiledKernel.justified` asks here; what somebody launches through this launcher all the same is launched without
-the descriptors, too. What is described for the same addresses, integers and grid is remembered.
+Which kernel is launched `CompiledKernel.justified` asks here; what somebody launches through this launcher all the same
+is launched without the descriptors, too. What is described for the same addresses, integers and grid is remembered.
 """
 
 import struct
@@ -99,7 +99,9 @@ class GuardedLauncher(ConditionalLauncher):
         return replace(plain, hidden_maps=self.finding(plain, 0, []), kept=(plain.kept, self))
 
     def finding(self, device: Native, slot: int, bases: Sequence[int]) -> HiddenMaps:
-        """How the native launcher finds the maps; if addresses can be put into them, and nothing else depends on these, it does that."""
+        """How the native launcher finds the maps; if addresses can be put into them, and nothing else depends on these,
+        it does that.
+        """
         args = self.precondition.args
         moves = not self.precondition.written and all(
             addresses_come_first(library(), *facts[:3]) for facts in self.boxes

@@ -1,13 +1,15 @@
-"""Whether the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden descriptors describe.
+"""Whether the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden descriptors
+describe.
 
     precondition = LaunchPrecondition(told)                                # what `transforms/tt/rectangles_to_descriptors.py` tells
     precondition.args                                               # [0, 3, ...]: which arguments it needs
     precondition.arrays((0x7f00, 4096, ...), (1024, 1, 1))          # these -> [(address, shape, strides), ...] or None
 
-Every node (`analysis/index_forms.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
-no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around does not do so inside; a start
-that no mask cuts off is not negative; what the kernel stores before is elsewhere. So each tile is the box that the copy reads. The rest is what hardware wants: bases, strides
-and starts along the contiguous axis are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
+Every node (`analysis/index_forms.py`) is evaluated to the interval of the values that it has in all programs and
+iterations. Then no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around
+does not do so inside; a start that no mask cuts off is not negative; what the kernel stores before is elsewhere. So
+each tile is the box that the copy reads. The rest is what hardware wants: bases, strides and starts along the
+contiguous axis are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -162,7 +164,9 @@ class Box(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What integers and a grid justify, if the pointers do: arrays to describe, and bytes (base, first, end) that are written."""
+    """What integers and a grid justify, if the pointers do: arrays to describe, and bytes (base, first, end) that are
+    written.
+    """
 
     boxes: tuple[Box, ...]
     written: tuple[tuple[int, int, int], ...]

@@ -3,10 +3,10 @@
     bits = fill_tma_descriptor(x.data_ptr(), swizzle=3, elem_size=2, elem_type=6, block_size=[64, 64], shape=[512, 256], strides=[256, 1])
     bytes(bits)                                      # 128 bytes, which a kernel takes by value
 
-Sizes, strides (in elements) and blocks are given outermost first, as for a `TensorDescriptor`; the driver wants them the other
-way round and in bytes. Elements and swizzles are numbered as kernels number them (PTX, `tensormap.replace`): elem_type
-0 u8, 1 u16, 2 u32, 3 s32, 4 u64, 5 s64, 6 f16, 7 f32, 8 f32.ftz, 9 f64, 10 bf16, 11 tf32, 12 tf32.ftz; swizzle 0 none, 1 32
-bytes, 2 64, 3 128. Encoding takes the driver 7 us, so the maps of recent descriptors are kept.
+Sizes, strides (in elements) and blocks are given outermost first, as for a `TensorDescriptor`; the driver wants them
+the other way round and in bytes. Elements and swizzles are numbered as kernels number them (PTX, `tensormap.replace`):
+elem_type 0 u8, 1 u16, 2 u32, 3 s32, 4 u64, 5 s64, 6 f16, 7 f32, 8 f32.ftz, 9 f64, 10 bf16, 11 tf32, 12 tf32.ftz;
+swizzle 0 none, 1 32 bytes, 2 64, 3 128. Encoding takes the driver 7 us, so the maps of recent descriptors are kept.
 """
 
 import ctypes
@@ -68,7 +68,9 @@ def fill_tma_descriptor(
 
 
 def map_of_descriptor(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
-    """The map of a host `TensorDescriptor`; `meta` is what the compiler chose: swizzle, elem_size, elem_type, block_size."""
+    """The map of a host `TensorDescriptor`; `meta` is what the compiler chose: swizzle, elem_size, elem_type,
+    block_size.
+    """
     base = device_address(descriptor.base)
     padding = int(getattr(descriptor, "padding", "zero") == "nan")
     if meta.get("fp4_padded"):

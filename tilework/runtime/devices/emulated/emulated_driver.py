@@ -1,11 +1,12 @@
-"""``TILEWORK_DEVICE=emulator``, ``emulator:sm_80`` or ``emulator:gfx942``: programs run, as they are, on a GPU that is not there.
+"""``TILEWORK_DEVICE=emulator``, ``emulator:sm_80`` or ``emulator:gfx942``: programs run, as they are, on a GPU that is
+not there.
 
     TILEWORK_DEVICE=emulator python softmax.py
 
-Kernels are compiled as for a real GPU, and their PTX (for AMD's: their LLVM text) is executed by the emulator, on the NumPy arrays and CPU
-tensors themselves: nothing is copied. A launch is checked, and is over when it returns. Nothing of CUDA or ROCm is needed. Its clock
-counts what warps do (`emulated_library.py`), so that an autotuner here finds the configuration with the fewest steps, which need not be
-the fastest one on a GPU.
+Kernels are compiled as for a real GPU, and their PTX (for AMD's: their LLVM text) is executed by the emulator, on the
+NumPy arrays and CPU tensors themselves: nothing is copied. A launch is checked, and is over when it returns. Nothing of
+CUDA or ROCm is needed. Its clock counts what warps do (`emulated_library.py`), so that an autotuner here finds the
+configuration with the fewest steps, which need not be the fastest one on a GPU.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,8 @@
-"""AMD's runtime library without a GPU: what only HIP has, on top of the emulator of LLVM text; see `emulated_library.py`.
+"""AMD's runtime library without a GPU: what only HIP has, on top of the emulator of LLVM text; see
+`emulated_library.py`.
 
-A code object is loaded if it is for the architecture of the device, and the LLVM text that it was made of stands behind it
-(`targets/amd/kernel_notes.py`): that is what runs. Its notes say what the kernel takes.
+A code object is loaded if it is for the architecture of the device, and the LLVM text that it was made of stands behind
+it (`targets/amd/kernel_notes.py`): that is what runs. Its notes say what the kernel takes.
 """
 
 import ctypes

@@ -1,12 +1,14 @@
-"""A driver library without a GPU: what the libraries of all vendors do, called as through ctypes, on top of an emulator.
+"""A driver library without a GPU: what the libraries of all vendors do, called as through ctypes, on top of an
+emulator.
 
     cuda = libcuda.Cuda(EmulatedCuda())             # where `libcuda.library()` has one of NVIDIA's
     cuda.cuLaunchKernelEx(...)                      # real PTX is executed
     cuda.loaded.launches[0].stream
 
-A vendor's class says what its functions are called (`names`), how a thread chooses a device, and how code is loaded and launched. Work is queued
-and runs when its stream, an event or the device is synchronised, so that what should be asynchronous is seen to be. The clock of
-events moves by one millisecond per kernel, or, where launches are counted, by one for each thing that they count.
+A vendor's class says what its functions are called (`names`), how a thread chooses a device, and how code is loaded and
+launched. Work is queued and runs when its stream, an event or the device is synchronised, so that what should be
+asynchronous is seen to be. The clock of events moves by one millisecond per kernel, or, where launches are counted, by
+one for each thing that they count.
 """
 
 import ctypes
@@ -151,7 +153,9 @@ class EmulatedLibrary:
         launch: Callable[[], None],
         told: Callable[[], tuple[Sequence[Finding], Counters | None, int]],
     ) -> Callable[[], None]:
-        """What a launch by this thread puts into the queue; `told` gives what was found and counted, and the steps of the clock."""
+        """What a launch by this thread puts into the queue; `told` gives what was found and counted, and the steps of
+        the clock.
+        """
         observer: Observer | None = getattr(self.thread, "observer", None)
 
         def work() -> None:

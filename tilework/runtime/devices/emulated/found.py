@@ -5,8 +5,8 @@
           |     ^
     kernel.py:12: PerformanceWarning: double: 992 of 1024 wavefronts of shared memory are bank conflicts
 
-Mistakes are errors (`SanitizerError`, for accesses also an `IndexError`). What is only slow is a `PerformanceWarning`, once
-for each line.
+Mistakes are errors (`SanitizerError`, for accesses also an `IndexError`). What is only slow is a `PerformanceWarning`,
+once for each line.
 """
 
 import linecache

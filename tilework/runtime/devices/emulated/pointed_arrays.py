@@ -1,10 +1,11 @@
-"""The arrays whose addresses an argument holds, as those of a grouped matrix product do: a kernel may load and use them.
+"""The arrays whose addresses an argument holds, as those of a grouped matrix product do: a kernel may load and use
+them.
 
     table = np.array([row.ctypes.data for row in rows])
     gather[grid](table, out)                                  # the kernel reaches the rows through the table
 
-On a GPU an address is enough. Here every access is checked against the arrays of a launch, so those that are pointed to are
-looked for among all that are alive. The address of something that has been freed is then an address in no array.
+On a GPU an address is enough. Here every access is checked against the arrays of a launch, so those that are pointed to
+are looked for among all that are alive. The address of something that has been freed is then an address in no array.
 """
 
 import gc

@@ -1,9 +1,10 @@
-"""Arrays of other libraries that describe themselves in ``__cuda_array_interface__``, and the work on them that is not done yet.
+"""Arrays of other libraries that describe themselves in ``__cuda_array_interface__``, and the work on them that is not
+done yet.
 
     {"data": (139637976727552, False), "typestr": "<f4", "shape": (64,), "version": 3, "stream": 94532}
 
-Since version 3 of that protocol `stream` says where its owner works on the memory: 1 is the default stream, 2 that of the thread, None (or no
-such item) that there is nothing to wait for. What is launched waits on the GPU, not the host.
+Since version 3 of that protocol `stream` says where its owner works on the memory: 1 is the default stream, 2 that of
+the thread, None (or no such item) that there is nothing to wait for. What is launched waits on the GPU, not the host.
 """
 
 from collections.abc import Mapping

@@ -2,9 +2,9 @@
 
     >>> module, function, n_regs, n_spills, n_max_threads = driver.active.utils.load_binary("add", cubin, shared=0, device=0)
 
-Where torch is loaded and can use the GPU it decides about the current device and stream, and provides events and graphs, under names
-that say cuda whoever made the GPU; else `own_interface.py` does. A machine with a GPU that can be used runs kernels there;
-TILEWORK_DEVICE=native and =evaluator ask for the CPU.
+Where torch is loaded and can use the GPU it decides about the current device and stream, and provides events and
+graphs, under names that say cuda whoever made the GPU; else `own_interface.py` does. A machine with a GPU that can be
+used runs kernels there; TILEWORK_DEVICE=native and =evaluator ask for the CPU.
 """
 
 import ctypes
@@ -149,8 +149,8 @@ class GpuDriver(Driver):
     def is_active(cls) -> bool:
         """Whether kernels go to a GPU: there is one that can be used, and nobody asks for the CPU.
 
-        Where torch uses the GPUs of another vendor, those are meant. A process forked from one that used the GPU cannot use it, but
-        compiles for it, as torch's compile workers do.
+        Where torch uses the GPUs of another vendor, those are meant. A process forked from one that used the GPU cannot
+        use it, but compiles for it, as torch's compile workers do.
         """
         is_asked = knobs.runtime.device in cls.asked_by
         is_open = knobs.runtime.device in (None, "auto") and cls.is_likely()
@@ -260,7 +260,8 @@ class GpuDriver(Driver):
         return True
 
     def stream_call(self) -> tuple[Any, int, tuple[int, int]] | None:
-        """(Python function, device, (function for machine code or 0, kind of device)) for the stream of native launches, or None.
+        """(Python function, device, (function for machine code or 0, kind of device)) for the stream of native
+        launches, or None.
 
         Machine code asks torch through DLPack's exchange interface.
         """

@@ -3,9 +3,9 @@
     launcher = CudaLauncher(utils, source, metadata)
     launcher(4, 1, 1, stream, function, packed_metadata, None, None, None, x, y, 1024)
 
-The grid is counted in programs: with clusters (`num_ctas`) the first dimension has that many blocks for each. Kernels get their
-arguments and two hidden pointers, scratch and profile scratch. A kernel that its user wrote may declare fewer parameters; the driver
-reads only those that are declared. Launches return before the kernel has run.
+The grid is counted in programs: with clusters (`num_ctas`) the first dimension has that many blocks for each. Kernels
+get their arguments and two hidden pointers, scratch and profile scratch. A kernel that its user wrote may declare fewer
+parameters; the driver reads only those that are declared. Launches return before the kernel has run.
 """
 
 import ctypes
@@ -94,7 +94,9 @@ class GpuLauncher(Launcher):
         self.needs_scratch |= self.turns is not None
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
-        """The buffers for all programs of a grid; programs that take turns have their counter in place of the second one."""
+        """The buffers for all programs of a grid; programs that take turns have their counter in place of the second
+        one.
+        """
         scratch, profile = super().allocate(grid, stream)
         return scratch, profile if self.turns is None else self.turns.next()
 
@@ -135,7 +137,9 @@ class GpuLauncher(Launcher):
         return repeated(self, function, check) if self.is_plain else self
 
     def memory_of(self, value: Any) -> "Memory | None":
-        """Torch tensors on a GPU, arrays of our own, and what has DLPack, whose owner orders, or ``__cuda_array_interface__``."""
+        """Torch tensors on a GPU, arrays of our own, and what has DLPack, whose owner orders, or
+        ``__cuda_array_interface__``.
+        """
         if getattr(value, "is_cuda", False) is True:
             from tilework.runtime.launch.native.entries import tensor_memory  # lazily: as above
 

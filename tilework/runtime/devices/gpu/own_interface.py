@@ -8,9 +8,10 @@
     x = DeviceArray.of(np.arange(8.0))           # memory on the GPU, for programs that have no torch
     x.numpy()
 
-The modules `cuda/device.py` and `hip/hip_device.py` have these names for the GPUs of their vendor; `get_device_interface()` of a driver gives
-one of them where torch is not loaded, or cannot use the GPU. The current device is that of the thread, and so is the current stream; a
-thread that uses no device yet uses device 0. Objects free what they hold when they are collected.
+The modules `cuda/device.py` and `hip/hip_device.py` have these names for the GPUs of their vendor;
+`get_device_interface()` of a driver gives one of them where torch is not loaded, or cannot use the GPU. The current
+device is that of the thread, and so is the current stream; a thread that uses no device yet uses device 0. Objects free
+what they hold when they are collected.
 """
 
 import ctypes
@@ -102,7 +103,9 @@ class Gpus:
 
 
 class Held:
-    """Something of a driver's, which is given back when nobody holds it any more: `ENDS` has the function for each handle."""
+    """Something of a driver's, which is given back when nobody holds it any more: `ENDS` has the function for each
+    handle.
+    """
 
     ENDS: ClassVar[Mapping[str, str]]
     _library: DriverLibrary
@@ -189,7 +192,9 @@ class CUDAGraph(Held):
 
 
 class DeviceArray(Held):
-    """Memory on the GPU with a NumPy dtype and shape; what a kernel asks of an argument, and copies from and to the host."""
+    """Memory on the GPU with a NumPy dtype and shape; what a kernel asks of an argument, and copies from and to the
+    host.
+    """
 
     ENDS = {"_address": "free"}
     is_cuda = True  # as torch's tensors say of every vendor

@@ -6,8 +6,9 @@
     packer.pack(buffer, (x, 1024, 64), (None, None))                             # address of x, 1024, and two null pointers
 
 The values go into a buffer, each at an offset that is a multiple of 8, and the driver is given the address of each. It
-reads as many as the kernel declares. A tensor descriptor becomes a tensor map of 128 bytes if the compiler says that the
-kernel takes one (`tensordesc_meta`), else a pointer, the sizes, the strides and "pad with NaN"; sizes and strides follow.
+reads as many as the kernel declares. A tensor descriptor becomes a tensor map of 128 bytes if the compiler says that
+the kernel takes one (`tensordesc_meta`), else a pointer, the sizes, the strides and "pad with NaN"; sizes and strides
+follow.
 """
 
 import re
@@ -221,7 +222,8 @@ def raw(arg: Any, size: int) -> bytes:
 def device_address(arg: Any) -> int:
     """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer.
 
-    DLPack comes first: its owner lets the stream wait for work of its own on the memory. The other interface says what to wait for.
+    DLPack comes first: its owner lets the stream wait for work of its own on the memory. The other interface says what
+    to wait for.
     """
     if hasattr(arg, "data_ptr") or isinstance(arg, int):
         return pack.address(arg)

@@ -1,7 +1,8 @@
-"""Counters of programs that take turns (`targets/gpu/atomic_rules.py`): one for each launch, in the memory of its device.
+"""Counters of programs that take turns (`targets/gpu/atomic_rules.py`): one for each launch, in the memory of its
+device.
 
-The last program of a launch sets its counter to 0 again. Launches of one kernel take one counter after the other, so that several can
-run at the same time, in as many streams as there are counters.
+The last program of a launch sets its counter to 0 again. Launches of one kernel take one counter after the other, so
+that several can run at the same time, in as many streams as there are counters.
 """
 
 from itertools import count

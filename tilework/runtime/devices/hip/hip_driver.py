@@ -3,8 +3,8 @@
     >>> driver.active.get_current_target()
     GPUTarget(backend='hip', arch='gfx942', warp_size=64)
 
-Torch for ROCm calls its devices cuda, and so do arguments of kernels; where it is loaded and can use a GPU it decides about the current device
-and stream.
+Torch for ROCm calls its devices cuda, and so do arguments of kernels; where it is loaded and can use a GPU it decides
+about the current device and stream.
 """
 
 import ctypes
@@ -83,7 +83,9 @@ class HipDriver(GpuDriver):
 
     @classmethod
     def is_likely(cls) -> bool:
-        """Whether the kernel of the system has a driver for such a GPU, of Linux or of WSL, or somebody names the library."""
+        """Whether the kernel of the system has a driver for such a GPU, of Linux or of WSL, or somebody names the
+        library.
+        """
         return libhip.FOUND.found is not None or has_amd_device()
 
     def architecture(self, device: int) -> str:

@@ -23,10 +23,11 @@ class CpuUtils:
     """What the runtime asks a driver about devices and binaries."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        """The numbers a GPU has: its multiprocessors are the cores that this process may use, whose warps have one thread.
+        """The numbers a GPU has: its multiprocessors are the cores that this process may use, whose warps have one
+        thread.
 
-        What has no meaning here and may be divided is generous, so that occupancies that programs compute are limited by nothing.
-        Clocks are 0: peak rates computed of them would be wrong.
+        What has no meaning here and may be divided is generous, so that occupancies that programs compute are limited
+        by nothing. Clocks are 0: peak rates computed of them would be wrong.
         """
         from tilework.targets.cpu.processor import available_cores  # lazily: only launches on the host need it
 

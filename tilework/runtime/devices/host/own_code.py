@@ -4,8 +4,8 @@
     pool.begin()        # where the cache does not have it, a thread compiles it while this one goes on
     pool.take()         # the object file
 
-A new machine compiles some 3000 lines of this for its first launch, as long as all else that the launch does; LLVM needs neither
-Python nor its lock for that.
+A new machine compiles some 3000 lines of this for its first launch, as long as all else that the launch does; LLVM
+needs neither Python nor its lock for that.
 """
 
 import hashlib
@@ -29,7 +29,9 @@ LAYOUTS = "targets/cpu/run/interface.py", "targets/cpu/run/launch_record.py", "r
 
 
 def layout_key() -> str:
-    """What these files say, as a hash; nothing where they cannot be read. Between versions it may change with every commit."""
+    """What these files say, as a hash; nothing where they cannot be read. Between versions it may change with every
+    commit.
+    """
     content, package = hashlib.sha256(), os.path.dirname(os.path.abspath(knobs.__file__)) + "/../"
     try:
         for name in LAYOUTS:
@@ -46,7 +48,9 @@ def own_name(name: str, system: str = sys.platform, machine: str = "") -> str:
 
 
 class OwnObject:
-    """An object file, of the LLVM text that `text` writes; from a bundle, or from the cache on disk unless that is the user's own."""
+    """An object file, of the LLVM text that `text` writes; from a bundle, or from the cache on disk unless that is the
+    user's own.
+    """
 
     def __init__(self, name: str, text: Callable[[], str], level: int = 0, arguments: tuple[int, ...] = ()) -> None:
         self.name, self.text, self.level, self.arguments = name, text, level, arguments

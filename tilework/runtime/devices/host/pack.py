@@ -1,11 +1,12 @@
-"""The arguments of a launch as the machine code of a CPU kernel takes them, and the memory that a kernel reaches through them.
+"""The arguments of a launch as the machine code of a CPU kernel takes them, and the memory that a kernel reaches
+through them.
 
     pack = packer(("ptr", "i32", "f32"), ["*fp32", "i32", "constexpr", "fp32"], stored=(0,))
     pack((x, 1024, BLOCK, 0.5))            # 24 bytes: address of x, 1024, 0.5
 
-A packer is a Python function written for one signature, because it runs at every launch. It makes one slot of 8 bytes per
-parameter. A tensor descriptor takes the slots of all parameters that it has become: pointer, sizes, strides, "pad with NaN",
-and once more sizes and strides. An array that the kernel writes to must be writable.
+A packer is a Python function written for one signature, because it runs at every launch. It makes one slot of 8 bytes
+per parameter. A tensor descriptor takes the slots of all parameters that it has become: pointer, sizes, strides, "pad
+with NaN", and once more sizes and strides. An array that the kernel writes to must be writable.
 
     reach(x[4:8])             (0x7f10, 0x7f20)        of a NumPy array from its first byte to its last, strides included
     reach(tensor)             all of its storage, which a kernel may reach by offsets

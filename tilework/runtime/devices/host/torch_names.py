@@ -1,4 +1,5 @@
-"""What torch's modules for devices have and `torch.cpu` has not: programs for GPUs ask for it by the name of their device.
+"""What torch's modules for devices have and `torch.cpu` has not: programs for GPUs ask for it by the name of their
+device.
 
 device = driver.active.get_active_torch_device()
 getattr(torch, device.type).set_stream(stream)

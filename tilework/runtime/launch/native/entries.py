@@ -1,8 +1,9 @@
 """Entries of the native launcher: what a launch must look like to run without Python code, and what it runs.
 
-Described are launches whose arguments are memory that their device can read without asking Python (arrays, tensors), numbers, constants
-that cannot change, tuples and host descriptors of these. `kernel[grid]` (`kernel_launch.py`) and `kernel.run`
-(`launch/native/repeated_launch.py`) make entries; what a device adds is a `Native`, which its launcher gives.
+Described are launches whose arguments are memory that their device can read without asking Python (arrays, tensors),
+numbers, constants that cannot change, tuples and host descriptors of these. `kernel[grid]` (`kernel_launch.py`) and
+`kernel.run` (`launch/native/repeated_launch.py`) make entries; what a device adds is a `Native`, which its launcher
+gives.
 """
 
 import ctypes
@@ -39,13 +40,14 @@ Memory = tuple[str, int, int, Any]  # a guard, its two numbers, and the object t
 
 @dataclass(frozen=True)
 class Native:
-    """What a device adds to an entry.
+    """The device's part of an entry.
 
-    `kinds` are the parameters of the kernel and `places` their slots, `slots` the values that the Python path would pass. `run` and
-    `ready` name routines of the machine code, `words` are their part of the record, `fault` and `call` the Python that they call.
-    `memory_of` tells how memory is recognised, None for what the device cannot read; `stored` are the parameters that the kernel
-    writes through, and how they must be aligned; `maps` are functions from descriptors to their tensor maps. In `apart`
-    are pairs of parameters: a launch fits if none of them overlaps, or with `overlaps` if one does.
+    `kinds` are the parameters of the kernel and `places` their slots, `slots` the values that the Python path would
+    pass. `run` and `ready` name routines of the machine code, `words` are their part of the record, `fault` and `call`
+    the Python that they call. `memory_of` tells how memory is recognised, None for what the device cannot read;
+    `stored` are the parameters that the kernel writes through, and how they must be aligned; `maps` are functions from
+    descriptors to their tensor maps. In `apart` are pairs of parameters: a launch fits if none of them overlaps, or
+    with `overlaps` if one does.
     """
 
     kinds: Sequence[str]
@@ -68,10 +70,12 @@ class Native:
 
 @dataclass(frozen=True)
 class HiddenMaps:
-    """Hidden tensor maps, for the slots from `slot` on: `find` makes them of what is in the slots of `numbers` and of the grid.
+    """Hidden tensor maps, for the slots from `slot` on: `find` makes them of what is in the slots of `numbers` and of
+    the grid.
 
-    They are the same for numbers that have the same bits in `masks`, but for their addresses: a map has that from the slot of `bases`
-    if it names one, else as it was found. Where `find` gives None the entry does not fit. If there are no `bases`, that is where it does.
+    They are the same for numbers that have the same bits in `masks`, but for their addresses: a map has that from the
+    slot of `bases` if it names one, else as it was found. Where `find` gives None the entry does not fit. If there are
+    no `bases`, that is where it does.
     """
 
     numbers: Sequence[int]
@@ -97,14 +101,15 @@ class Undescribable(Exception):
 
 
 def is_useful(entry: tuple[Any, ...]) -> bool:
-    """Whether what an entry watches is as it was."""
+    """Return True if what an entry watches is unchanged."""
     watched = entry[native.KEPT][-1]
     triples = zip(watched[::3], watched[1::3], watched[2::3], strict=True)
     return all(holder.get(key, native.MISSING) is value for holder, key, value in triples)
 
 
 class Entries:
-    """The entries of a kernel, in the list `state` that the machine code reads: one by one while they are few, else by key.
+    """The entries of a kernel, in the list `state` that the machine code reads: one by one while they are few, else by
+    key.
 
     `python` is called for a launch that fits none of them. `facts` are those of the kernel's parameters, by name.
     """
@@ -120,7 +125,9 @@ class Entries:
         return self.made[key] < TRIES or self.made[key] % TRIED_AGAIN == 0
 
     def add(self, key: int, made: tuple[Any, ...] | None) -> None:
-        """Add the entry of a launch with this key, if there is one; those that nothing fits any more go, and the oldest."""
+        """Add the entry of a launch with this key, if there is one; those that nothing fits any more go, and the
+        oldest.
+        """
         self.made[key] += 1
         if made is None:
             return
@@ -147,7 +154,8 @@ def entry_of(
     names: tuple[str | None, ...] = (),
     meta: Mapping[str, Any] | None = None,
 ) -> tuple[Any, ...]:
-    """An entry as `runtime/launch/native/code/launcher.py` reads it; a launch that fits it runs on the device and gives `result`.
+    """An entry as `runtime/launch/native/code/launcher.py` reads it; a launch that fits it runs on the device and gives
+    `result`.
 
     `watched` are dictionaries, keys and values, three by three; `empties` are lists that have to stay empty.
     """
@@ -216,7 +224,7 @@ class Guards:
         self.found.append(native.Guard(address(name), **numbers))
 
     def inside(self, count: int) -> int:
-        """Room for objects that a guard finds."""
+        """Reserve slots for objects that a guard finds; the index of the first."""
         first, self.objects = self.objects, self.objects + count
         return first
 
@@ -239,7 +247,9 @@ class Guards:
         self.found.append(self.found[0]._replace(**facts, stored=int(self.device.overlaps)))
 
     def find_hidden_maps(self, hidden: HiddenMaps) -> None:
-        """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a pointer."""
+        """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a
+        pointer.
+        """
         if not self.found or len(hidden.numbers) > native.MOST_NUMBERS:
             raise Undescribable
         first, count, words = self.found[0], len(hidden.numbers), native.MAP_WORDS * len(hidden.bases)
@@ -353,7 +363,9 @@ class Guards:
         return name
 
     def descriptor(self, value: Any, source: int | None) -> None:
-        """A host descriptor: a tensor map or a pointer, sizes, strides and "pad with NaN"; and once more sizes and strides."""
+        """A host descriptor: a tensor map or a pointer, sizes, strides and "pad with NaN"; and once more sizes and
+        strides.
+        """
         rank, kinds = len(value.shape), tuple(self.device.kinds)
         first, is_map = self.used, self.device.kinds[self.used] == "map"
         self.used += 1 if is_map else 2 + 2 * rank
@@ -413,7 +425,7 @@ class Guards:
 
 
 def note_class(guard: str, value: Any, function: int) -> None:
-    """Let keys tell arrays and tensors apart by their elements."""
+    """Register the class of an array or a tensor, so that keys contain its element type and alignment."""
     cls = type(value)
     if guard == "guard_array":
         set_context("array", id(cls))
@@ -423,7 +435,7 @@ def note_class(guard: str, value: Any, function: int) -> None:
 
 
 def is_describable(value: Any, memory_of: Callable[[Any], Memory | None]) -> bool:
-    """Whether there may be a guard for a value; asked first, because it is cheap."""
+    """Return True if there may be a guard for a value: a cheap test before all others."""
     cls = type(value)
     if cls in CONSTANTS:
         return True

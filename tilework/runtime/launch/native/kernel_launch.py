@@ -5,9 +5,9 @@
     launch(x, y, out, 2048, BLOCK=1024)        # fits the description: no Python code runs
 
 The machine code is that of `machine.py`; here it is given its descriptions (`entries.py`), for every device whose
-launcher says how (`Launcher.native`). A launch that fits none of them takes the Python path with the same arguments, so that the
-result, the errors and the hooks are the same. Everything else that the Python path looks at is watched: driver, caches, hooks, globals
-of the kernel, debug settings.
+launcher says how (`Launcher.native`). A launch that fits none of them takes the Python path with the same arguments, so
+that the result, the errors and the hooks are the same. Everything else that the Python path looks at is watched:
+driver, caches, hooks, globals of the kernel, debug settings.
 """
 
 from collections.abc import Callable
@@ -37,11 +37,11 @@ from tilework.runtime.launch.python.globals import Captured
 
 
 class Tuned(NamedTuple):
-    """What a launch of an autotuned kernel has beside its arguments.
+    """The inputs of a launch of an autotuned kernel beside its arguments.
 
-    `settings` are the keyword arguments that its configuration adds; the arguments called `exact` must have the same values
-    for the configuration to be the same, and `watched` (dict, key, value three by three) and `contents` (list or dict, its
-    items two by two) must not change.
+    `settings` are the keyword arguments that its configuration adds; the arguments called `exact` must have the same
+    values for the configuration to be the same, and `watched` (dict, key, value three by three) and `contents` (list or
+    dict, its items two by two) must not change.
     """
 
     settings: dict[str, Any]
@@ -59,7 +59,8 @@ TunedOf = Callable[[tuple[Any, ...], dict[str, Any]], Tuned | None]
 def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[[Any], Callable[..., Any]] | None:
     """The function that makes `fn[grid]` of a grid, kept in `fn`; None if there is no native launcher for it.
 
-    `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be said.
+    `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be
+    said.
     """
     if knobs.runtime.bundle:
         from tilework.runtime.bundle.serving import begin  # lazily: few ask
@@ -79,7 +80,7 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
 
 
 def python_path(fn: Any, tuned: TunedOf, entries: Entries) -> Callable[..., Any]:
-    """What is called for a launch that fits no entry: launch, then describe it."""
+    """Return the function for launches that fit no entry: it launches, then describes the launch."""
 
     @untraced
     def launch(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -90,14 +91,14 @@ def python_path(fn: Any, tuned: TunedOf, entries: Entries) -> Callable[..., Any]
         if not is_watched() and entries.is_wanted(entries.key(*args, **kwargs)):
             adds = tuned(args, kwargs)
             made = None if adds is None else describe(fn, kernel, grid, args, kwargs, adds)
-            entries.add(entries.key(*args, **kwargs), made)  # asked again: keys tell more of classes that are described
+            entries.add(entries.key(*args, **kwargs), made)  # again: `describe` registers classes, which changes keys
         return kernel
 
     return launch
 
 
 def is_watched() -> bool:
-    """Whether somebody wants to see launches in Python, so that no entry would fit."""
+    """Return True if hooks or a listener need launches to run in Python, so that no entry would fit."""
     runtime = knobs.runtime
     return bool(runtime.launch_enter_hook) or bool(runtime.launch_exit_hook) or is_refusing()
 
@@ -204,7 +205,9 @@ def watches(
 
 
 def captured_globals(found: Captured) -> list[Any] | None:
-    """Watches of the globals that the kernel reads, which the launch has found unchanged; None if one can change inside."""
+    """Watches of the globals that the kernel reads, which the launch has found unchanged; None if one can change
+    inside.
+    """
     flat: list[Any] = []
     for name, scope in ((name, scope) for (name, _), (_, scope) in found.items()):
         value = scope.get(name)

@@ -1,4 +1,4 @@
-"""A log of all launches, as long as somebody listens: what profilers are made of. Nothing of it runs otherwise.
+"""A log of all launches while a listener is registered: profilers use it. Without a listener nothing of it runs.
 
     begin(listener)                     # has `lines(data)` and `watch(launcher, grid, stream, function, args, scratch, metadata)`
     kernel[grid](x, y)                  # through Python: `watch` is called instead of `launcher.start`, and calls it
@@ -6,9 +6,10 @@
     flush()                             # `lines` gets the bytes that were written since; it is called when the room is used up, too
     end()
 
-A line names its entry by number: `LOGGED[number]` is what it launches, with the `work` that the listener found for the launch that the
-entry was made of. With `fits=SAME_NUMBERS_FIT` only launches with the same grid and integers run in machine code, so that their work
-is the same; others take the Python path, where `watch` sees their arguments. Of a kernel with very many works only some are seen.
+A line names its entry by number: `LOGGED[number]` is what it launches, with the `work` that the listener found for the
+launch that the entry was made of. With `fits=SAME_NUMBERS_FIT` only launches with the same grid and integers run in
+machine code, so that their work is the same; others take the Python path, where `watch` sees their arguments. Of a
+kernel with very many works only some are seen.
 """
 
 import ctypes
@@ -29,7 +30,7 @@ COUNTER = itertools.count(1)
 
 
 class Listener(Protocol):
-    """Who wants to know of launches."""
+    """The receiver of launches."""
 
     def watch(
         self, launcher: Launcher, grid: Extent, stream: int, function: Any, args: Any, scratch: Scratch, metadata: Any
@@ -41,7 +42,7 @@ class Listener(Protocol):
 
 
 class Logged:
-    """What an entry launches, in the log."""
+    """The kernel of an entry, in the log."""
 
     def __init__(self, result: Any, work: Any) -> None:
         self.identity, self.result, self.work = next(COUNTER), result, work
@@ -62,7 +63,7 @@ class Room:
         self.end = self.start + native.LINE * MOST_LINES
 
     def taken(self, end: int) -> bytes:
-        """What is written, at least up to `end`; afterwards nothing is."""
+        """Return what is written, at least up to `end`, and clear it."""
         while end < self.end and ctypes.c_int64.from_address(end).value:
             end += native.LINE
         data = ctypes.string_at(self.start, end - self.start)
@@ -71,7 +72,7 @@ class Room:
 
 
 class State:
-    """Who listens, and where machine code writes. The block and the rooms stay where they are: launches may be under way."""
+    """The listener, and the memory that machine code writes to, which never moves: launches may be under way."""
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
@@ -114,7 +115,7 @@ def point(block: int) -> None:
 
 
 def begin(listener: Listener, *, fits: int = ALL_FIT) -> None:
-    """Tell a listener of all launches from now on; there is one at a time."""
+    """Register the listener of all launches from now on; there is one at a time."""
     assert STATE.listener is None, "somebody listens already"
     STATE.prepare()
     STATE.block[native.LOG_FITS // 8] = fits
@@ -126,7 +127,7 @@ def begin(listener: Listener, *, fits: int = ALL_FIT) -> None:
 
 
 def end() -> None:
-    """Tell nobody any more."""
+    """Remove the listener."""
     point(0)
     Launcher.watch = None
     flush()
@@ -169,7 +170,7 @@ def events_left() -> int:
 def watch(
     launcher: Launcher, grid: Extent, stream: int, function: Any, args: Any, scratch: Scratch, metadata: Any
 ) -> None:
-    """A launch through Python, while somebody listens."""
+    """Report a launch through Python to the listener."""
     listener = STATE.listener
     if listener is None:
         return launcher.start(grid, stream, function, args, scratch)
@@ -178,8 +179,8 @@ def watch(
 
 
 def last_launch(result: Any) -> tuple[Extent, Any] | None:
-    """(grid, work) of the last launch of this thread through Python, of which an entry is made; None if nobody listens, or
-    if `result` was launched in so many ways already that the others shall fit whatever their numbers are.
+    """(grid, work) of the last launch of this thread through Python, of which an entry is made; None without a
+    listener, or if `result` was launched in so many ways already that the others shall fit whatever their numbers are.
     """
     last = getattr(STATE.thread, "last", None)
     STATE.thread.last = None
@@ -190,5 +191,5 @@ def last_launch(result: Any) -> tuple[Extent, Any] | None:
 
 
 def is_refusing() -> bool:
-    """Whether the listener wants all launches to take the Python path."""
+    """Return True if the listener needs all launches to take the Python path."""
     return STATE.listener is not None and STATE.block[native.LOG_FITS // 8] == native.NONE_FIT

@@ -1,18 +1,18 @@
-"""What the machine code of the launcher and the Python that feeds it agree on: places, modes, records.
+"""The interface between the machine code of the launcher and the Python that feeds it: offsets, modes, records.
 
-`launcher*.py` write the code, with the LLVM text builder; `runtime/launch/native/kernel_launch.py` mostly finds it compiled in the
-cache, and then needs nothing but this file.
+`code/` writes the machine code; a process that finds it compiled in the cache needs nothing but this file.
 
-A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `GPU`); then come the guards, the argument that
-each of them is about, the watched dictionaries, and the slots. Guards read objects and write slots, all in one frame: first the slots that the kernel
-takes, then, from `OBJECTS` on, the arguments and what guards found inside of them.
+A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `GPU`); then come the guards,
+the argument that each of them is about, the watched dictionaries, and the slots. Guards read objects and write slots,
+all in one frame: first the slots that the kernel takes, then, from `OBJECTS` on, the arguments and what guards found
+inside of them.
 """
 
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# places in objects, in bytes
+# offsets in objects, in bytes
 TYPE, SIZE, LIST_ITEMS, BYTES_START = 8, 16, 24, 40
 DIGIT = 24  # of an int that has one
 # how ints say how many they have: up to Python 3.11, since then
@@ -47,7 +47,7 @@ CONTEXT = (
     "definition",
     "versions",
     "digits",
-    "changes",  # how many watched dictionaries have seen so far, or 0 where nobody tells
+    "changes",  # of watched dictionaries so far, or 0 where Python does not report them
     "log",
     # classes of arrays and tensors, once an entry has one, and the function that describes tensors
     *("array", "tensor", "parameter", "describe"),
@@ -59,7 +59,8 @@ SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared i
 
 EXPORTS = ("launch", "launch_bound", "launch_key", "bind", "dictionary_changes", "launch.context", *GUARDS, *ROUTINES)
 
-# the list of a kernel: what to call when nothing fits, the index of its entries if they are many (else None), or the entries
+# the list of a kernel: what to call when nothing fits, the index of its entries if they are many (else None), or the
+# entries
 PYTHON, INDEX, FIRST_ENTRY = range(3)
 # an index: positions in the tuple
 INDEX_TABLE, INDEX_FACTS, INDEX_NAMED = range(3)
@@ -70,23 +71,26 @@ KERNEL, KEYWORDS, WATCHED, CONTENTS, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, MET
 SLOT, MOST_SLOTS = 8, 256
 OBJECTS = MOST_SLOTS
 MOST_OBJECTS = 128
-# in words; behind it the three sizes of the grid, the first of them -1 while it is not known, and what the log asks a device for
+# in words; behind it the three sizes of the grid, the first of them -1 while it is not known, and what the log asks a
+# device for
 FRAME = MOST_SLOTS + MOST_OBJECTS
 RAN = ("start", "took", "events")  # nanoseconds, and the address of two events of a GPU, or 0
 STARTED_AT, TOOK_AT, EVENTS_AT = range(24, 48, 8)  # behind the frame
 FRAME_WORDS = FRAME + 3 + len(RAN)
 
-# positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready, empty lists, their offset,
-# what the log calls it, the mark of its numbers, how many of them there are, the offset of their slots, that of the guards' arguments
+# positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready, empty lists, their
+# offset, what the log calls it, the mark of its numbers, how many of them there are, the offset of their slots, that of
+# the guards' arguments
 HEADER = struct.Struct("<12qqQqqq")
 POSITIONAL, KEYWORD_COUNT, SLOT_COUNT, SLOTS_AT, GUARD_COUNT, GUARDS_AT, GROUP_COUNT, GROUPS_AT = range(0, 64, 8)
 RUN, READY, EMPTY_COUNT, EMPTIES_AT, IDENTITY, MARK, NUMBER_COUNT, NUMBERS_AT, ROOTS_AT = range(64, 136, 8)
 # code, arena, cost; code of a thread, threads, shared nests, pool, waits, name
 HOST = struct.Struct("<9q")
 CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(136, 208, 8)
-# how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
-# how to ask for the stream (DLPack's `current_work_stream`), of which kind of device and of which device, how the driver is called, parameters; the configuration
-# follows, and how many bytes of the slots are before each parameter, at the end before those of the scratch memory
+# how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks
+# of a program, how to ask for the stream (DLPack's `current_work_stream`), of which kind of device and of which device,
+# how the driver is called, parameters; the configuration follows, and how many bytes of the slots are before each
+# parameter, at the end before those of the scratch memory
 GPU = struct.Struct("<11q56s")
 ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(136, 184, 8)
 ASK_STREAM, STREAM_KIND, DEVICE_NUMBER, BY_NUMBERS, PARAMETER_COUNT, CONFIG = range(184, 232, 8)
@@ -98,14 +102,15 @@ LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
 MAP_WORDS, MAP_LINES, MOST_SIZES = 16, 8, 10
 MAP_LINE = 1 + MOST_SIZES + MAP_WORDS  # in words
 
-# descriptors that were seen before: lines of the version of the dictionary (0: empty), base, then sizes, strides and block if they
-# are lists (0: they cannot change), the items of these three, and the numbers of the first two
+# descriptors that were seen before: lines of the version of the dictionary (0: empty), base, then sizes, strides and
+# block if they are lists (0: they cannot change), the items of these three, and the numbers of the first two
 KNOWN_LINES = 8
 KNOWN_BASE, KNOWN_LISTS, KNOWN_ITEMS, KNOWN_NUMBERS = 8, 16, 40, 48
 KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 
-# hidden maps that were made before: lines of what was found (0: empty), the numbers that they are made of and the grid, and the maps;
-# then the slots of these numbers, which of their bits count, and for each map the slot of what is added to its address
+# hidden maps that were made before: lines of what was found (0: empty), the numbers that they are made of and the grid,
+# and the maps; then the slots of these numbers, which of their bits count, and for each map the slot of what is added
+# to its address
 MOST_NUMBERS, HIDDEN_LINES = 64, 64
 JUSTIFIED, REFUSED = 1, 2
 AS_FOUND = -1
@@ -113,8 +118,9 @@ AS_FOUND = -1
 # a bound launch: positions in the tuple
 STATE, BY_PYTHON, BOUND_NAMES, BOUND_VALUES, BOUND_KEYWORDS = range(5)
 
-# the log of launches, where somebody asks for one: where the next line goes, where there is no more room, which launches fit an entry,
-# the Python that makes room, how to record an event, the address of the next two events, where there are no more
+# the log of launches, while there is a listener: where the next line goes, where there is no more room, which launches
+# fit an entry, the Python that makes room, how to record an event, the address of the next two events, where there are
+# no more
 LOG = struct.Struct("<7q")
 LOG_NEXT, LOG_END, LOG_FITS, LOG_FULL, LOG_RECORD, LOG_EVENTS, LOG_EVENTS_END = range(0, 56, 8)
 ALL_FIT, SAME_NUMBERS_FIT, NONE_FIT = range(3)
@@ -129,17 +135,18 @@ GUARD = struct.Struct("<qqqiiiiiiqq")
 GUARD_SOURCE, GUARD_OTHER, GUARD_CLASS, GUARD_EXPECTED = 40, 44, 48, 56
 
 
-# a watched dictionary, its version when it was seen last, first and last of its keys and values; before the first one stands at which
-# count of changes they all were as they should be
+# a watched dictionary, its version when it was seen last, first and last of its keys and values; before the first one
+# stands at which count of changes they all were as they should be
 GROUP = struct.Struct("<4q")
 
 
 class Guard(NamedTuple):
-    """What one object must be, and where it goes. `low` and `high` are bounds, or the constant to compare with.
+    """The condition on one object, and the slot of its value. `low` and `high` are bounds, or the constant to compare
+    with.
 
-    `mask` are the bits that an address must not have, for arrays on which the kernel does atomics. `source` is the object of the
-    frame that is looked at; a guard that finds objects inside of it stores them from `slot` on. For memory `other` is
-    the slot of the first byte that a kernel may reach through it and of the end, or 0.
+    `mask` are the bits that an address must not have, for arrays on which the kernel does atomics. `source` is the
+    object of the frame that is looked at; a guard that finds objects inside of it stores them from `slot` on. For
+    memory `other` is the slot of the first byte that a kernel may reach through it and of the end, or 0.
     """
 
     function: int
@@ -194,7 +201,9 @@ class Record(NamedTuple):
 
 
 def mark_of(grid: tuple[int, int, int], numbers: Iterable[int]) -> int:
-    """What the machine code computes of the grid and the integers of a launch, to tell launches that do the same work."""
+    """Hash the grid and the integers of a launch, as the machine code does, to recognise launches that do the same
+    work.
+    """
     mark = MARK_START
     for number in (*grid, *numbers):
         mark = (mark ^ (number & ALL_BITS)) * MARK_FACTOR & ALL_BITS

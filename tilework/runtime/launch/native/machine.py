@@ -1,7 +1,7 @@
 """The native launcher: machine code of our own, loaded and checked against the objects of this Python.
 
-`runtime/launch/native/code/launcher.py` writes it. There is none on free-threaded Pythons, in subinterpreters, on Windows, or with
-TILEWORK_NATIVE_LAUNCH=0.
+`runtime/launch/native/code/launcher.py` writes it. There is none on free-threaded Pythons, in subinterpreters, on
+Windows, or with TILEWORK_NATIVE_LAUNCH=0.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ class MethodDefinition(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
-MADE: "list[Machine | None]" = []  # one item, once somebody has tried
+MADE: "list[Machine | None]" = []  # one item, once loading was tried
 MAKING = [threading.Lock()]
 
 
@@ -44,14 +44,15 @@ class Machine(NamedTuple):
     bound: MethodDefinition
     key: MethodDefinition
     constants: tuple[Any, ...]  # what the context points to
-    watcher: int | None  # who is told of changes of dictionaries
+    watcher: int | None  # the id of the dictionary watcher
 
 
 def machine(*, waits: bool = True) -> Machine | None:
     """The launcher of this process; None where it cannot work, and while it is being made.
 
-    Who comes meanwhile takes the Python path, and does not wait: it may be a signal handler in the thread that makes it. Without
-    `waits`, the first who asks does not wait either if it must be compiled.
+    A thread that arrives while the launcher is being loaded takes the Python path instead of waiting, because it may be
+    a signal handler that interrupts the loading thread. Without `waits`, the first caller does not wait for a
+    compilation either.
     """
     lock = MAKING[0]
     if not MADE and lock.acquire(blocking=False):
@@ -66,7 +67,7 @@ def machine(*, waits: bool = True) -> Machine | None:
 
 
 def is_possible() -> bool:
-    """Whether a launcher can work here."""
+    """Return True if the native launcher supports this interpreter and platform."""
     if not (knobs.runtime.native_launch and is_plain_python()):
         return False
     return launcher_object(time.CLOCK_MONOTONIC, tuple_items()).is_possible()
@@ -105,12 +106,12 @@ class Holder:
 
 
 def dictionaries_have_versions() -> bool:
-    """Whether a word of each dictionary changes when it does, as up to Python 3.13, also if it is that of an object."""
+    """Return True if dictionaries have a version that every change changes, as up to Python 3.13."""
     return dict.__basicsize__ >= native.DICT_VERSION + 8 and tells_changes(version_of)
 
 
 def tells_changes(count: Callable[[dict[Any, Any]], int], begin: Callable[[dict[Any, Any]], Any] = id) -> bool:
-    """Whether `count` is another one after every change of a dictionary for which `begin` was called, and the same as long as there is none."""
+    """Return True if `count` changes with every change of a dictionary for which `begin` was called, and only then."""
 
     holder, plain = Holder(), dict[Any, Any](name=None)
     for dictionary in (plain, vars(holder)):
@@ -138,9 +139,9 @@ def tells_changes(count: Callable[[dict[Any, Any]], int], begin: Callable[[dict[
 
 
 def dictionary_place() -> int:
-    """Where an object keeps its dictionary, in bytes, as since Python 3.11; 0 if it is not there.
+    """The offset of an object's dictionary, as since Python 3.11; 0 if it is not there.
 
-    Before somebody asks for a dictionary there may be none: then there is no address, or an odd one.
+    Before its first use there may be none: then there is no address, or an odd one.
     """
 
     def word(holder: Holder) -> int:
@@ -163,7 +164,7 @@ def dictionary_place() -> int:
 
 
 def watcher_of(library: Any) -> int | None:
-    """Let Python tell the machine code of changes of dictionaries, if it does that, since 3.12; for `watch`."""
+    """Register the machine code as a dictionary watcher, which Python has since 3.12; its id, for `watch`."""
     try:
         add, clear = ctypes.pythonapi.PyDict_AddWatcher, ctypes.pythonapi.PyDict_ClearWatcher
         add.argtypes = [ctypes.c_void_p]
@@ -190,7 +191,7 @@ def watch(dictionary: dict[Any, Any]) -> None:
 
 
 def digits() -> int:
-    """How this Python keeps ints of one digit, tried on some and on longer ones."""
+    """The representation of ints of one digit in this Python, verified on some and on longer ones."""
     short, long = (0, 1, -1, 16, 1000, 2**30 - 1, 1 - 2**30), (2**30, -(2**30), 2**62, -(2**62))
     signs: dict[int, Callable[[int], int | None]] = {
         native.DIGITS_BY_SIZE: lambda word: word if word in (-1, 0, 1) else None,
@@ -227,7 +228,7 @@ def launcher_object(clock: int, items: int) -> OwnObject:
 
 
 def tuple_items() -> int:
-    """How many bytes of a tuple are before its items; 0 if they are not found."""
+    """The offset of the items of a tuple; 0 if it is not found."""
     items = (object(), object(), object())
     places = [
         at
@@ -238,7 +239,9 @@ def tuple_items() -> int:
 
 
 def is_plain_python() -> bool:
-    """CPython with a GIL, of 64 bits, in its main interpreter, with objects whose class stands where we read it."""
+    """CPython with a GIL, of 64 bits, in its main interpreter, with objects whose class is stored where the machine
+    code reads it.
+    """
     if sys.implementation.name != "cpython" or "t" in sys.abiflags:
         return False
     if struct.calcsize("P") != 8 or sys.byteorder != "little" or not hasattr(time, "CLOCK_MONOTONIC"):
@@ -299,13 +302,13 @@ def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:
 
 @cache
 def has_versions() -> bool:
-    """Whether the machine code trusts the versions of dictionaries."""
+    """Return True if the machine code uses the versions of dictionaries."""
     return bool(ctypes.c_int64.from_address(address("launch.context") + 8 * native.CONTEXT.index("versions")).value)
 
 
 @cache
 def address(name: str) -> int:
-    """Where a function of the launcher is."""
+    """The address of a function of the launcher."""
     loaded = machine()
     assert loaded is not None, "entries are made for a launcher that is loaded"
     return loaded.library[name]

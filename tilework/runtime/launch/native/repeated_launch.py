@@ -4,10 +4,10 @@
     run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, x, out, 256)        # packs the arguments, runs, describes
     run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, y, out, 256)        # fits the description
 
-The machine code is that of `machine.py`, and so is the rule: what fits no description takes the Python path, with the same
-result. There is less to compare than for `kernel[grid]`: the kernel is chosen already, and whoever calls `run` has seen to it that the
-arguments are what it was compiled for. So only their classes count, and what the device adds: on the host how many threads there
-shall be, on a GPU the context; a stream has descriptions of its own.
+The machine code is that of `machine.py`, and so is the rule: what fits no description takes the Python path, with the
+same result. There is less to compare than for `kernel[grid]`: the kernel is chosen already, and whoever calls `run` has
+seen to it that the arguments are what it was compiled for. So only their classes count, and what the device adds: on
+the host how many threads there shall be, on a GPU the context; a stream has descriptions of its own.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ MOST_GRIDS = 64
 
 
 class OneStream:
-    """What a launcher asks of a driver, for launches into one stream."""
+    """The driver of launches into one stream, as far as a launcher needs one."""
 
     def __init__(self, stream: int) -> None:
         self.ask = {0: stream}.__getitem__
@@ -38,7 +38,8 @@ class OneStream:
 
 
 def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
-    """What launches `function` as the launcher does; the launcher itself where there is no machine code for that.
+    """Return a function that launches `function` as the launcher does; the launcher itself where there is no machine
+    code for that.
 
     `check` sees the arguments of launches that are like none before.
     """
@@ -81,7 +82,7 @@ def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None =
 def python_path(
     launcher: Any, function: Any, stream: int, entries: Entries, check: Callable[[Any], None] | None
 ) -> Callable[..., None]:
-    """What is called for a launch that fits no entry: launch, then describe it."""
+    """Return the function for launches that fit no entry: it launches, then describes the launch."""
 
     def launch(grid: tuple[int, int, int], /, *args: Any) -> None:
         if len(args) != (count := len(launcher.signature)):

@@ -3,9 +3,9 @@
     >>> call(tl.cumsum, np.array([1, 2, 3, 4]), axis=0)
     array([ 1,  3,  6, 10])
 
-The kernel around the function is written as text, because its parameters are those of the call. What the function returns
-is known only once it has been called: a first kernel calls it and keeps the types (the frontend runs, nothing is compiled),
-a second one stores the results.
+The kernel around the function is written as text, because its parameters are those of the call. What the function
+returns is known only once it has been called: a first kernel calls it and keeps the types (the frontend runs, nothing
+is compiled), a second one stores the results.
 """
 
 import linecache
@@ -24,12 +24,13 @@ FILES = (f"<call {number}>" for number in count())  # names of the texts, for tr
 
 
 def call(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """What a function of the language gives for blocks with these values, as NumPy arrays.
+    """Call a function of the language on blocks with these values; the results as NumPy arrays.
 
     `fn` is a name of `tl` or a jit function. A NumPy array (or a tensor of torch) is passed as a block of its shape, a
-    NumPy number or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all else
-    (Python's numbers, shapes, dtypes, functions) is a constant of the kernel. A tuple of results gives a tuple of arrays.
-    NumPy has no bfloat16 and no float8: results of these types come back as float32, which holds all their values.
+    NumPy number or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all
+    else (Python's numbers, shapes, dtypes, functions) is a constant of the kernel. A tuple of results gives a tuple of
+    arrays. NumPy has no bfloat16 and no float8: results of these types come back as float32, which holds all their
+    values.
 
     The kernel runs as one program, where any kernel would run: compiled for the active device, or interpreted with
     ``TRITON_INTERPRET=1``.
@@ -59,7 +60,7 @@ class Call:
     given: list[Any] = field(default_factory=list)
 
     def parameter(self, value: Any) -> str:
-        """How the kernel writes a value of the call."""
+        """The expression of a value of the call in the kernel."""
         name = f"a{len(self.declared)}"
         if type(value).__module__ == "torch" and hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
@@ -146,7 +147,7 @@ class Call:
 
 
 def is_array(value: Any) -> bool:
-    """Whether it is an array or a number of NumPy."""
+    """Return True for an array or a scalar of NumPy."""
     return type(value).__module__ == "numpy" and hasattr(value, "ndim")
 
 

@@ -1,13 +1,13 @@
 """Keep torch.compile out of the launcher.
 
-Dynamo, the tracer of torch.compile, compiles every Python frame below a compiled function that has tensors in it. A launch that
-it cannot put into its graph runs below one, and Dynamo would compile the launcher, function by function, again for each shape. It
-skips frames by the path of their file (`torch._dynamo.trace_rules`), so the rules get the path of this package; what functions
-marked `untraced` call, generated code and other packages included, is not offered to Dynamo at all. Functions that traced code
-calls itself, such as `cdiv`, are still traced through.
+Dynamo, the tracer of torch.compile, compiles every Python frame below a compiled function that has tensors in it. A
+launch that it cannot put into its graph runs below one, and Dynamo would compile the launcher, function by function,
+again for each shape. It skips frames by the path of their file (`torch._dynamo.trace_rules`), so the rules get the path
+of this package; what functions marked `untraced` call, generated code and other packages included, is not offered to
+Dynamo at all. Functions that traced code calls itself, such as `cdiv`, are still traced through.
 
-Nothing here imports torch. Dynamo has no hook for packages, so the rules are added when a kernel is defined or launched after a
-program has loaded it.
+Nothing here imports torch. Dynamo has no hook for packages, so the rules are added when a kernel is defined or launched
+after a program has loaded it.
 """
 
 import os

@@ -34,12 +34,12 @@ def collect_globals(fn: Any, found: Captured | None = None, seen: set[int] | Non
 
 
 def is_library(function: Any) -> bool:
-    """Whether it is of this package: its globals are a part of the version."""
+    """Return True for functions of this package, whose globals are a part of the version."""
     return function.fn is not None and is_of_language(function.fn)
 
 
 def unless_same(old: Captured | None, new: Captured) -> Captured:
-    """`old` if `new` says the same, so that who watches it need not look again."""
+    """`old` if `new` says the same, so that watchers of its identity see no change."""
     if old is None or old.keys() != new.keys():
         return new
     return old if all(old[key][0] is value for key, (value, _) in new.items()) else new

@@ -59,7 +59,9 @@ class KernelInterface:
         return launch
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `language/grid.py`."""
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see
+        `language/grid.py`.
+        """
         return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
 
     def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
@@ -109,7 +111,8 @@ class KernelInterface:
         open: bool = True,
         **kwargs: Any,
     ) -> Any:
-        """Open a page about what was compiled of this kernel, or about a launch with these arguments; the path of the page.
+        """Open a page about what was compiled of this kernel, or about a launch with these arguments; the path of the
+        page.
 
             kernel.explore()                                   every version that has been compiled
             kernel.explore(x, y, n, BLOCK=1024, grid=(4,))     launched with these, with the emulator's counters by line
@@ -132,7 +135,9 @@ class KernelInterface:
         return above("explore").explore_kernel(self, args, kwargs, grid, target, output, open)
 
     def by_python(self, grid: Any) -> Callable[..., Any]:
-        """`kernel[grid]` while there is no native launcher yet: launch in Python once, then whatever `kernel[grid]` is by then."""
+        """`kernel[grid]` while there is no native launcher yet: launch in Python once, then whatever `kernel[grid]` is
+        by then.
+        """
         launches = [partial(self.run, grid=grid, warmup=False)]
 
         def launch(*args: Any, **kwargs: Any) -> Any:
@@ -142,10 +147,11 @@ class KernelInterface:
 
 
 class DeviceCaches(defaultdict[Any, Any]):
-    """What a kernel has compiled, by device (`DriverConfig.cache_key`). A key is of one driver, whoever asks for it, and when.
+    """The compiled kernels of a function by device (`DriverConfig.cache_key`). A key always means the same driver.
     The name of a kind of device, ``"cpu"``, means the current one of that kind.
 
-    Threads that ask for a new key at the same time get one cache: what was compiled into another would be compiled again.
+    Threads that ask for a new key at the same time get one cache: what was compiled into another would be compiled
+    again.
     """
 
     def __missing__(self, key: Any) -> Any:
@@ -158,8 +164,9 @@ class DeviceCaches(defaultdict[Any, Any]):
 class JITFunction(KernelInterface, LanguageFunction):
     """A kernel that can be launched: what `jit` makes of a function.
 
-    `fn` is the Python function, `src` its text, `arg_names` its parameters; `cache_key` changes when anything changes that the
-    compiled code depends on. A kernel is launched by ``kernel[grid](...)``, and called by other jit functions like any function.
+    `fn` is the Python function, `src` its text, `arg_names` its parameters; `cache_key` changes when anything changes
+    that the compiled code depends on. A kernel is launched by ``kernel[grid](...)``, and called by other jit functions
+    like any function.
 
     Example:
         @tilework.jit
@@ -198,11 +205,12 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     @untraced
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the grid.
+        """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the
+        grid.
 
-        `grid` is a tuple of one to three sizes, or a function of the arguments (by name, constants included) that gives one. Keywords
-        that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize` ... A keyword that names
-        an option and a parameter is both. What is returned is the compiled kernel.
+        `grid` is a tuple of one to three sizes, or a function of the arguments (by name, constants included) that gives
+        one. Keywords that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize`
+        ... A keyword that names an option and a parameter is both. What is returned is the compiled kernel.
 
         Example:
             @tilework.jit
@@ -220,10 +228,11 @@ class JITFunction(KernelInterface, LanguageFunction):
         return bind(grid) if bind is not None else super().__getitem__(grid)
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `language/grid.py`.
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see
+        `language/grid.py`.
 
-        What is wrong with the call is said at once, and the kernel is compiled. Calling it costs less than `kernel[grid]`, and does
-        the same.
+        Mistakes in the call are raised at once, and the kernel is compiled. Calling it costs less than `kernel[grid]`,
+        and does the same.
 
         Example:
             @tilework.jit
@@ -276,7 +285,8 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     @untraced
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
-        """Launch over `grid`, or only compile; returns the compiled kernel. ``kernel[grid](...)`` and `warmup` are made of it.
+        """Launch over `grid`, or only compile; returns the compiled kernel. ``kernel[grid](...)`` and `warmup` are made
+        of it.
 
         Example:
             @tilework.jit
@@ -358,7 +368,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._compiled_as[id(kernels)] = now
 
     def switches(self) -> tuple[Any, ...]:
-        """What changes the code of every specialisation."""
+        """The settings that change the code of every specialisation."""
         mode = knobs.compilation.instrumentation_mode
         runtime, revision = knobs.runtime, SOURCES["revision"]
         checks = self.sanitize, runtime.sanitize, runtime.sanitize_overflow
@@ -372,12 +382,16 @@ class JITFunction(KernelInterface, LanguageFunction):
         specialization: Sequence[Any],
         options: Any,
     ) -> tuple[Any, dict[str, Any], dict[Any, Any], dict[Any, Any]]:
-        """(options, signature, constants, attributes) of a launch from what its binder gave, as Triton's tools ask for them."""
+        """(options, signature, constants, attributes) of a launch from what its binder gave, as Triton's tools expect
+        them.
+        """
         found = Specialization.of(self, list(bound_args.values()), specialization, dict(kwargs))
         return backend.parse_options(kwargs), found.signature, found.constants, found.attrs
 
     def full_options(self, options: dict[str, Any], backend: Any) -> dict[str, Any]:
-        """The launch's options with debug settings and what the backend adds; names that launches may not use are refused."""
+        """The launch's options with debug settings and what the backend adds; names that launches may not use are
+        refused.
+        """
         for name in RESERVED:
             assert name not in options, f"{name} option is deprecated; current {name} will be used"
         found = {**backend.launch_defaults(), **options}
@@ -442,7 +456,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         return kernel
 
     def compile_hooks(self) -> tuple[Any, Any]:
-        """Who wants to know of compilations, before and after one."""
+        """The hooks before and after a compilation."""
         runtime = knobs.runtime
         return runtime.jit_cache_hook or self.cache_hook, runtime.jit_post_compile_hook or self.compiled_hook
 
@@ -458,7 +472,7 @@ class JITFunction(KernelInterface, LanguageFunction):
     def call_hook(
         self, hook: Callable[..., Any] | None, specialization: Specialization, options: Any, warmup: bool
     ) -> bool:
-        """Tell a compile hook about a specialisation; true if it asks to skip."""
+        """Call a compile hook for a specialisation; True if the hook skips the compilation."""
         if hook is None:
             return False
         info = SimpleNamespace(
@@ -509,12 +523,13 @@ class JITFunction(KernelInterface, LanguageFunction):
     __hash__ = LanguageFunction.__hash__
 
 
-LAUNCHED: list[bool] = []  # not empty once a process has asked for a launch
+LAUNCHED: list[bool] = []  # not empty after the first launch of a process
 
 
 def first_binder(fn: Any) -> Callable[[Any], Callable[..., Any]] | None:
-    """What makes `fn[grid]`, if it is the first launch of a process that a bundle serves: the result comes sooner through Python, and
-    the second launch loads the native launcher."""
+    """The function that makes `fn[grid]` for the first launch of a process that a bundle serves: the result comes
+    sooner through Python, and the second launch loads the native launcher.
+    """
     if LAUNCHED or not (SERVERS or knobs.runtime.bundle):
         return None
     LAUNCHED.append(True)
@@ -533,7 +548,7 @@ def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
 
 
 def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None:
-    """What makes `fn[grid]` without Python code, or None."""
+    """The function that makes `fn[grid]` in machine code, or None."""
     from tilework.runtime.launch.native.kernel_launch import binder_of  # lazily: only launches on the host need it
 
     return binder_of(fn) if type(fn) is JITFunction else None
@@ -555,20 +570,22 @@ def jit(
 ) -> Any:
     """Make a kernel, or a function for kernels, of a Python function.
 
-    Nothing is compiled until the kernel is launched, and then once for each kind of arguments: their dtypes, whether addresses and
-    integers are multiples of 16, integers that are 1, and the values of constants. Parameters in `do_not_specialize` (names or
-    indices) are taken as they are, those of `do_not_specialize_on_alignment` are not asked for multiples of 16. `noinline` keeps a
-    function that kernels call a function in the compiled code. `debug` turns `tl.device_assert` and checks of overflow on. `repr`
-    gives a specialisation its name, and `launch_metadata(grid, metadata, arguments)` what launch hooks and the profiler are told,
-    ``{"name": ..., "flops": ..., "bytes": ...}``. `version` is part of the cache key.
+    Nothing is compiled until the kernel is launched, and then once for each kind of arguments: their dtypes, whether
+    addresses and integers are multiples of 16, integers that are 1, and the values of constants. Parameters in
+    `do_not_specialize` (names or indices) are taken as they are, those of `do_not_specialize_on_alignment` are not
+    asked for multiples of 16. `noinline` keeps a function that kernels call a function in the compiled code. `debug`
+    turns `tl.device_assert` and checks of overflow on. `repr` gives a specialisation its name, and
+    `launch_metadata(grid, metadata, arguments)` what launch hooks and the profiler are told, ``{"name": ..., "flops":
+    ..., "bytes": ...}``. `version` is part of the cache key.
 
-    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every access to memory, its arithmetic,
-    and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"` looks for races
-    between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it runs as
-    plain Python on NumPy instead.
+    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every access to memory, its
+    arithmetic, and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"`
+    looks for races between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the
+    environment, it runs as plain Python on NumPy instead.
 
-    With `reproducible=True`, or TILEWORK_REPRODUCIBLE=1 in the environment, the results have the same bits on every device, with
-    any number of warps, stages and threads: see docs/reproducible.md. Functions that the kernel calls follow the kernel.
+    With `reproducible=True`, or TILEWORK_REPRODUCIBLE=1 in the environment, the results have the same bits on every
+    device, with any number of warps, stages and threads: see docs/reproducible.md. Functions that the kernel calls
+    follow the kernel.
 
     Example:
         @tilework.jit

@@ -18,11 +18,13 @@ For ``def add(x, y, n: tl.int64, BLOCK: tl.constexpr = 64)`` it is, in effect,
                 (kind(BLOCK),),
                 options)
 
-The kinds are there because Python finds 1, True and 1.0 equal, and 0.0 and -0.0; as constants they are not. Python itself
-does the binding, so positional, keyword and default arguments cost nothing extra, and a wrong call is the usual TypeError.
+The kinds are there because Python finds 1, True and 1.0 equal, and 0.0 and -0.0; as constants they are not. Python
+itself does the binding, so positional, keyword and default arguments cost nothing extra, and a wrong call is the usual
+TypeError.
 
-A keyword that names both a parameter and an option (``def k(x, num_warps: tl.constexpr)``, launched with ``num_warps=8``) is
-bound and is among the options. Given by position, or left at its default, it is only an argument, as in Triton.
+A keyword that names both a parameter and an option (``def k(x, num_warps: tl.constexpr)``, launched with
+``num_warps=8``) is bound and is among the options. Given by position, or left at its default, it is only an argument,
+as in Triton.
 """
 
 import ctypes
@@ -148,7 +150,9 @@ def specialize_tuple(arg: Any, is_const: bool, specialize_value: bool, align: bo
 
 
 class TupleKeys(tuple[Any, ...]):
-    """The keys of a tuple of some class: Python finds named tuples of different classes equal, and 1, True and 1.0 in them."""
+    """The keys of a tuple of some class: Python finds named tuples of different classes equal, and 1, True and 1.0 in
+    them.
+    """
 
     of: Any
 
@@ -303,7 +307,9 @@ def flags(facts: Iterable[Sequence[Any]]) -> str:
 
 
 def leaves_of(signature: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
-    """(name, path, type) of each argument; those in tuples are called ``pair[1]``, and named and empty tuples are there themselves."""
+    """(name, path, type) of each argument; those in tuples are called ``pair[1]``, and named and empty tuples are there
+    themselves.
+    """
 
     def inside(name: str, type: Any, path: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
         if not isinstance(type, tuple):
@@ -320,9 +326,9 @@ def leaves_of(signature: Mapping[str, Any], names: Sequence[str]) -> Iterator[tu
         yield from inside(name, type, (places.get(name, name),))
 
 
-# small arrays: every element is less than 2**31 bytes behind the pointer that a kernel gets (the flag ``S`` of their key).
-# Offsets of 32 bits reach all of such an array, and none is negative: a view that does not begin where its memory begins is
-# not small, since a kernel may look at what is in front of it.
+# small arrays: every element is less than 2**31 bytes behind the pointer that a kernel gets (the flag ``S`` of their
+# key). Offsets of 32 bits reach all of such an array, and none is negative: a view that does not begin where its memory
+# begins is not small, since a kernel may look at what is in front of it.
 
 LIMIT = 2**31 - 2  # bytes that buffer instructions reach
 

@@ -1,11 +1,13 @@
 """On which core a thread of the pool works.
 
-Linux often wakes a worker on the core of the thread that woke it, and lets the two share it for milliseconds while another
-core is idle. So threads at work mark their cores, a worker that finds itself on a marked one moves to one that is not, and
-whoever has woken others gives way once, so that they can run and see where they are. Other systems are left alone.
+Linux often wakes a worker on the core of the thread that woke it, and lets the two share it for milliseconds while
+another core is idle. So threads at work mark their cores, a worker that finds itself on a marked one moves to one that
+is not, and whoever has woken others gives way once, so that they can run and see where they are. Other systems are left
+alone.
 
-The new core may be busy with a thread of another program, and the worker gets there late, maybe after the launch. So it moves before it takes a
-ticket, and nobody waits for it; and if the user has chosen other cores for it meanwhile, these are kept.
+The new core may be busy with a thread of another program, and the worker gets there late, maybe after the launch. So it
+moves before it takes a ticket, and nobody waits for it; and if the user has chosen other cores for it meanwhile, these
+are kept.
 """
 
 from tilework.targets.cpu.run.machine_code import Code, code, memory, num, word

@@ -9,10 +9,11 @@
         if the arena names a worker: worker(@tilework.fork.0, slots, size, step, arena)
         call @tilework.fork.0(slots, size, null)         what is left: everything, or nothing
 
-Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena: that of `pool_share`
-(`pool_code.py`); in a large grid it is 0 and the nest costs one test and one call more. A nest qualifies if its work is worth waking a thread for, if no
-reduction runs along the outermost loop, and if different indices of that loop write to different places. Large dots are shared in the
-same way, by strips of columns (`dot_rules.py`), and large scans, by rows or columns (`scan.py`).
+Whether anybody helps is decided for each launch (`pool.py`), by the address at byte FORK of the arena: that of
+`pool_share` (`pool_code.py`); in a large grid it is 0 and the nest costs one test and one call more. A nest qualifies
+if its work is worth waking a thread for, if no reduction runs along the outermost loop, and if different indices of
+that loop write to different places. Large dots are shared in the same way, by strips of columns (`dot_rules.py`), and
+large scans, by rows or columns (`scan.py`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -127,8 +128,9 @@ def share_op(low: Lowering, op: Operation, size: int, step: int, emit: Callable[
 
 
 def share(low: Lowering, moved: Mapping[Key, Value], size: int, step: int, emit: Emit[Key]) -> None:
-    """Have indices 0 to `size` - 1 taken by several threads, multiples of `step` at once: ``emit(builder, the moved values
-    there, first, behind the last)`` writes what is done for some of them."""
+    """Have indices 0 to `size` - 1 taken by several threads, multiples of `step` at once: ``emit(builder, the moved
+    values there, first, behind the last)`` writes what is done for some of them.
+    """
     b = low.builder
     name = f"{FORK_SYMBOL}{sum(known.startswith(FORK_SYMBOL) for known in low.module.functions)}"
     slots = b.alloca(i64, 1 + len(moved), align=8)

@@ -1,9 +1,11 @@
-"""A launch in memory: what Python writes, the threads of the pool change, and both read. Nothing of the compiler is imported.
+"""A launch in memory: what Python writes, the threads of the pool change, and both read. Nothing of the compiler is
+imported.
 
 >>> LAUNCH_PLACES["fault"]
 52
 
-Fields lie one after the other, each with a letter of Python's `struct`: Q is an address. `machine_code.py` reads them by name.
+Fields lie one after the other, each with a letter of Python's `struct`: Q is an address. `machine_code.py` reads them
+by name.
 """
 
 import signal
@@ -40,8 +42,8 @@ GIVEN = {
     **{"code": "Q", "slots": "Q", "next": "q", "total": "q", "chunk": "q", "x": "i", "y": "i", "z": "i", "fault": "i"},
     **{"arena": "q", "sharers": "q", "program": "q", "count": "q"},  # the program that failed, those that the owner ran
 }
-# the owner's arena and when it looks for signals, what a handler raised; the last program known to begin, and when; a lock,
-# threads that were started and are there; the name of the kernel; the program whose turn it is at ordered atomics
+# the owner's arena and when it looks for signals, what a handler raised; the last program known to begin, and when; a
+# lock, threads that were started and are there; the name of the kernel; the program whose turn it is at ordered atomics
 OWN = {
     **{"owner": "Q", "deadline": "q", "exception": "Q", "value": "Q", "trace": "Q"},
     **{"seen": "q", "since": "q", "starting": "q", "extra": "q", "started": "q", "name": "Q", "turn": "q"},
@@ -49,9 +51,9 @@ OWN = {
 LAUNCH_FIELDS = GIVEN | OWN
 LAUNCH_PLACES = places_of(LAUNCH_FIELDS)
 LAUNCH = struct.Struct(f"<{''.join(GIVEN.values())}{8 * len(OWN)}x")
-# of the pool: how to launch, workers that were asked for, how a program looks up, the name of the kernel that is running, how many workers
-# are awake without work; how long launches took that followed each other and would have been shared with those, when the last of them
-# ended; until when workers have no core of their own
+# of the pool: how to launch, workers that were asked for, how a program looks up, the name of the kernel that is
+# running, how many workers are awake without work; how long launches took that followed each other and would have been
+# shared with those, when the last of them ended; until when workers have no core of their own
 POOL_FIELDS = {
     **{"launch": "Q", "workers": "q", "poll": "Q", "running": "Q", "ready": "Q"},
     **{"missed": "q", "ended": "q", "crowded": "Q"},

@@ -132,7 +132,9 @@ class Record:
 
 
 class Functions:
-    """The functions of a module, each with what writes its body. A head is what C would call it: ``ptr arena_of(ptr worker, i64 bytes)``."""
+    """The functions of a module, each with what writes its body. A head is what C would call it: ``ptr arena_of(ptr
+    worker, i64 bytes)``.
+    """
 
     def __init__(self, *attributes: str) -> None:
         self.attributes = attributes

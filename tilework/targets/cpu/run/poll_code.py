@@ -3,15 +3,15 @@
     pool_poll(arena, waits)       0, or the fault code with which the program is to end
     pool_main(thread)             who runs the signal handlers of Python (0: nobody), by its number in the system
 
-A launch that has a fault code ends: every program that looks at it leaves. The owner of a launch, if it is Python's main
-thread, runs the handlers of signals that have come, five times a second at most, since it takes Python's lock for it. An
-exception that they raise (KeyboardInterrupt, or what a test runner raises in an alarm) is kept in the launch, and set again
-when all programs have left.
+A launch that has a fault code ends: every program that looks at it leaves. The owner of a launch, if it is Python's
+main thread, runs the handlers of signals that have come, five times a second at most, since it takes Python's lock for
+it. An exception that they raise (KeyboardInterrupt, or what a test runner raises in an alarm) is kept in the launch,
+and set again when all programs have left.
 
-A program that waits for another one (`waits` is WAITS) must not keep it from starting; one that waits for its turn (RESTS) knows
-that the one before it runs. If no program has begun for some time and
-others are left, threads are started for them, twice as many each time. If that is not possible and nothing happens for ten
-seconds, the launch fails with the code STARVED instead of waiting for ever.
+A program that waits for another one (`waits` is WAITS) must not keep it from starting; one that waits for its turn
+(RESTS) knows that the one before it runs. If no program has begun for some time and others are left, threads are
+started for them, twice as many each time. If that is not possible and nothing happens for ten seconds, the launch fails
+with the code STARVED instead of waiting for ever.
 """
 
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, STARVED

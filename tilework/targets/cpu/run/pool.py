@@ -5,11 +5,12 @@
 
 `slots` are the arguments as `interface.py` lays them out. The call returns when every program is done.
 
-The calling thread works too. All threads of a launch take chunks of program ids from one counter, so that slow programs do
-not hold up the rest. Worker threads serve all launches of the process: a launch that finds them busy does its work alone, and
-waits only for those that have begun. All of this is machine code (`pool_code.py`): once a worker has started, Python and
-its lock take no part. The time that one program took last decides whether waking a worker pays. Small grids that follow each
-other closely pay together: a worker that is awake waits for the next of them (`rest_code.py`).
+The calling thread works too. All threads of a launch take chunks of program ids from one counter, so that slow programs
+do not hold up the rest. Worker threads serve all launches of the process: a launch that finds them busy does its work
+alone, and waits only for those that have begun. All of this is machine code (`pool_code.py`): once a worker has
+started, Python and its lock take no part. The time that one program took last decides whether waking a worker pays.
+Small grids that follow each other closely pay together: a worker that is awake waits for the next of them
+(`rest_code.py`).
 
 In a grid with fewer programs than threads the large nests of each program are shared as well (`fork.py`).
 """
@@ -57,7 +58,9 @@ START_NS = 100_000  # what starting a worker takes
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
 FEWEST_CHUNKS = 4  # per thread, where there are as many programs
-CHUNK_NS = 1_000  # a chunk takes at least so long if there are more: threads that come to the counter at the same time wait for each other
+# a chunk takes at least so long if there are more: threads that come to the counter at the same time wait for each
+# other
+CHUNK_NS = 1_000
 PAGE = mmap.PAGESIZE
 FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a control block
 BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
@@ -100,7 +103,9 @@ class Arena:
         WORKER.pack_into(self.worker, 0, self.address, self.size, 0)
 
     def at_least(self, size: int) -> int:
-        """The address of `size` bytes, whose content is undefined but for the control block: no fault, and nobody to ask."""
+        """The address of `size` bytes, whose content is undefined but for the control block: no fault, and nobody to
+        ask.
+        """
         if size > self.size:
             self.grow(size)
         self.control[:] = FRESH
@@ -116,7 +121,8 @@ class Arena:
 class Arenas(threading.local):
     """The arenas of the current thread that no launch uses: mostly one, and none inside of a launch.
 
-    What a kernel prints goes through `sys.stdout`, whose owner may launch kernels in turn; these get arenas of their own.
+    What a kernel prints goes through `sys.stdout`, whose owner may launch kernels in turn; these get arenas of their
+    own.
     """
 
     def __init__(self) -> None:
@@ -194,8 +200,8 @@ class Pool:
     def start(self, workers: int) -> Callable[..., None] | None:
         """Have at least so many workers; the function that launches.
 
-        Fewer, if the system allows no more threads. Who comes while workers are being started goes on with those that are
-        there, or alone (None): it may be the same thread, in a signal handler, and would wait for itself.
+        Fewer, if the system allows no more threads. Who comes while workers are being started goes on with those that
+        are there, or alone (None): it may be the same thread, in a signal handler, and would wait for itself.
         """
         if (self.words[1] < workers or self.launch is None) and self.lock.acquire(blocking=False):
             try:
@@ -209,7 +215,9 @@ class Pool:
         return self.launch
 
     def least_ns(self) -> int:
-        """What a grid must take to be shared: less if workers are awake, or should be, as short grids follow each other."""
+        """What a grid must take to be shared: less if workers are awake, or should be, as short grids follow each
+        other.
+        """
         ready, crowded = (ctypes.c_int64.from_address(self.words[index]).value for index in (4, 7))
         if ready > 0:
             return JOIN_NS
@@ -279,8 +287,8 @@ def chunk_of(kernel: NativeKernel, total: int, threads: int) -> int:
 def run_shared(work: Programs, threads: int, waits: bool = False) -> Failure | None:
     """Run every program, with workers; what failed, if one did.
 
-    With fewer programs than threads the nests of each are shared too. Programs that may wait for each other are not taken
-    several at once, since those of one thread run one after the other.
+    With fewer programs than threads the nests of each are shared too. Programs that may wait for each other are not
+    taken several at once, since those of one thread run one after the other.
     """
     kernel, total = work.kernel, work.total
     sharers = threads if total < threads and is_worth_sharing(kernel) else 1
@@ -297,8 +305,8 @@ def run_shared(work: Programs, threads: int, waits: bool = False) -> Failure | N
 def run_unknown(work: Programs, threads: int) -> Failure | None:
     """Run every program of a kernel for the first time, where workers would have to be started for it.
 
-    Programs run in this thread, one, two, four and so on, until that has taken as long as starting a worker would; only then as many
-    are started as the rest is worth.
+    Programs run in this thread, one, two, four and so on, until that has taken as long as starting a worker would; only
+    then as many are started as the rest is worth.
     """
     if POOL.start(0) is None:
         return run_inline(work)
@@ -320,8 +328,9 @@ def run_unknown(work: Programs, threads: int) -> Failure | None:
 def run_launch(
     work: Programs, workers: int, chunk: int, sharers: int, first: int = 0, end: int | None = None
 ) -> Failure | None:
-    """The same, in the pool's machine code, from the program `first` on. What a program takes stays as it was known if its nests
-    were shared, so that the next launch decides the same."""
+    """The same, in the pool's machine code, from the program `first` on. What a program takes stays as it was known if
+    its nests were shared, so that the next launch decides the same.
+    """
     kernel, place, end = work.kernel, id(work.slots) + BYTES_AT, work.total if end is None else end
     assert POOL.launch is not None, "the pool has been started"
     with ARENAS.at_least(work.arena) as memory:

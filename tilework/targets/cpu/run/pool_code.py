@@ -1,4 +1,5 @@
-"""The machine code of the thread pool: how work is offered, joined, finished and waited for, without Python and its lock.
+"""The machine code of the thread pool: how work is offered, joined, finished and waited for, without Python and its
+lock.
 
     pool_launch(launch, workers, worker)     run a grid, together with up to `workers` others
     pool_share(nest, slots, size, step, arena)     the same for a nest of a running program; called by kernels (fork.py)
@@ -7,11 +8,11 @@
     pool_poll(arena, waits), pool_main(thread)     see `poll_code.py`
     pool_watch(signals)                      see `crash_code.py`
 
-Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left (high
-half) and the workers at work (low half). Workers take a ticket with one compare-and-swap; the owner takes the tickets away
-when its own part is done, and waits until no worker is at work. Whoever joins while tickets are left wakes FAN_OUT more, so
-that many threads start in few steps. A worker without work looks out for it as long as work usually takes to come, if that is soon, and makes way
-for others meanwhile; then it sleeps (`rest_code.py`).
+Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left
+(high half) and the workers at work (low half). Workers take a ticket with one compare-and-swap; the owner takes the
+tickets away when its own part is done, and waits until no worker is at work. Whoever joins while tickets are left wakes
+FAN_OUT more, so that many threads start in few steps. A worker without work looks out for it as long as work usually
+takes to come, if that is soon, and makes way for others meanwhile; then it sleeps (`rest_code.py`).
 
 The system is asked only for sleep (`system_code.py`).
 
@@ -80,8 +81,10 @@ def pool_reset(b: Code) -> None:
 
 @code("void wake(i64 wanted)")
 def wake(b: Code, wanted: Value) -> None:
-    """Some of those who are wanted beside those who are ready. The one who changes the epoch and then finds nobody to wake, and the one who notes that he
-    is no longer ready but sleeps and then finds the epoch unchanged, cannot be wrong both: all these accesses are sequentially consistent."""
+    """Some of those who are wanted beside those who are ready. The one who changes the epoch and then finds nobody to
+    wake, and the one who notes that he is no longer ready but sleeps and then finds the epoch unchanged, cannot be
+    wrong both: all these accesses are sequentially consistent.
+    """
     b.add_to(EPOCH, 1, "seq_cst")
     missing = b.sub(wanted, b.look(READY, "seq_cst"))
     with b.if_(b.icmp("sgt", missing, 0)), b.if_(b.icmp("sgt", b.look(SLEEPERS, "seq_cst"), 0)):
@@ -139,7 +142,9 @@ def close_job(b: Code, place: Value, launch: Value) -> None:
 
 @code("void pool_serve(ptr worker)")
 def pool_serve(b: Code, worker: Value) -> None:
-    """A worker chooses its core before it takes a ticket: the owner waits for whoever has one, and another thread may be running there."""
+    """A worker chooses its core before it takes a ticket: the owner waits for whoever has one, and another thread may
+    be running there.
+    """
     rest = b.alloca(i64, len(REST_FIELDS), align=8)
     b.run("new_rest", rest)
     b.add_to(READY, 1, "seq_cst")

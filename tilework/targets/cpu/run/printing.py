@@ -90,7 +90,8 @@ def element_text(value: Any, element: str, as_hex: bool, signed: bool) -> str:
 def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> None:
     """One write for all lines, so that those of other threads do not come in between; none without a standard output.
 
-    Ctrl-C is not for us but for the one who launches, and machine code cannot pass it on: it is sent again a little later.
+    Ctrl-C is not for us but for the one who launches, and machine code cannot pass it on: it is sent again a little
+    later.
     """
     try:
         count = len(parsed(description)[2])

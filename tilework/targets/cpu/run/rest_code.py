@@ -4,15 +4,17 @@
     end_rest(rest)          it has found some
     look_out(rest, epoch)   whether the epoch has changed before the worker should sleep
 
-A worker that sleeps takes some thirty microseconds to start, one that looks out less than one. How long it looks out follows from how long work
-took to come of late: where launches follow each other in 60 us, for 120 us; where a millisecond is between them, for LEAST_NS only, as nearly all of the
-time would be wasted. Whoever gets none of the work of others rests on, and sleeps when its time is over.
+A worker that sleeps takes some thirty microseconds to start, one that looks out less than one. How long it looks out
+follows from how long work took to come of late: where launches follow each other in 60 us, for 120 us; where a
+millisecond is between them, for LEAST_NS only, as nearly all of the time would be wasted. Whoever gets none of the work
+of others rests on, and sleeps when its time is over.
 
-Meanwhile it makes way for other threads every microsecond or so. If that takes long, the core is not its own, and for some time it does not look out at all; for
-longer, each time that this happens again. Has this process used the core, as much as two threads can? Then it was a thread of another pool (OpenMP's, in torch), which
-looks out for work in turn, without making way: a worker that sleeps takes the core from it as soon as it is woken, and leaves it as soon as it has worked.
-Otherwise it was another program. Then the thread that is put off gets its core back late, and whoever waits for it does so, too: only long
-launches wake a worker (`Pool.least_ns`).
+Meanwhile it makes way for other threads every microsecond or so. If that takes long, the core is not its own, and for
+some time it does not look out at all; for longer, each time that this happens again. Has this process used the core, as
+much as two threads can? Then it was a thread of another pool (OpenMP's, in torch), which looks out for work in turn,
+without making way: a worker that sleeps takes the core from it as soon as it is woken, and leaves it as soon as it has
+worked. Otherwise it was another program. Then the thread that is put off gets its core back late, and whoever waits for
+it does so, too: only long launches wake a worker (`Pool.least_ns`).
 """
 
 from tilework.targets.cpu.run.machine_code import Code, code, memory, num
@@ -28,7 +30,8 @@ LOOKS = 512  # at the epoch between two looks at the clock
 CROWDED_NS = 20_000  # to make way takes a quarter of one microsecond, unless others use the time
 CROWDED = memory("crowded")  # until when other programs are taken to use the core of some worker
 SHORT_NS, LONG_NS = 2_000_000, 128_000_000  # how long that is believed, the first time and at most
-# when the rest began, how long rests were of late, until when the core is not its own, for how long that will be next time
+# when the rest began, how long rests were of late, until when the core is not its own, for how long that will be next
+# time
 REST_FIELDS = {"since": "q", "usual": "q", "crowded": "q", "next": "q"}
 PAUSES: dict[str, tuple[str, tuple[Value, ...]]] = {  # a short wait of the processor
     **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.isb", (constant(i32, 15),))),

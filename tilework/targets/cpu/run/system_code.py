@@ -1,4 +1,6 @@
-"""What the machine code of the pool asks of the system: sleep, the time, threads. Linux' futexes, POSIX, or Windows' slim locks."""
+"""What the machine code of the pool asks of the system: sleep, the time, threads. Linux' futexes, POSIX, or Windows'
+slim locks.
+"""
 
 from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
 from tilework.targets.llvm.types import i32, i64
@@ -38,7 +40,9 @@ def prepare(b: Code) -> None:
 
 
 def futex(b: Code, what: int, value: Value) -> None:
-    """Of the low half of the epoch. A thread that wakes takes no lock: many that wake at once would wait for each other."""
+    """Of the low half of the epoch. A thread that wakes takes no lock: many that wake at once would wait for each
+    other.
+    """
     b.run("syscall", num(FUTEX[b.platform.processor]), EPOCH, num(what), b.trunc(value, i32), NULL)
 
 

@@ -1,8 +1,8 @@
 """The guards of host descriptors: which members an object has, which numbers are in its lists, and its tensor map.
 
-What a descriptor is may change in every way that Python has: another base, another list, another item of a list, a resized tensor. A
-line of `guard_known` says that it has not: the dictionary has the version in which it was seen, and the items of its lists are the
-objects that they were. The guard of its base runs at every launch.
+What a descriptor is may change in every way that Python has: another base, another list, another item of a list, a
+resized tensor. A line of `guard_known` says that it has not: the dictionary has the version in which it was seen, and
+the items of its lists are the objects that they were. The guard of its base runs at every launch.
 """
 
 from tilework.runtime.launch.native import layout
@@ -18,7 +18,9 @@ MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
 
 
 def dictionary_here(b: Writer, object: Value) -> Value:
-    """The dictionary of an object where `dictionary_place` of `machine.py` has found it: no address, or an odd one, if there is none yet."""
+    """The dictionary of an object where `dictionary_place` of `machine.py` has found it: no address, or an odd one, if
+    there is none yet.
+    """
     return b.load(ptr, b.gep(object, b.ptrtoint(b.context("dictionary"), i64)))
 
 
@@ -59,7 +61,9 @@ def need_lists(b: Writer, lists: Value, rank: Value, items: Value, otherwise: Bl
 
 @guard
 def guard_known(b: Writer, g: Guard) -> None:
-    """A descriptor as `guard_remember` has seen it: gives its base and numbers, and skips the guards that would find them."""
+    """A descriptor as `guard_remember` has seen it: gives its base and numbers, and skips the guards that would find
+    them.
+    """
     unknown = b.new_block("unknown")
     version, rank = b.at(dictionary(b, g.arg), layout.DICT_VERSION), b.sext(g.mode(), i64)
     line = b.gep(b.at(g.settings, 8, ptr), b.mul(known_line(b, version), 8 * layout.KNOWN_LINE))
@@ -79,7 +83,8 @@ def guard_known(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_members(b: Writer, g: Guard) -> None:
-    """An object whose dictionary has the names that are expected; what they stand for is looked at next, and stored at `low`.
+    """An object whose dictionary has the names that are expected; what they stand for is looked at next, and stored at
+    `low`.
 
     The version of the dictionary comes first there: no two dictionaries have the same one.
     """
@@ -95,10 +100,12 @@ def guard_members(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_remember(b: Writer, g: Guard) -> None:
-    """Keep what the guards before have found in a descriptor where `guard_known` looks for it, if all of it still holds.
+    """Keep what the guards before have found in a descriptor where `guard_known` looks for it, if all of it still
+    holds.
 
-    At `high` are version and members of `guard_members`, and the numbers of the block; `stored` has a bit for each of sizes, strides
-    and block that is a tuple. The list that is expected keeps items alive. No code of the user's runs between what is compared and stored.
+    At `high` are version and members of `guard_members`, and the numbers of the block; `stored` has a bit for each of
+    sizes, strides and block that is a tuple. The list that is expected keeps items alive. No code of the user's runs
+    between what is compared and stored.
     """
     leave, room = b.new_block("leave"), b.at(g.settings, 16, ptr)
     rank = b.sext(g.mode(), i64)
@@ -189,10 +196,11 @@ def guard_map(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_hidden_maps(b: Writer, g: Guard) -> None:
-    """Hidden maps, made of the numbers in some slots and of the grid: from one of the lines at `low`, or from the function that is expected.
+    """Hidden maps, made of the numbers in some slots and of the grid: from one of the lines at `low`, or from the
+    function that is expected.
 
-    It is given the bytes of the numbers, and gives None if they justify no maps; `stored` says which of the two fits. While the grid is not
-    known there are no maps, and everything does. The first word of a map is its address.
+    It is given the bytes of the numbers, and gives None if they justify no maps; `stored` says which of the two fits.
+    While the grid is not known there are no maps, and everything does. The first word of a map is its address.
     """
     room = b.at(g.settings, 8, ptr)
     count, size = b.sext(g.mode(), i64), b.mul(g.high(), 8)

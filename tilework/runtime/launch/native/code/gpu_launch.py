@@ -1,10 +1,12 @@
-"""How the native launcher starts a kernel on a GPU: it asks for the stream, and calls `cuLaunchKernelEx` or `hipModuleLaunchKernel`.
+"""The launch of a kernel on a GPU: get the stream, and call `cuLaunchKernelEx` or `hipModuleLaunchKernel`.
 
-The stream is asked for by torch's `current_work_stream` (DLPack), if the record has it, else by Python. An entry is for one context (on AMD GPUs: one device): a thread that uses
-another device, or none yet, uses it for the launch if the arguments choose the device (their guards have seen that they are there), else
-it takes the Python path. The driver gets the addresses of the slots; its call may wait for room in the stream, and runs without the GIL.
-Calls of Python: `stream(device)` is the one that launches go to at this moment, `scratch(x, y, z, stream)` gives the addresses of the
-scratch memory and what keeps it alive until the driver has been called, `fault(code, x, y, z)` raises what a failed call means.
+The stream is asked for by torch's `current_work_stream` (DLPack), if the record has it, else by Python. An entry is for
+one context (on AMD GPUs: one device): a thread that uses another device, or none yet, uses it for the launch if the
+arguments choose the device (their guards have seen that they are there), else it takes the Python path. The driver gets
+the addresses of the slots; its call may wait for room in the stream, and runs without the GIL. Calls of Python:
+`stream(device)` is the one that launches go to at this moment, `scratch(x, y, z, stream)` gives the addresses of the
+scratch memory and what keeps it alive until the driver has been called, `fault(code, x, y, z)` raises what a failed
+call means.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +25,7 @@ LARGEST = layout.LARGEST_X, layout.LARGEST_YZ, layout.LARGEST_YZ
 
 @routine("i32 ready_gpu(ptr record)")
 def ready_gpu(b: Writer, record: Value) -> None:
-    """Whether this thread uses the context of the entry, or may for the launch."""
+    """Return 1 if this thread uses the context of the entry, or may for the launch."""
     with b.if_(b.icmp("eq", b.at(record, layout.SET_CONTEXT), 0)):
         place = b.alloca(i64)
         b.store(num(0), place)
@@ -33,7 +35,7 @@ def ready_gpu(b: Writer, record: Value) -> None:
 
 
 def call_driver(b: Writer, record: Value, config: Value, addresses: Value) -> Value:
-    """What the driver says to a launch."""
+    """Call the driver; its result."""
     call, function = b.at(record, layout.LAUNCH_CALL, ptr), b.at(record, layout.FUNCTION, ptr)
 
     def by_config() -> list[Value]:
@@ -91,7 +93,7 @@ def run_gpu(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, 
 
 
 def ask_stream(b: Writer, entry: Value, record: Value, otherwise: Block | None = None) -> Value:
-    """The stream that launches go to at this moment; leaves with the exception of who was asked."""
+    """The stream that launches go to at this moment; leaves with the exception of torch or of Python."""
     ask = b.at(record, layout.ASK_STREAM, ptr)
 
     def asked() -> list[Value]:
@@ -117,13 +119,13 @@ def write_config(b: Writer, config: Value, record: Value, blocks: Sequence[Value
 
 
 def write_addresses(b: Writer, addresses: Value, record: Value, slots: Value) -> None:
-    """Where the parameters are, as the driver wants to know it."""
+    """The addresses of the parameters, as the driver takes them."""
     places, count = b.gep(record, layout.PARAMETERS), b.at(record, layout.PARAMETER_COUNT)
     b.copy_fours(addresses, places, count, b.ptrtoint(slots, i64))
 
 
 def in_context(b: Writer, set: Value, here: Value, before: Value, start: Callable[[], Value]) -> Value:
-    """What the driver says, which is called without the GIL; a thread that uses another context uses this one meanwhile."""
+    """Call the driver without the GIL, in the context of the entry; its result."""
     is_elsewhere = b.icmp("ne", before, here)
     with b.if_(is_elsewhere):
         b.call(set, i32, [b.inttoptr(here, ptr)])
@@ -136,7 +138,9 @@ def in_context(b: Writer, set: Value, here: Value, before: Value, start: Callabl
 
 
 def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slots: Value) -> Value:
-    """Put the addresses of scratch memory into the last two slots; what keeps it alive. Leaves with the allocator's exception."""
+    """Put the addresses of scratch memory into the last two slots; what keeps it alive. Leaves with the allocator's
+    exception.
+    """
     objects = [b.api("PyLong_FromLongLong", number) for number in numbers[:3]]
     objects.append(b.api("PyLong_FromUnsignedLongLong", numbers[3]))
     found = b.ask(allocate, objects)

@@ -1,8 +1,9 @@
 """The guards of the native launcher, one function for each kind of argument, and the builder that writes them.
 
-``i32 guard_int(arg, guard, class, expected, frame)`` says whether an object is of exactly the class and as the settings at
-`guard` want it (`layout.py`), and if so stores it in its slot of the frame: 0 if not, else by how many guards to go on. Guards
-of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later guards look at it.
+``i32 guard_int(arg, guard, class, expected, frame)`` says whether an object is of exactly the class and as the settings
+at `guard` want it (`layout.py`), and if so stores it in its slot of the frame: 0 if not, else by how many guards to go
+on. Guards of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later
+guards look at it.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ GUARDS = Functions("nounwind")
 
 
 class Host(NamedTuple):
-    """What code is written for: the number of the monotonic clock for `clock_gettime`, and where tuples keep their items."""
+    """The platform: the id of the monotonic clock for `clock_gettime`, and the offset of the items of a tuple."""
 
     clock: int
     tuple_items: int
@@ -47,14 +48,14 @@ class Writer(NativeBuilder):
         self.resume(go)
 
     def finish(self, result: Value) -> None:
-        """The last line, and the place where failed conditions lead."""
+        """Return the result, and write the block that failed conditions lead to."""
         self.ret(result)
         if self.failed is not None:
             self.enter(self.failed)
             self.ret(constant(self.function.result, 0))
 
     def at(self, base: Value, offset: int, type: Type = i64) -> Value:
-        """What lies some bytes behind an address."""
+        """Load from an address and an offset in bytes."""
         return self.load(type, self.gep(base, offset))
 
     def api(self, name: str, *args: Value, result: Type = ptr) -> Value:
@@ -67,7 +68,7 @@ class Writer(NativeBuilder):
         return self.load(ptr, self.gep(items, num(index) if isinstance(index, int) else index, ptr))
 
     def size(self, object: Value) -> Value:
-        """How many items a tuple or a list has."""
+        """The length of a tuple or a list."""
         return self.at(object, layout.SIZE)
 
     def keep(self, object: Value) -> None:
@@ -98,19 +99,19 @@ class Writer(NativeBuilder):
         self.if_else(plain, here, there, LIKELY)
 
     def copy_words(self, target: Value, source: Value, count: Value) -> None:
-        """Few words: a call of memcpy would take longer."""
+        """Copy few words: a call of memcpy would take longer."""
         with self.loop(0, count) as index:
             self.store(self.load(i64, self.gep(source, index, i64)), self.gep(target, index, i64))
 
     def copy_fours(self, target: Value, source: Value, count: Value, added: Value | None = None) -> None:
-        """Words, up to three more than there are, each with something added."""
+        """Copy words, up to three more than there are, with a value added to each."""
         with self.loop(0, count, FOUR) as index:
             words = self.load(vector(i64, FOUR), self.gep(source, index, i64), align=8)
             words = words if added is None else self.add(words, self.splat(added, FOUR))
             self.store(words, self.gep(target, index, i64), align=8)
 
     def ask(self, function: Value, objects: Sequence[Value]) -> Value:
-        """What a Python function gives for objects, a new reference; NULL if it raises."""
+        """Call a Python function with objects; a new reference, NULL if it raises."""
         places = self.alloca(ptr, len(objects))
         for index, object in enumerate(objects):
             self.store(object, self.gep(places, 8 * index))
@@ -149,7 +150,7 @@ def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
 
 
 class Guard:
-    """What a guard is given, once it has checked that the class of the object is right."""
+    """The inputs of a guard; building one checks the class of the object."""
 
     def __init__(self, b: Writer, arg: Value, settings: Value, cls: Value, expected: Value, frame: Value) -> None:
         self.b, self.arg, self.settings, self.expected, self.frame = b, arg, settings, expected, frame
@@ -265,7 +266,7 @@ def guard_array(b: Writer, g: Guard) -> None:
 
 
 def store_ends(b: Writer, g: Guard, first: Value, end: Value) -> None:
-    """What a kernel may reach through an argument, as `runtime/devices/host/pack.py` finds it."""
+    """Store the extent that a kernel may reach through an argument, as `runtime/devices/host/pack.py` finds it."""
     place = g.word(b.at(g.settings, layout.GUARD_OTHER, i32))
     b.store(first, place)
     b.store(end, b.gep(place, 8))
@@ -304,7 +305,8 @@ def guard_tensor(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_dlpack(b: Writer, g: Guard) -> None:
-    """A torch tensor, which the function at `high` describes (DLPack's exchange interface): `low` is its `element_word`.
+    """A torch tensor, which the function at `high` describes (DLPack's exchange interface): `low` is its
+    `element_word`.
 
     Torch may negate elements when it reads them. The views that it makes of complex tensors for that have even strides:
     only a tensor without an odd one is asked.
@@ -387,13 +389,15 @@ def data_pointer(b: Writer, arg: Value) -> Value:
 
 @guard
 def guard_asked(b: Writer, g: Guard) -> None:
-    """What the function that is expected makes of an object: an address, or bits of another kind."""
+    """An object that the expected function converts to an address, or to bits of another kind."""
     store_address(b, g, b.take_word(b.ask(g.expected, [g.arg])))
 
 
 @guard
 def guard_interface(b: Writer, g: Guard) -> None:
-    """An array on a GPU that describes itself in ``__cuda_array_interface__``, with no stream to wait for; its `typestr` is expected."""
+    """An array on a GPU that describes itself in ``__cuda_array_interface__``, with no stream to wait for; its
+    `typestr` is expected.
+    """
     found = b.api("PyObject_GetAttr", g.arg, b.context("name___cuda_array_interface__"))
     b.need(b.is_object(found))
     address = b.run("interface_address", found, g.expected)
@@ -449,7 +453,7 @@ def guard_bool(b: Writer, g: Guard) -> None:
 
 
 def is_class(b: Writer, object: Value, name: str) -> Value:
-    """Whether an object is exactly of one of Python's own classes."""
+    """Return True if an object is exactly of one of the classes of the context."""
     return b.icmp("eq", b.at(object, layout.TYPE, ptr), b.context(name))
 
 
@@ -491,7 +495,9 @@ def need_guards(b: Writer, guards: Value, end: Value, frame: Value) -> None:
 
 
 def write_guard(b: Writer, object: Value, settings: Value, frame: Value) -> Value:
-    """How many guards were dealt with, 0 if the object is not as one expects it: the two that most arguments have need no call."""
+    """Run a guard, the two most frequent ones without a call; the number of guards to go on by, 0 if the object does
+    not fit.
+    """
     function, cls = b.at(settings, 0, ptr), b.at(settings, layout.GUARD_CLASS, ptr)
 
     def called() -> list[Value]:

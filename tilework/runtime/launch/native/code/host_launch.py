@@ -1,11 +1,12 @@
-"""How the native launcher runs a kernel on the host: in the calling thread, or on the threads of the pool.
+"""The launch of a kernel on the host: in the calling thread, or on the threads of the pool.
 
-A short launch keeps the GIL, a long one releases it. `cost` of the record is the address of a double, the nanoseconds that one
-program took last time. `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and
-`pool` the address of words (`Pool.words`): that of `pool_launch`, or 0 before the pool is there, how many workers it was asked for and so on;
-`name` is put where one of them says while the kernel runs. Programs that may wait for each other (`waits`) run
-in threads of their own, and never with the GIL. Calls of Python: `fault(code, program, x, y, z)` raises what a program that failed
-means, `share(slots, x, y, z)` runs a grid before the pool has its threads.
+A short launch keeps the GIL, a long one releases it. `cost` of the record is the address of a double, the nanoseconds
+that one program took last time. `work` is the code that each thread of a large grid runs, `forks` whether its nests can
+be shared (`fork.py`), and `pool` the address of words (`Pool.words`): that of `pool_launch`, or 0 before the pool is
+there, how many workers it was asked for and so on; `name` is put where one of them says while the kernel runs. Programs
+that may wait for each other (`waits`) run in threads of their own, and never with the GIL. Calls of Python:
+`fault(code, program, x, y, z)` raises what a program that failed means, `share(slots, x, y, z)` runs a grid before the
+pool has its threads.
 """
 
 from typing import NamedTuple
@@ -68,7 +69,7 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     short = b.and_(short, b.icmp("eq", b.at(record, layout.WAITS), 0))
     (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
     launch, arena = new_launch(b), b.record(scratch.arena, CONTROL_FIELDS)
-    launch.set(next=num(1), owner=scratch.arena)  # nobody is to begin
+    launch.set(next=num(1), owner=scratch.arena)  # no other program is to begin
     pool = b.record(b.at(record, layout.POOL, ptr), POOL_FIELDS)
     arena.set(fault=word(0), fork=NULL, fuel=word(FULL), poll=pool.get("poll"), launched=launch.base)
     running = pool.get("running")

@@ -1,8 +1,8 @@
 """The key of a call, by which the entries of a kernel with many specialisations are found.
 
-Calls that fit the same entry have the same key, as far as the facts of the parameters say (`runtime/launch/facts.py`); calls
-with the same key may still differ, and the guards of the entry decide. An index is ``(entries by key, facts of the parameters,
-facts by name)``; keywords that are no parameters are options.
+Calls that fit the same entry have the same key, as far as the facts of the parameters say (`runtime/launch/facts.py`);
+calls with the same key may still differ, and the guards of the entry decide. An index is ``(entries by key, facts of
+the parameters, facts by name)``; keywords that are no parameters are options.
 """
 
 from tilework.runtime.launch import facts
@@ -17,7 +17,7 @@ POSITIVE, NEGATIVE = 8, 16  # integers of more than 32 bits; the facts themselve
 
 
 def mixed(b: Writer, *words: Value) -> Value:
-    """One word of several."""
+    """Hash several words into one."""
     found = num(0)
     for word in words:
         both = b.mul(b.xor(found, word), num(SPREAD))
@@ -32,7 +32,7 @@ def if_fact(b: Writer, known: Value, fact: int, value: Value) -> Value:
 
 @routine("i64 key_word(ptr object, i64 facts)")
 def key_word(b: Writer, object: Value, known: Value) -> None:
-    """What a key says of one argument."""
+    """The word of a key for one argument."""
     cls = b.at(object, layout.TYPE)
     with b.if_(is_class(b, object, "int")):
         value = read_small_int(b, object)

@@ -1,23 +1,23 @@
 """The launcher: LLVM text of functions that Python calls as it calls functions written in C.
 
-`launch(self, args, nargs, kwnames)` is `kernel[grid](*args)`. `self` is the tuple ``(state, grid)``, and `state` a list:
-first what to call when nothing fits, then the index of the entries if they are many (`keys.py`), or else the entries, each of which
-describes one way in which the kernel was launched:
+`launch(self, args, nargs, kwnames)` is `kernel[grid](*args)`. `self` is the tuple ``(state, grid)``, and `state` a
+list: first what to call when nothing fits, then the index of the entries if they are many (`keys.py`), or else the
+entries, each of which describes one way in which the kernel was launched:
 
     (kernel, keyword names, watched, contents, record, fault, device call, names, meta, kept)
 
-An entry fits if the call has the same shape, every guard is content, every watched dictionary still holds what it
-held (``key, value`` two by two, in groups of one dictionary each; an ellipsis stands for a key that is not there), and every container of
-`contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. The
-lists of hooks must be empty. Dictionaries that still have the
-version in which they were seen last are not looked into. Guards also put the arguments into the slots of 8 bytes that the device
-takes. The numbers are in `record` (`layout.py`); a guard is the address of a function of `guards.py` with its
-settings. On a fit the routine of the entry's device runs the kernel (`host_launch.py`, `gpu_launch.py`). Nothing is
-ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
+An entry fits if the call has the same shape, every guard is content, every watched dictionary still holds what it held
+(``key, value`` two by two, in groups of one dictionary each; an ellipsis stands for a key that is not there), and every
+container of `contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. The
+lists of hooks must be empty. Dictionaries that still have the version in which they were seen last are not looked into.
+Guards also put the arguments into the slots of 8 bytes that the device takes. The numbers are in `record`
+(`layout.py`); a guard is the address of a function of `guards.py` with its settings. On a fit the routine of the
+entry's device runs the kernel (`host_launch.py`, `gpu_launch.py`). Nothing is ever decided against the Python path:
+whatever does not fit is called again there, with the same arguments.
 
-Objects are read through Python's C API, except for the class of an object, how many keep it, ints of one digit and the version of a
-dictionary, which the user of this module verifies first, and the members of NumPy arrays. Torch tensors are read through DLPack. `launch.context` holds the addresses that differ between
-processes.
+Objects are read through Python's C API, except for the class of an object, how many keep it, ints of one digit and the
+version of a dictionary, which the user of this module verifies first, and the members of NumPy arrays. Torch tensors
+are read through DLPack. `launch.context` holds the addresses that differ between processes.
 """
 
 from tilework.runtime.launch.native import layout
@@ -43,7 +43,9 @@ MOST_PROGRAMS = 2**31
 
 
 def launcher_text(monotonic_clock: int, tuple_items: int) -> str:
-    """The whole module; `monotonic_clock` is the number of the clock for `clock_gettime`, `tuple_items` where tuples keep items."""
+    """The whole module; `monotonic_clock` is the id of the clock for `clock_gettime`, `tuple_items` where tuples keep
+    items.
+    """
     module, host = Module("launcher"), Host(monotonic_clock, tuple_items)
     module.global_variable("launch.context", array(i64, len(layout.CONTEXT)), "zeroinitializer")
     module.global_variable("spare.memory", ptr, "null", linkage="internal")
@@ -137,7 +139,7 @@ def missed(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwna
 
 @routine("ptr meta(ptr entry, ptr grid, ptr args)")
 def meta(b: Writer, entry: Value, grid: Value, args: Value) -> None:
-    """What a callable grid gives for a dictionary of the arguments."""
+    """Call a callable grid with a dictionary of the arguments."""
     values = b.api("PyDict_Copy", b.item(entry, layout.META))
     b.need(b.is_object(values))
     names = b.item(entry, layout.NAMES)
@@ -212,8 +214,8 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
 def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, ready: Block) -> None:
     """Call a callable grid, and compare once more: it may have changed anything.
 
-    If another entry, or none, is for what it gave, that is launched instead, so that the grid is called once; but a callable must not
-    be called in turn, so for one the Python path starts from the grid and finds the mistake.
+    If another entry, or none, is for what it gave, that is launched instead, so that the grid is called once; but a
+    callable must not be called in turn, so for one the Python path starts from the grid and finds the mistake.
     """
     state, grid, args, nargs, kwnames = b.function.args
     result = b.run("meta", entry, grid, args)
@@ -243,7 +245,7 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
 @routine("ptr bind(ptr self, ptr grid)")
 def bind(b: Writer, holder: Value, grid: Value) -> None:
     """The function `kernel[grid]`; `self` is a list of the state and of the last launch over a tuple."""
-    is_tuple = is_class(b, grid, "tuple")  # anything else may hold on to much more than numbers
+    is_tuple = is_class(b, grid, "tuple")  # anything else may keep large objects alive
     with b.if_(is_tuple):
         last = b.api("PyList_GetItem", holder, num(1))
         is_none = b.icmp("eq", last, b.context("none"))

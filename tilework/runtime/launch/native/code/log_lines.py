@@ -1,11 +1,12 @@
-"""The log of launches: the native launcher writes a line for each, as long as somebody asks for them.
+"""The log of launches: the native launcher writes a line for each while a listener is registered.
 
-`log` of the context is the address of a block (`LOG` of `layout.py`), or 0. A line (`LINE_FIELDS`) has the identity of the entry, the
-mark of its numbers, when it was called and returned, the thread, the grid, and what the device said: when its programs began, how long
-they took, which two events are around them. Where there is no more room Python is called, which takes the lines away.
+`log` of the context is the address of a block (`LOG` of `layout.py`), or 0. A line (`LINE_FIELDS`) has the identity of
+the entry, the mark of its numbers, when it was called and returned, the thread, the grid, and what the device said:
+when its programs began, how long they took, which two events are around them. Where there is no more room Python is
+called, which takes the lines away.
 
-The block also says which launches fit an entry: all as usual, those with the grid and the integers that it was made for (whoever
-knows the work of that launch then knows theirs), or none.
+The block also says which launches fit an entry: all as usual, those with the grid and the integers that it was made for
+(whoever knows the work of that launch then knows theirs), or none.
 """
 
 from typing import NamedTuple
@@ -88,7 +89,9 @@ def log_line(b: Writer, record: Value, slots: Value, sizes: Value, called: Value
 
 
 class Events(NamedTuple):
-    """Two events of the log, or NULL, and how to record one. Read with the GIL: the log may end while the driver is called."""
+    """Two events of the log, or NULL, and how to record one. Read with the GIL: the log may end while the driver is
+    called.
+    """
 
     pair: Value
     record: Value

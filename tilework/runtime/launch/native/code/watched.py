@@ -1,4 +1,6 @@
-"""What the Python path looks at beside the arguments of a launch: dictionaries, lists, hooks. A launch fits an entry while they are as they were."""
+"""The inputs of the Python path beside the arguments of a launch: dictionaries, lists, hooks. An entry is valid while
+they are unchanged.
+"""
 
 from tilework.runtime.launch.native import layout
 from tilework.runtime.launch.native.code.guards import YES, Writer, routine
@@ -9,7 +11,7 @@ from tilework.targets.llvm.values import Value, constant
 
 
 def need_unchanged(b: Writer, entry: Value, record: Value, otherwise: Block | None = None) -> None:
-    """Go on if an entry still holds. No dictionary is looked at while Python tells of no change."""
+    """Go on if an entry is still valid. No dictionary is compared while Python reports no change."""
     changes = b.ptrtoint(b.context("changes"), i64)
     seen = b.load(i64, b.gep(record, b.at(record, layout.GROUPS_AT)))
     with b.if_(b.or_(b.icmp("eq", changes, 0), b.icmp("ne", changes, seen))):
@@ -30,10 +32,10 @@ def need_unchanged(b: Writer, entry: Value, record: Value, otherwise: Block | No
 
 @routine("i32 as_watched(ptr entry, ptr record)")
 def as_watched(b: Writer, entry: Value, record: Value) -> None:
-    """Whether every watched dictionary holds what it held.
+    """Return 1 if every watched dictionary holds what it held.
 
-    One that has the version in which it was seen last is not looked into. Count and version are read before the dictionary: what is
-    called to compare keys may change anything.
+    One that has the version in which it was seen last is not looked into. Count and version are read before the
+    dictionary: what is called to compare keys may change anything.
     """
     seen = b.gep(record, b.at(record, layout.GROUPS_AT))
     watched, groups = b.item(entry, layout.WATCHED), b.gep(seen, 8)
@@ -55,7 +57,7 @@ def as_watched(b: Writer, entry: Value, record: Value) -> None:
 
 @routine("i32 dictionary_changes(i32 event, ptr dictionary, ptr key, ptr value)")
 def dictionary_changes(b: Writer, *about: Value) -> None:
-    """What Python calls, since 3.12, before a watched dictionary becomes another."""
+    """The callback of Python (since 3.12) before a watched dictionary changes."""
     changes = b.gep(memory("launch.context"), 8 * layout.CONTEXT.index("changes"))
     b.store(b.add(b.load(i64, changes), 1), changes)
     b.finish(constant(i32, 0))
