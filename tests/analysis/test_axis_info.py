@@ -1,4 +1,4 @@
-"""AxisInfo: the numbers of known programs, and soundness on drawn ones."""
+"""AxisInfo: the numbers of known programs, and soundness on generated ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -434,7 +434,7 @@ def draw_elementwise(data: st.DataObject, program: Program, what: str, value: SS
 
 
 def check(info: AxisInfo, array: np.ndarray, is_boolean: bool) -> None:
-    """What `info` claims is true of `array`."""
+    """Assert that the claims of `info` hold for `array`."""
     array = np.atleast_1d(array).astype(np.int64)
     if info.constant is not None:
         assert np.all(array & 0xFFFFFFFF == info.constant)
@@ -449,7 +449,7 @@ def check(info: AxisInfo, array: np.ndarray, is_boolean: bool) -> None:
 
 @settings(max_examples=75, deadline=None)
 @given(st.data())
-def test_claims_are_true_of_drawn_programs(data: st.DataObject) -> None:
+def test_claims_are_true_of_generated_programs(data: st.DataObject) -> None:
     divisors = data.draw(st.lists(st.sampled_from([1, 2, 4, 8, 16]), min_size=2, max_size=2))
     numbers = [divisor * data.draw(st.integers(-6, 12)) for divisor in divisors]
     block = Block(arg_types=[i32, i32])

@@ -1,4 +1,4 @@
-"""Which functions of two tuples choose one of them, whatever the order of the two, or compute the same of both
+"""Functions of two tuples that choose one of them, whatever the order of the two, or compute the same of both
 orders."""
 
 import operator

@@ -77,7 +77,7 @@ def hashes(out, n, B: tl.constexpr):
 
 @tilework.jit
 def bounded_hashes(out, n, B: tl.constexpr):
-    """What is left of them is small."""
+    """The remainders are small."""
     pid, i = tl.program_id(0), tl.arange(0, B)
     mixed = (pid * 1540483477) ^ (pid << 13)
     wide = (pid & 1023).to(tl.int64) * 4096

@@ -1,4 +1,4 @@
-"""Which parameters a pointer may come from, and through which tables of pointers it was loaded."""
+"""The parameters from which a pointer may be derived, and the tables of pointers through which it was loaded."""
 
 import pytest
 

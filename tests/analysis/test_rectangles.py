@@ -82,14 +82,15 @@ def compiled(kernel: Any, types: dict[str, str], constants: dict[str, Any], odd:
     even = [name for name in types if odd is not None and name not in odd]
     attrs = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in even}
     module = compile_to_ttir(
-        kernel, {**types, **dict.fromkeys(constants, "constexpr")}, constants, attrs, frontend_options(GPUTarget("cuda", 90, 32), {})
+        kernel, {**types, **dict.fromkeys(constants, "constexpr")}, constants, attrs,
+        frontend_options(GPUTarget("cuda", 90, 32), {})
     )  # fmt: skip
     run_pipeline(module, ttir_pipeline(Target.parse("cuda:90")))
     return module
 
 
 def rewritten(module: Any, passes: str = PASSES) -> dict[str, Any] | None:
-    """Run the pass; what the launcher is told."""
+    """Run the pass; return the facts that the launcher gets."""
     run_pipeline(module, parse_pipeline(passes))
     told = module.attributes.get(RECTANGLES)
     return json.loads(told.data) if isinstance(told, StringAttr) else None
@@ -113,7 +114,7 @@ def padded(rows: int, columns: int, stride: int, rng: np.random.Generator, extra
 
 
 def case(seed: int) -> None:
-    """One drawn kernel and launch."""
+    """One generated kernel and launch."""
     draw, rng = random.Random(seed), np.random.default_rng(seed)
     bm, bn, bk = (draw.choice((16, 32, 64)) for _ in range(3))
     wrap, even, turn, batched = draw.random() < 0.4, draw.random() < 0.2, draw.random() < 0.4, draw.random() < 0.3
@@ -176,7 +177,7 @@ def case(seed: int) -> None:
     np.testing.assert_array_equal(outputs[0], wanted + sum(counted))
 
 
-def test_drawn_products() -> None:
+def test_generated_products() -> None:
     """Launches that fit are proved, others are refused, and where they are proved the copies read what the loads
     read."""
     for seed in range(16):
@@ -298,7 +299,8 @@ def test_near_misses_stay_loads() -> None:
 
 @tilework.jit
 def persistent(
-    a_ptr, b_ptr, c_ptr, M, N, K, TILES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    a_ptr, b_ptr, c_ptr, M, N, K, TILES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    GROUP: tl.constexpr,
 ):  # fmt: skip
     b = tl.make_tensor_descriptor(b_ptr, shape=[K, N], strides=[N, 1], block_shape=[BK, BN])
     rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)

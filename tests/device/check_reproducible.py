@@ -1,11 +1,11 @@
 """The same bits on the GPU, on this machine's CPU, and on the machine where the tables of digests were made.
 
-    python -m tests.device.check_reproducible [--drawn 500] [--steps 300] [--jobs 16] [--seconds 300]
+    python -m tests.device.check_reproducible [--generated 500] [--steps 300] [--jobs 16] [--seconds 300]
     python -m tests.device.check_reproducible --write        make the table, on this machine's CPU
 
 Each row: what was computed, its digest on the CPU, and PASS or where another one differs. Elementwise operations of every type, the
-examples with 1, 4 and 8 warps, a network trained for some hundred steps, and drawn kernels, whose table is made by
-`python -m tests.fuzz.reproducible --digests tests/device/drawn_digests.txt`. Without a GPU only CPU and tables are
+examples with 1, 4 and 8 warps, a network trained for some hundred steps, and generated kernels, whose table is made by
+`python -m tests.fuzz.reproducible --digests tests/device/generated_digests.txt`. Without a GPU only CPU and tables are
 compared. Reductions, scans, dots and ordered atomics are rows of their own. The exit code is the number of rows that differ, 99 at most.
 """
 
@@ -27,8 +27,7 @@ import numpy as np
 import tilework
 from examples.demo import all_cases
 from tests.device.check_cuda_kernels import allocate
-from tests.differential.elementwise_kernels import ROWS, N
-from tests.differential.elementwise_kernels import drawn as drawn_numbers
+from tests.differential.elementwise_kernels import ROWS, N, random_values
 from tests.differential.test_reproducible_orders import meeting, product, reductions, scans
 from tests.differential.training import SHAPES, fresh, train
 from tests.fuzz.reproducible import (
@@ -41,8 +40,8 @@ from tests.fuzz.reproducible import (
     Tally,
     arguments,
     digest,
-    drawn,
     fingerprint,
+    generated,
     grid_of,
     meets,
     read_digests,
@@ -52,7 +51,7 @@ from tests.fuzz.workers import Lost, results
 from tests.targets.gpu_run import with_addresses
 
 TABLE = Path(__file__).with_name("reproducible_digests.json")
-DRAWN = Path(__file__).with_name("drawn_digests.txt")  # python -m tests.fuzz.reproducible --digests
+GENERATED = Path(__file__).with_name("generated_digests.txt")  # python -m tests.fuzz.reproducible --digests
 WARPS = (1, 4, 8)
 LIMIT = 240  # seconds for one row
 Arrays = dict[str, Any]
@@ -141,8 +140,8 @@ def training(steps: int, launch: Launch, warps: int) -> str:
     return digest({name: arrays[name] for name in (*SHAPES, "loss")})
 
 
-def drawn_kernel(seed: int, launch: Launch, warps: int, folder: Path) -> str:
-    kernel = drawn(seed)
+def generated_kernel(seed: int, launch: Launch, warps: int, folder: Path) -> str:
+    kernel = generated(seed)
     args = arguments(kernel, seed)
     launch(load(kernel, folder), grid_of(kernel), args, {"num_warps": warps})
     return digest({name: value for name, value in args.items() if isinstance(value, np.ndarray)})
@@ -173,8 +172,8 @@ def compared(compute: Callable[[Launch, int], str], wanted: str | None, gpu: boo
     return found, "; ".join(problems)
 
 
-def drawn_outcome(work: tuple[int, str | None, bool]) -> Outcome:
-    """One drawn kernel, in a process of its own; differences of one whose threads meet in memory are none."""
+def generated_outcome(work: tuple[int, str | None, bool]) -> Outcome:
+    """One generated kernel, in a process of its own; differences of one whose threads meet in memory are none."""
     seed, wanted, gpu = work
     if gpu:
         tilework.set_allocator(allocate)
@@ -183,8 +182,8 @@ def drawn_outcome(work: tuple[int, str | None, bool]) -> Outcome:
         warnings.simplefilter("ignore")
         folder = Path(name)
         try:
-            found, problem = compared(lambda launch, warps: drawn_kernel(seed, launch, warps, folder), wanted, gpu)
-            if problem and grid_of(drawn(seed)) != (1,) and meets(drawn(seed), folder):
+            found, problem = compared(lambda launch, warps: generated_kernel(seed, launch, warps, folder), wanted, gpu)
+            if problem and grid_of(generated(seed)) != (1,) and meets(generated(seed), folder):
                 return Outcome(RACING)
         except Exception as error:
             found, problem = "", f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"
@@ -193,26 +192,26 @@ def drawn_outcome(work: tuple[int, str | None, bool]) -> Outcome:
     return Outcome(DIFFERENT if problem else EQUAL, problem, found, {"each": time.perf_counter() - start})
 
 
-def check_drawn(kernels: int, gpu: bool, jobs: int, seconds: float) -> int:
+def check_generated(kernels: int, gpu: bool, jobs: int, seconds: float) -> int:
     """Drawn kernels until so many have made a promise; how many broke it."""
-    table, tally, end = read_digests(DRAWN), Tally(kernels, {}), time.monotonic() + seconds
+    table, tally, end = read_digests(GENERATED), Tally(kernels, {}), time.monotonic() + seconds
     without = {seed for seed, word in table.items() if word in (RACING, REFUSED)}
     work = ((seed, table.get(seed), gpu) for seed in tally.seeds(0, 1, 1, end) if seed not in without)
-    for (seed, wanted, _), found in results(drawn_outcome, work, jobs, LIMIT, end):
+    for (seed, wanted, _), found in results(generated_outcome, work, jobs, LIMIT, end):
         made = Outcome(LOST, found.why) if isinstance(found, Lost) else found
         tally.compared += made.kind == EQUAL and wanted is not None
         tally.add(seed, made)
-    print(f"drawn kernels: {tally}; {tally.compared} compared with the table")
+    print(f"generated kernels: {tally}; {tally.compared} compared with the table")
     return tally.kinds[DIFFERENT] + tally.kinds[LOST]
 
 
 def rows(steps: int) -> dict[str, Callable[[Launch, int], str]]:
-    """What is computed besides drawn kernels; what takes longest comes first."""
+    """What is computed besides generated kernels; what takes longest comes first."""
     return {
         f"training, {steps} steps of {of_file(fresh)}": partial(training, steps),
         **{f"example {case.name} of {of_file(case.kernel.fn)}": partial(example, case.name) for case in all_cases()},
         **{f"{name} of {of_file(meeting.fn)}": partial(ordered, name) for name in orders()},
-        **{f"{name} of {of_file(drawn_numbers)}": partial(elementwise, name) for name in ROWS},
+        **{f"{name} of {of_file(random_values)}": partial(elementwise, name) for name in ROWS},
     }
 
 
@@ -229,10 +228,10 @@ def row_outcome(work: tuple[str, str | None, int, bool]) -> tuple[str, str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--drawn", type=int, default=500)
+    parser.add_argument("--generated", type=int, default=500)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=inf, help="after which no more drawn kernels are begun")
+    parser.add_argument("--seconds", type=float, default=inf, help="after which no more generated kernels are begun")
     parser.add_argument("--write", action="store_true", help="make the table instead of comparing with it")
     args = parser.parse_args(words)
     start = time.monotonic()
@@ -249,8 +248,8 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     if args.write:
         TABLE.write_text(json.dumps({name: made[name] for name in rows(args.steps)}, indent=0) + "\n")
-    elif args.drawn:
-        bad += check_drawn(args.drawn, gpu, args.jobs, args.seconds)
+    elif args.generated:
+        bad += check_generated(args.generated, gpu, args.jobs, args.seconds)
     return min(bad, 99)
 
 

@@ -255,7 +255,7 @@ def gpu_code(module: ModuleOp, target: Target) -> tuple[str, int]:
 
 
 def warps_of(text: str) -> int:
-    """1, 2 or 4, drawn for each module, where its tiles are small; large tiles and dots have 4, of which tensor cores make groups."""
+    """1, 2 or 4, generated for each module, where its tiles are small; large tiles and dots have 4, of which tensor cores make groups."""
     sizes = (prod(map(int, shape.split("x"))) for shape in re.findall(r"tensor<(\d+(?:x\d+)*)x", text))
     return WARPS if "tt.dot" in text or max(sizes, default=1) > 64 else 1 << crc32(text.encode()) % 3
 
@@ -265,7 +265,7 @@ def run_amd_emulator(
 ) -> None:
     """The kernel as LLVM text for an AMD GPU."""
     module, signature = unoptimised(kernel, args, constants, "hip")
-    num_stages = 1 + crc32(print_module(module).encode()) % 4  # drawn, and the same in each run
+    num_stages = 1 + crc32(print_module(module).encode()) % 4  # generated, and the same in each run
     try:
         passes = [*ttir_pipeline(target), *amd_pipeline.ttgir_pipeline(target, WARPS, num_stages)]
         run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])

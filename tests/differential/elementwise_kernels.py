@@ -17,7 +17,7 @@ N = 64
 Array = np.ndarray[Any, Any]
 
 
-def drawn(dtype: Any, random: np.random.Generator) -> Array:
+def random_values(dtype: Any, random: np.random.Generator) -> Array:
     """Random patterns, ordinary numbers, and all that is special."""
     dtype = np.dtype(dtype)
     word = UNSIGNED[dtype.itemsize]
@@ -148,7 +148,7 @@ class Row(NamedTuple):
 
     def arguments(self) -> dict[str, Array]:
         random = np.random.default_rng(17)
-        given = [drawn(dtype, random) for dtype in self.inputs]
+        given = [random_values(dtype, random) for dtype in self.inputs]
         room = {name: np.zeros(blocks * N, dtype) for name, (dtype, blocks) in self.outputs.items()}
         return dict(zip(self.kernel.arg_names, given)) | room
 

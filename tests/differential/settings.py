@@ -1,4 +1,4 @@
-"""What all drawn tests have in common: few examples, always the same ones."""
+"""Settings of all property tests: few examples, always the same ones."""
 
 import os
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-drawn = settings(
+few_examples = settings(
     derandomize=True,
     max_examples=int(os.environ.get("DIFFERENTIAL_EXAMPLES", "3")),
     deadline=None,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.settings import drawn
+from tests.differential.settings import few_examples
 from tilework import jit
 from tilework.inspect.replay import EVALUATOR, INTERPRETER, NATIVE, Launch, run_on
 
@@ -290,7 +290,7 @@ PROGRAMS = st.lists(
 ).map(tuple)
 
 
-@drawn
+@few_examples
 @given(PROGRAMS, st.lists(st.sampled_from((None, 0, 0, 1, 2, 5, 40, 150)), min_size=3, max_size=3))
 def test_generated_programs(program: tuple[tuple[str, int, int, int], ...], places: list[int | None]) -> None:
     check(generated, places, (program, 32), QUICK)

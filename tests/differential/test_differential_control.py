@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import INTS
 from tests.differential.harness import agree, launch, sample
-from tests.differential.settings import drawn, seeds
+from tests.differential.settings import few_examples, seeds
 from tilework.language.core import _aggregate as aggregate
 from tilework.language.function import constexpr_function, jit
 
@@ -55,7 +55,7 @@ def runtime_bounds(x):
     return total, result
 
 
-@drawn
+@few_examples
 @given(seeds)
 def test_loops(seed: int) -> None:
     agree(loops, sample("i32", (4,), seed), params=(seed % 6,))
@@ -89,7 +89,7 @@ def branches(x, FLAG: tl.constexpr, NOTHING: tl.constexpr):
     return a, b, c, d, x * e
 
 
-@drawn
+@few_examples
 @given(st.booleans(), st.sampled_from([None, 4]), seeds)
 def test_branches(flag: bool, nothing: int | None, seed: int) -> None:
     agree(branches, sample("i32", (4,), seed) % 5, params=(flag, nothing))
@@ -189,7 +189,7 @@ def compile_time(x):
     )
 
 
-@drawn
+@few_examples
 @given(seeds)
 def test_calls_and_compile_time_values(seed: int) -> None:
     small = sample("i32", (4,), seed) % 100
@@ -252,7 +252,7 @@ def aggregates(x):
     return a.value, b.value, c.value, c[4], x * a.step, x + a.double_step(), d.value
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([code for code in INTS if code not in ("i8", "u8")]), seeds)
 def test_named_tuples_and_aggregates(code: str, seed: int) -> None:
     agree(named, sample(code, (4,), seed))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import FP8, Refused
 from tests.differential.harness import agree, sample
-from tests.differential.settings import drawn, seeds
+from tests.differential.settings import few_examples, seeds
 from tilework.language.function import jit
 
 SIZES = st.sampled_from([(1, 1, 1), (4, 8, 16), (16, 16, 16), (2, 32, 8)])
@@ -32,7 +32,7 @@ def precise(a, b, PRECISION: tl.constexpr):
     return tl.dot(a, b, input_precision=PRECISION)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i8", "fp16", "bf16", "fp32", "fp64", *FP8]), SIZES, seeds)
 def test_dot(code: str, size: tuple[int, int, int], seed: int) -> None:
     m, n, k = size
@@ -42,7 +42,7 @@ def test_dot(code: str, size: tuple[int, int, int], seed: int) -> None:
     agree(dot, *batched, rtol=1e-5, atol=1e-3)
 
 
-@drawn
+@few_examples
 @given(
     st.sampled_from([("i8", "i32"), ("fp16", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("fp64", "fp64")]),
     SIZES,
@@ -111,7 +111,7 @@ def operand(format: str, rows: int, k: int, seed: int) -> Any:
 FORMATS = st.sampled_from(["e2m1", "e4m3", "e5m2", "bf16", "fp16"])
 
 
-@drawn
+@few_examples
 @given(FORMATS, FORMATS, seeds)
 def test_dot_scaled(left: str, right: str, seed: int) -> None:
     m, n, k = 8, 4, 64

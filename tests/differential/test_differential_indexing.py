@@ -11,7 +11,7 @@ import tilework
 import tilework.language as tl
 from tests.differential.devices import FLOATS, INTS
 from tests.differential.harness import agree, sample
-from tests.differential.settings import drawn, seeds, shapes
+from tests.differential.settings import few_examples, seeds, shapes
 from tests.frontend.run import error, message_of
 from tilework.language.function import jit
 
@@ -58,7 +58,7 @@ def subscripts(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(items)
 
 
-@drawn
+@few_examples
 @given(CODES, shapes(1, 3), seeds, st.data())
 def test_parts(code: str, shape: tuple[int, ...], seed: int, data: Any) -> None:
     x, index = sample(code, shape, seed), data.draw(subscripts(shape))

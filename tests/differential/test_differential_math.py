@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import FLOATS, INTS, Refused
 from tests.differential.harness import Cell, agree, agree_in_one, sample
-from tests.differential.settings import drawn, seeds
+from tests.differential.settings import few_examples, seeds
 from tilework.language.extra import libdevice
 from tilework.language.extra.cuda.libdevice import TABLE
 from tilework.language.function import jit
@@ -44,7 +44,7 @@ def fused(x, y, z):
     return tl.fma(x, y, z)
 
 
-@drawn
+@few_examples
 @given(WIDE, seeds)
 def test_elementary(code: str, seed: int) -> None:
     values = np.clip(sample(code, (64,), seed), -1e4, 1e4)
@@ -63,13 +63,13 @@ def test_narrow_types_are_refused(code: str, fn: Any) -> None:
         agree(fn, sample(code, (4,), 1))
 
 
-@drawn
+@few_examples
 @given(seeds)
 def test_precise(seed: int) -> None:
     agree(precise, sample("fp32", (64,), seed), sample("fp32", (64,), seed + 1))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(FLOATS), seeds)
 def test_fdiv_and_fma(code: str, seed: int) -> None:
     x, y, z = (sample(code, (64,), seed + n) for n in range(3))
@@ -82,7 +82,7 @@ def absolute(x):
     return tl.abs(x), x.abs()
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([*INTS, *FLOATS, "fp8e5", "fp8e4nv"]), seeds)
 def test_abs(code: str, seed: int) -> None:
     agree(absolute, sample(code, (64,), seed))
@@ -93,7 +93,7 @@ def high_half(x, y):
     return tl.umulhi(x, y), tl.umulhi(y, 12345)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i32", "u32", "i64", "u64"]), seeds)
 def test_umulhi(code: str, seed: int) -> None:
     x, y = sample(code, (64,), seed), sample(code, (64,), seed + 1)
@@ -113,7 +113,7 @@ def rows(x):
     return tl.softmax(x, 1, keep_dims=True)
 
 
-@drawn
+@few_examples
 @given(WIDE, seeds)
 def test_softmax_and_sigmoid(code: str, seed: int) -> None:
     values = sample(code, (32,), seed, special=False)
@@ -126,7 +126,7 @@ def sums(x, y):
     return tl.add(x, y), tl.sub(x, y), tl.mul(x, 3), tl.add(x, y, sanitize_overflow=False), tl.cdiv(x, 7)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i32", "i64", "i16"]), seeds)
 def test_functions_of_operators(code: str, seed: int) -> None:
     agree(sums, sample(code, (16,), seed), sample(code, (16,), seed + 1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import DEVICES, FLOATS, FP8, INTS, NUMPY, ON_AMD, HostDescriptor, Refused
 from tests.differential.harness import launch, sample
-from tests.differential.settings import drawn, seeds
+from tests.differential.settings import few_examples, seeds
 from tilework.language.function import jit
 
 ALL = st.sampled_from(["u1", *INTS, *FLOATS, *FP8])
@@ -28,7 +28,7 @@ def copy_masked(x, out, n, OTHER: tl.constexpr, BLOCK: tl.constexpr):
         tl.store(out + 122, tl.load(x + 2, mask=False, other=OTHER))
 
 
-@drawn
+@few_examples
 @given(ALL, st.integers(2, 30), seeds)
 def test_masked_loads_and_stores(code: str, n: int, seed: int) -> None:
     out = np.zeros(128, NUMPY[code])
@@ -43,7 +43,7 @@ def store_cast(x, out, BLOCK: tl.constexpr):
     tl.store(out + 2 * BLOCK + i[:, None], tl.load(x + i)[:, None], mask=(i > 3)[:, None])
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["u1", *INTS, *FLOATS]), st.sampled_from(["u1", *INTS, *FLOATS]), seeds)
 def test_stores_convert(source: str, target: str, seed: int) -> None:
     values = sample(source, (16,), seed)
@@ -104,7 +104,7 @@ def pointer_arithmetic(x, out, BLOCK: tl.constexpr):
         tl.store(out + BLOCK, tl.load(p))
 
 
-@drawn
+@few_examples
 @given(ALL, seeds)
 def test_pointer_arithmetic(code: str, seed: int) -> None:
     launch(pointer_arithmetic, {"x": sample(code, (32,), seed), "out": np.zeros(17, NUMPY[code])}, {"BLOCK": 16})
@@ -124,7 +124,7 @@ def move_blocks(x, out, M, N, PADDING: tl.constexpr, ROWS: tl.constexpr, COLUMNS
         target = target.advance([0, COLUMNS])
 
 
-@drawn
+@few_examples
 @given(
     st.sampled_from(["u1", *INTS, *FLOATS, *FP8]),
     st.integers(1, 9),
@@ -156,7 +156,7 @@ def device_descriptor(x, out, M, N, PADDING: tl.constexpr):
         tl.store_tensor_descriptor(target, [row, 16], tl.load_tensor_descriptor(source, [row, 0]))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([*INTS, *FLOATS, *FP8]), st.integers(2, 9), st.sampled_from(["zero", "nan"]), seeds)
 def test_device_descriptors(code: str, rows: int, padding: str, seed: int) -> None:
     padding = padding if code in FLOATS else "zero"
@@ -171,7 +171,7 @@ def host_descriptor(source, target):
         target.store([row, 0], source.load([row, 16]))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([*INTS, *FLOATS]), st.integers(2, 9), st.sampled_from(["zero", "nan"]), seeds)
 def test_host_descriptors(code: str, rows: int, padding: str, seed: int) -> None:
     padding = padding if code in FLOATS else "zero"
@@ -219,7 +219,7 @@ def gather_rows(x, index, out, M, N):
     target.scatter(block + 1, rows + 1, 0)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i16", "i32", "fp16", "fp32", "i64"]), seeds)
 def test_gather_and_scatter_rows(code: str, seed: int) -> None:
     index = np.random.default_rng(seed).permutation(12)[:8].astype(np.int32) - 2

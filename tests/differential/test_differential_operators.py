@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import CODE, DEVICES, FLOATS, FP8, INTS, ORACLES, Refused, run_interpreter
 from tests.differential.harness import Cell, agree, agree_in_one, nonzero, outcome, sample
-from tests.differential.settings import drawn, seeds, shapes
+from tests.differential.settings import few_examples, seeds, shapes
 from tilework.language.function import jit
 
 BOOL = ("u1",)
@@ -238,7 +238,7 @@ def reinterpreted(a, TARGET: tl.constexpr):
 
 
 def row(fn: Any, cell: Any, values: Any, targets: Any) -> None:
-    """What `fn` makes of `values` for all `targets` at once; a target that is refused, by `cell` alone."""
+    """Return `fn` of `values` for all `targets` at once; a target that is refused, by `cell` alone."""
     types = [tl.str_to_ty(target) for target in targets]
     refused = [type for type in types if isinstance(outcome(run_interpreter, cell, [values], (type,)), Refused)]
     for type in refused:
@@ -342,14 +342,14 @@ def test_and_or_not(flag: bool) -> None:
     agree(words, a, b, params=(flag,))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([p for p in PAIRS if set(p) <= set(STANDARD)]), shapes(), seeds)
 def test_broadcasting(pair: tuple[str, str], shape: tuple[int, ...], seed: int) -> None:
     other = tuple(size if (seed >> axis) & 1 else 1 for axis, size in enumerate(shape))
     both(arithmetic, sample(pair[0], shape, seed), sample(pair[1], other[seed % 2 :], seed + 1))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(INTS), st.sampled_from(INTS), seeds)
 def test_compound_assignment(left: str, right: str, seed: int) -> None:
     both(compound, sample(left, (8,), seed), sample(right, (8,), seed))

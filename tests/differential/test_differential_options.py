@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import DEVICES, FLOATS, INTS, ON_NVIDIA, Refused
 from tests.differential.harness import agree, launch, sample
-from tests.differential.settings import drawn, seeds, shapes
+from tests.differential.settings import few_examples, seeds, shapes
 from tilework.language.extra import cuda
 from tilework.language.function import jit
 from tilework.target import Target
@@ -36,7 +36,7 @@ def atomics(p, q, v, SEM: tl.constexpr, SCOPE: tl.constexpr, N: tl.constexpr):
     tl.store(q + N + i, tl.atomic_cas(p + i, x, x + x, sem=SEM, scope=SCOPE))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i32", "u32", "i64", "u64"]), SEMANTICS, SCOPES, seeds)
 def test_atomics_with_semantics_and_scopes(code: str, sem: str, scope: str, seed: int) -> None:
     arrays = {"p": sample(code, (16,), seed), "q": sample(code, (32,), seed + 1), "v": sample(code, (16,), seed + 2)}
@@ -48,7 +48,7 @@ def bit_casts(x, UNSIGNED: tl.constexpr):
     return tl.cast(x, UNSIGNED, bitcast=True), tl.cast(tl.cast(x, UNSIGNED, bitcast=True), x.dtype, bitcast=True)
 
 
-@drawn
+@few_examples
 @given(
     st.sampled_from([("fp32", tl.uint32), ("i16", tl.float16), ("fp64", tl.int64), ("u8", tl.int8)]), shapes(), seeds
 )
@@ -91,7 +91,7 @@ def products(a, b):
     return exact, tl.dot(a, b, max_num_imprecise_acc=0)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["fp16", "bf16", "fp32", "fp8e5", "fp8e4nv"]), seeds)
 def test_dot_allow_tf32_and_imprecise_accumulation(code: str, seed: int) -> None:
     a, b = (sample(code, shape, seed + n, special=False) for n, shape in enumerate([(16, 32), (32, 16)]))
@@ -128,7 +128,7 @@ def wrapping(x, y):
     return tl.sub(x, y, sanitize_overflow=False), tl.mul(x, y, sanitize_overflow=False)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(INTS), shapes(), seeds)
 def test_sub_and_mul_without_overflow_checks(code: str, shape: tuple[int, ...], seed: int) -> None:
     agree(wrapping, sample(code, shape, seed), sample(code, shape, seed + 1))
@@ -139,7 +139,7 @@ def reordered(x, N: tl.constexpr):
     return tl.sum(tl.reshape(x, [N], can_reorder=True)), tl.max(tl.ravel(x, can_reorder=True))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i32", "i64", "u32"]), shapes(min_rank=2), seeds)
 def test_reshape_and_ravel_may_reorder(code: str, shape: tuple[int, ...], seed: int) -> None:
     agree(reordered, sample(code, shape, seed), params=(int(np.prod(shape)),))
@@ -177,7 +177,7 @@ def extremes(x, AXIS: tl.constexpr):
 
 @jit
 def any_tie(x, AXIS: tl.constexpr):
-    """Which of equal elements is found is open; its value is not."""
+    """The index among equal elements is unspecified; the value is not."""
     low = tl.argmin(x, AXIS, tie_break_left=False, keep_dims=True)
     high = tl.argmax(x, AXIS, tie_break_left=False, keep_dims=True)
     top, _ = tl.max(x, AXIS, return_indices=True, return_indices_tie_break_left=False)
@@ -185,7 +185,7 @@ def any_tie(x, AXIS: tl.constexpr):
     return tl.gather(x, low, AXIS), tl.gather(x, high, AXIS), top, bottom
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i8", "u16", "i32", "u64", "fp16", "fp32"]), shapes(min_rank=2), st.data(), seeds)
 def test_extremes_and_their_places(code: str, shape: tuple[int, ...], data: Any, seed: int) -> None:
     axis = data.draw(st.integers(0, len(shape) - 1))
@@ -201,7 +201,7 @@ def along_the_last(x, LAST: tl.constexpr, K: tl.constexpr):
     return tl.sort(x, dim=LAST), tl.topk(x, K, dim=LAST), tl.bitonic_merge(x, dim=LAST)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([*INTS, *FLOATS]), st.sampled_from([(4,), (2, 4), (2, 2, 8)]), seeds)
 def test_sorting_along_a_named_axis(code: str, shape: tuple[int, ...], seed: int) -> None:
     values = np.sort(sample(code, shape, seed, special=False), axis=-1)
@@ -213,7 +213,7 @@ def merged_bits(x, AXIS: tl.constexpr):
     return tl.reduce_or(x, AXIS, keep_dims=True), tl.xor_sum(x, AXIS, keep_dims=True)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(INTS), shapes(min_rank=2), st.data(), seeds)
 def test_reduce_or_keeps_axes(code: str, shape: tuple[int, ...], data: Any, seed: int) -> None:
     agree(merged_bits, sample(code, shape, seed), params=(data.draw(st.integers(0, len(shape) - 1)),))
@@ -224,7 +224,7 @@ def rounded_softmax(x):
     return tl.softmax(x, ieee_rounding=True), tl.softmax(x, dim=0, keep_dims=True, ieee_rounding=False)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["fp32", "fp64"]), seeds)
 def test_softmax_with_rounding(code: str, seed: int) -> None:
     agree(rounded_softmax, sample(code, (32,), seed, special=False), rtol=1e-5)
@@ -241,7 +241,7 @@ def extern_call(x, y, SYMBOLS: tl.constexpr):
     return tl.core.extern_elementwise("libdevice", "", [x, y], SYMBOLS, is_pure=True)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["fp32", "fp64"]), shapes(), seeds)
 def test_extern_elementwise(code: str, shape: tuple[int, ...], seed: int) -> None:
     x, y = sample(code, shape, seed, special=False), sample(code, shape[-1:], seed + 1, special=False)
@@ -266,7 +266,7 @@ def custom_float8_bits(x):
     return cuda.convert_custom_float8_sm80(x, tl.float8e5, fp_downcast_rounding="rtne").to(tl.int8, bitcast=True)
 
 
-@drawn
+@few_examples
 @given(seeds)
 def test_custom_float8_conversions(seed: int) -> None:
     values = sample("fp16", (16,), seed)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import FLOATS, HOSTS, INTS, NUMPY, Refused, gpu_of
 from tests.differential.harness import agree, launch, sample
-from tests.differential.settings import drawn, seeds, shapes
+from tests.differential.settings import few_examples, seeds, shapes
 from tilework.language.function import jit
 
 ANY = st.sampled_from(["u1", *INTS, *FLOATS])
@@ -54,7 +54,7 @@ def bits(x, AXIS: tl.constexpr):
     return tl.xor_sum(x, AXIS), tl.reduce_or(x, AXIS), x.xor_sum(AXIS, keep_dims=True), tl.xor_sum(x)
 
 
-@drawn
+@few_examples
 @given(ANY, shapes(), seeds)
 def test_sum(code: str, shape: tuple[int, ...], seed: int) -> None:
     values = sample(code, shape, seed, special=False)
@@ -62,14 +62,14 @@ def test_sum(code: str, shape: tuple[int, ...], seed: int) -> None:
     agree(total, values, **tolerance(code))
 
 
-@drawn
+@few_examples
 @given(ANY, shapes(), seeds)
 def test_max_and_min(code: str, shape: tuple[int, ...], seed: int) -> None:
     values = sample(code, shape, seed)
     agree(extrema, np.where(values == 0, np.ones_like(values), values), params=(seed % len(shape) - len(shape),))
 
 
-@drawn
+@few_examples
 @given(ANY, shapes(), seeds)
 def test_argmax_and_argmin(code: str, shape: tuple[int, ...], seed: int) -> None:
     values = sample(code, shape, seed, special=False)
@@ -140,7 +140,7 @@ def test_nan_in_every_reduction(code: str, shape: tuple[int, ...], axis: int) ->
         agree(folds_with_nan, block, params=(axis, is_short))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["u1", *INTS]), shapes(), seeds)
 def test_xor_sum_and_reduce_or(code: str, shape: tuple[int, ...], seed: int) -> None:
     agree(bits, sample(code, shape, seed), params=(seed % len(shape),))
@@ -185,7 +185,7 @@ def pair_scan(x, y, AXIS: tl.constexpr, REVERSE: tl.constexpr):
     return tl.associative_scan((x, y), AXIS, linear, REVERSE)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([*INTS, *FLOATS]), shapes(), st.booleans(), seeds)
 def test_combine_functions(code: str, shape: tuple[int, ...], reverse: bool, seed: int) -> None:
     """`later` is associative and not commutative; `larger` branches, so it runs element by element."""
@@ -194,7 +194,7 @@ def test_combine_functions(code: str, shape: tuple[int, ...], reverse: bool, see
     agree(custom_scan, values, params=(axis, reverse))
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i32", "u64", "i64"]), shapes(), st.booleans(), seeds)
 def test_combine_functions_of_pairs(code: str, shape: tuple[int, ...], reverse: bool, seed: int) -> None:
     x, y, axis = sample(code, shape, seed), sample(code, shape, seed + 1), seed % len(shape)
@@ -211,7 +211,7 @@ def cumulative(x, AXIS: tl.constexpr, REVERSE: tl.constexpr):
     )
 
 
-@drawn
+@few_examples
 @given(ANY, shapes(), st.booleans(), seeds)
 def test_cumsum_and_cumprod(code: str, shape: tuple[int, ...], reverse: bool, seed: int) -> None:
     values = sample(code, shape, seed, special=False)
@@ -228,7 +228,7 @@ def merging(x):
     return tl.bitonic_merge(x), tl.bitonic_merge(x, descending=True)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from([*INTS, *FLOATS]), st.sampled_from([(8,), (2, 4), (4,), (1,)]), seeds)
 def test_sort_and_topk(code: str, shape: tuple[int, ...], seed: int) -> None:
     values = sample(code, shape, seed, special=False)
@@ -280,7 +280,7 @@ def mapped_packed(x, y):
     return tl.map_elementwise(swapped, x, y, pack=2)
 
 
-@drawn
+@few_examples
 @given(seeds)
 def test_map_elementwise(seed: int) -> None:
     small = np.random.default_rng(seed).integers(1, 30, 8).astype(np.int32)
@@ -289,7 +289,7 @@ def test_map_elementwise(seed: int) -> None:
 
 
 def test_map_elementwise_packed() -> None:
-    """Which elements form a group is not specified; the sum of all does not depend on it."""
+    """The groups of elements are unspecified; the sum of all does not depend on it."""
     x = np.arange(8, dtype=np.int32)
     agree(mapped_packed, x, np.ones(8, np.int32))
 

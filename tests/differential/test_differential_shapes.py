@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.devices import FLOATS, FP8, INTS, NUMPY, Refused
 from tests.differential.harness import agree, sample
-from tests.differential.settings import drawn, seeds, shapes
+from tests.differential.settings import few_examples, seeds, shapes
 from tilework.language.function import jit
 
 CODES = st.sampled_from(["u1", *INTS, *FLOATS, *FP8])
@@ -21,7 +21,7 @@ def creation(x, N: tl.constexpr, VALUE: tl.constexpr, TYPE: tl.constexpr):
     return tl.arange(0, N), tl.arange(3, 3 + N), tl.full((N, 2), VALUE, TYPE), tl.zeros([2, N], TYPE), tl.zeros_like(x)
 
 
-@drawn
+@few_examples
 @given(CODES, CODES, shapes(), st.sampled_from([1, 2, 16]), seeds)
 def test_creation(code: str, target: str, shape: tuple[int, ...], n: int, seed: int) -> None:
     agree(creation, sample(code, shape, seed), params=(n, 0 if target in FP8 else 1, tl.str_to_ty(target)))
@@ -32,7 +32,7 @@ def filled_with_scalar(x, TYPE: tl.constexpr):
     return tl.full((4,), tl.sum(x, 0), TYPE), tl.full([], 3, TYPE), tl.full((2, 2), -1, TYPE)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(["i32", "i64", "fp32", "fp64"]), st.sampled_from([*INTS, *FLOATS]), seeds)
 def test_full(code: str, target: str, seed: int) -> None:
     agree(filled_with_scalar, sample(code, (8,), seed, special=False), params=(tl.str_to_ty(target),), rtol=1e-2)
@@ -44,7 +44,7 @@ def broadcasting(a, b):
     return left, right, tl.broadcast_to(a, left.shape), a.broadcast_to(left.shape)
 
 
-@drawn
+@few_examples
 @given(CODES, shapes(2, 3), seeds)
 def test_broadcast(code: str, shape: tuple[int, ...], seed: int) -> None:
     narrow = tuple(1 if seed >> axis & 1 else size for axis, size in enumerate(shape))
@@ -70,7 +70,7 @@ def scalar_expansion(x):
     return s[None], s[None, None], tl.expand_dims(s, 0), tl.expand_dims(5, (0, 1)), s[:, None], s[None, :], s[:], y
 
 
-@drawn
+@few_examples
 @given(CODES, st.sampled_from([1, 4, 16]), seeds)
 def test_indexing_and_expand_dims(code: str, n: int, seed: int) -> None:
     agree(expansion, sample(code, (n,), seed))
@@ -83,7 +83,7 @@ def reshaping(x, SHAPE: tl.constexpr):
     return y, tl.ravel(y), y.reshape(x.shape), tl.view(x, SHAPE) + 0 if False else y.ravel()
 
 
-@drawn
+@few_examples
 @given(CODES, st.sampled_from([((4, 4), (16,)), ((8,), (2, 2, 2)), ((2, 8), (4, 4)), ((1, 4), (2, 2))]), seeds)
 def test_reshape(code: str, pair: tuple[Any, Any], seed: int) -> None:
     agree(reshaping, sample(code, pair[0], seed), params=(pair[1],))
@@ -99,7 +99,7 @@ def permutation(x, DIMS: tl.constexpr):
     return tl.permute(x, DIMS), x.permute(DIMS), tl.trans(x, DIMS), tl.trans(x)
 
 
-@drawn
+@few_examples
 @given(CODES, shapes(2, 2), st.permutations(range(3)), seeds)
 def test_transposition(code: str, shape: tuple[int, ...], dims: list[int], seed: int) -> None:
     agree(transposition, sample(code, shape, seed))
@@ -126,7 +126,7 @@ def concatenation(a, b):
     return tl.sort(tl.cat(a, b, can_reorder=True))
 
 
-@drawn
+@few_examples
 @given(CODES, shapes(1, 3), seeds)
 def test_join_split_interleave_cat(code: str, shape: tuple[int, ...], seed: int) -> None:
     agree(joining, sample(code, shape, seed), sample(code, shape, seed + 1))
@@ -139,7 +139,7 @@ def flipping(x, DIM: tl.constexpr):
     return tl.flip(x, DIM), x.flip(DIM), tl.flip(x)
 
 
-@drawn
+@few_examples
 @given(CODES.filter(lambda code: code != "u1"), shapes(1, 3), seeds)
 def test_flip(code: str, shape: tuple[int, ...], seed: int) -> None:
     dim = seed % len(shape) - (len(shape) if seed & 1 else 0)
@@ -156,7 +156,7 @@ def gathering(src, index, AXIS: tl.constexpr):
     return tl.gather(src, index, AXIS), src.gather(index, axis=AXIS)
 
 
-@drawn
+@few_examples
 @given(
     CODES,
     st.sampled_from([(0, (8,)), (1, (4, 8)), (0, (8, 2)), (-1, (2, 4))]),
@@ -178,7 +178,7 @@ def counting(x, mask, BINS: tl.constexpr):
     return tl.histogram(x, BINS), tl.histogram(x, BINS, mask=mask), x.histogram(BINS)
 
 
-@drawn
+@few_examples
 @given(st.sampled_from(INTS), st.sampled_from([1, 4, 16, 64]), seeds)
 def test_histogram(code: str, bins: int, seed: int) -> None:
     """Values outside the bins are not counted."""

@@ -1,4 +1,4 @@
-"""Whole programs that promise the same bits: the examples, a training loop, and drawn kernels (more with DRAWN_KERNELS=500)."""
+"""Whole programs that promise the same bits: the examples, a training loop, and generated kernels (more with FUZZ_KERNELS=500)."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ CASES = {
     case.name: case for case in all_cases() if not isinstance(case.arguments(np.random.default_rng(0)).get("a"), list)
 }
 QUICK_CASES = ("softmax",)
-DRAWN = amount(3)
+GENERATED = amount(3)
 FEW = ("interpreter", "cpu, 2 threads", "sm_80, 8 warps")
 
 
@@ -56,8 +56,8 @@ def test_training() -> None:
         assert all((bits(found[name]) == bits(wanted[name])).all() for name in (*SHAPES, "loss")), place
 
 
-@pytest.mark.parametrize("first", range(0, DRAWN, 10))
-def test_drawn_kernels(first: int, tmp_path: Path) -> None:
-    for seed in range(first, min(first + 10, DRAWN)):
+@pytest.mark.parametrize("first", range(0, GENERATED, 10))
+def test_generated_kernels(first: int, tmp_path: Path) -> None:
+    for seed in range(first, min(first + 10, GENERATED)):
         found = outcome_of(seed, tmp_path, CHOSEN if IS_ALL else FEW)
         assert found.kind != DIFFERENT, f"python -m tests.fuzz.reproducible --seed {seed}\n{found.why}"

@@ -33,7 +33,7 @@ class Row:
     shapes: Callable[[Shape], Sequence[Shape]] | None = None  # of the blocks, where they are not all the tile's
     ranks: Sequence[int] = (1, 2)
     rtol: float = 0.0
-    low: int = -9  # integers are drawn from `low` to `high`
+    low: int = -9  # integers are generated from `low` to `high`
     high: int = 9
     is_special: bool = False  # with NaN, infinities and the extremes of integers
     most: int = 1024  # elements of a tile, where only some sizes are run; 0: none of this row

@@ -17,8 +17,8 @@ from tilework.oracles.emulator.device import Device
 from tilework.targets.llvm.compile import NVPTX, data_layout, target_machine
 
 NAMES = {
-    "bool": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64",
-    "float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double",
+    "bool": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32",
+    "int64": "i64", "uint64": "i64", "float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double",
 }  # fmt: skip
 # (cpu, PTX version, level of the optimiser, level of the code generator)
 TARGETS = (("sm_80", "+ptx80", 0, 0), ("sm_80", "+ptx80", 2, 2), ("sm_90a", "+ptx86", 0, 2), ("sm_90a", "+ptx90", 3, 3))
@@ -36,7 +36,8 @@ def ptx_of(text: str, target: tuple[str, str, int, int] = TARGETS[2]) -> str:
 def launch(
     text: str, *arrays: Any, grid: Any = 1, block: Any = 64, shared: int = 0, target: Any = TARGETS[2], name: str = "k"
 ) -> list[Any]:
-    """Run the kernel with arrays (passed by address) and other values (passed as they are); what the arrays hold afterwards."""
+    """Run the kernel with arrays (passed by address) and other values (passed as they are); what the arrays hold
+    afterwards."""
     return launch_all(text, [name], *arrays, grid=grid, block=block, shared=shared, target=target)[0]
 
 

@@ -1,8 +1,9 @@
-"""The bits of NaNs that instructions of NVIDIA's GPUs give: bytes of the result, an instruction on ``d``, ``a``, ``b``, ``c``, operands, result.
+"""The bits of NaNs that instructions of NVIDIA's GPUs give: bytes of the result, an instruction on ``d``, ``a``, ``b``,
+``c``, operands, result.
 
-f16, bf16 and f32 have one NaN, in which all bits but the sign are set; fp8 too. f64 keeps sign and payload of the last operand that is NaN,
-made quiet, and has 0xfff8000000000000 where no operand is. Conversions from bf16 and f64 to f32 keep sign and payload, tf32 loses its
-last bits. All rows are as an H200 has them (`tests/device/check_nan.py`).
+f16, bf16 and f32 have one NaN, in which all bits but the sign are set; fp8 too. f64 keeps sign and payload of the last
+operand that is NaN, made quiet, and has 0xfff8000000000000 where no operand is. Conversions from bf16 and f64 to f32
+keep sign and payload, tf32 loses its last bits. All rows are as an H200 has them (`tests/device/check_nan.py`).
 """
 
 H, B, F, D = 0x7FFF, 0x7FFF, 0x7FFFFFFF, 0xFFF8000000000000  # the NaN of f16, bf16, f32, f64

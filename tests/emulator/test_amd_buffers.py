@@ -1,4 +1,5 @@
-"""Buffer instructions of AMD GPUs: where pointers come from, what masks give, which offsets fit, in the emulator, which knows their bounds."""
+"""Buffer instructions of AMD GPUs: where pointers come from, what masks give, which offsets fit, in the emulator, which
+knows their bounds."""
 
 # pyright: reportMissingParameterType=false
 
@@ -55,7 +56,7 @@ def code_of(arg: Any) -> str:
 
 
 def uses(ttgir: str) -> tuple[int, int]:
-    """How many accesses are to buffers, how many are plain."""
+    """Return the number of buffer accesses and of plain ones."""
     return ttgir.count("= amdg.buffer_") + ttgir.count(" amdg.buffer_store"), sum(
         ttgir.count(name) for name in ("tt.load", "tt.store", "tt.atomic")
     )
@@ -145,7 +146,7 @@ def cast(x, flags, out, N: tl.constexpr, M: tl.constexpr):
 
 
 def test_masks_and_types() -> None:
-    """What is masked off is `other`, wherever its offset points to; elements of another type and size."""
+    """Masked-off elements are `other`, wherever their offsets point to; elements of another type and size."""
     x, out = draw(N), np.zeros(3 * N, np.float32)
     assert uses(launch(masked, CDNA, x, out, 100_000_000, N=N)) == (8, 0)
     zeros = np.where(np.arange(N) == 5, x[0], np.float32(3))

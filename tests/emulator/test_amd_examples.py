@@ -1,4 +1,5 @@
-"""Examples for AMD GPUs in the emulator, compared with NumPy: a few here, all of them with ``python -m tests.emulator.test_amd_examples``."""
+"""Examples for AMD GPUs in the emulator, compared with NumPy: a few here, all of them with ``python -m
+tests.emulator.test_amd_examples``."""
 
 import copy
 
@@ -16,7 +17,7 @@ CASES = {case.name: case for case in all_cases()}
 
 
 def error_on(case: Case, arch: str) -> float:
-    """How far the results are from NumPy's."""
+    """Return the largest difference from NumPy's results."""
     target = Target.parse(f"hip:{arch}")
     arrays = case.arguments(np.random.default_rng(0))
     expected = case.expected(copy.deepcopy(arrays))

@@ -1,4 +1,5 @@
-"""LLVM text for AMD GPUs on the emulator, form by form: what each intrinsic does with lanes, and which mistakes are found."""
+"""LLVM text for AMD GPUs on the emulator, form by form: what each intrinsic does with lanes, and which mistakes are
+found."""
 
 from typing import Any
 
@@ -34,7 +35,7 @@ BARRIER = """
 
 
 def execute(body: str, arch: str = "gfx942", threads: int = 64, result: str = "i32 %r", **options: Any) -> Any:
-    """What each thread stores that ran the body."""
+    """Return the values that the threads store which run the body."""
     text = f"{HEAD}{body}\n  store {result}, ptr addrspace(1) %at, align 4\n  ret void\n}}\n"
     out = np.full(threads, 0xAAAAAAAA, np.uint32)
     run(
@@ -161,7 +162,7 @@ def test_rows_of_waves_of_32() -> None:
 
 
 def found(body: str, **options: Any) -> list[str]:
-    """What is found, by kind and what it says of it."""
+    """Return the findings as texts, with their kinds."""
     with pytest.raises(CheckFailed) as caught:
         execute(body, **options)
     return [f"{finding.kind}: {finding.what.partition(': ')[2]}" for finding in caught.value.findings]

@@ -84,7 +84,8 @@ def launch(
     whole: bool = True,
     **constants: Any,
 ) -> str:
-    """Run a kernel on arrays; its TTGIR, or another stage. Unless it is compiled `whole`, no machine code is made, which is not run here."""
+    """Run a kernel on arrays; its TTGIR, or another stage. Unless it is compiled `whole`, no machine code is made,
+    which is not run here."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {
         "uint8": "*u8",
@@ -155,7 +156,8 @@ def chosen_products(a, b, chosen, out, sums, count, SIZE: tl.constexpr):
 
 @pytest.mark.parametrize(("arch", "num_stages"), [("gfx942", 4), ("gfx1100", 2)])
 def test_pipelined_loops(arch: str, num_stages: int) -> None:
-    """Loads wait in LDS and, where more than a product uses them, in registers; those of their addresses run further ahead."""
+    """Loads wait in LDS and, where more than a product uses them, in registers; those of their addresses run further
+    ahead."""
     random = np.random.default_rng(0)
     a, b = random.integers(-3, 4, (2, 6, 32, 32)).astype(np.float16)
     chosen = random.permutation(6).astype(np.int32)
@@ -204,7 +206,8 @@ IN_TURN = ("tt.dot", "local_store", "local_load", "buffer_load") * 2
 
 @pytest.mark.parametrize(("arch", "counts"), [("gfx942", (0, 5)), ("gfx1100", (2,)), ("gfx950", (4,))])
 def test_two_products_in_turn(monkeypatch: pytest.MonkeyPatch, arch: str, counts: Sequence[int]) -> None:
-    """Attention with four stages: a product, then memory for the other one; one buffer each, two where copies go there by themselves."""
+    """Attention with four stages: a product, then memory for the other one; one buffer each, two where copies go there
+    by themselves."""
     copies = arch == "gfx950"
     monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", str(int(copies)))
     random, width = np.random.default_rng(0), 64 if copies else 32

@@ -2,7 +2,8 @@
 
 python -m tests.emulator.test_amd_planted      every mistake of these kinds in several kernels, and those that nothing shows
 
-What nothing shows should be no mistake: another lane that holds the same sum, a barrier between a thread's own accesses.
+What nothing shows should be no mistake: another lane that holds the same sum, a barrier between a thread's own
+accesses.
 """
 
 import re

@@ -1,4 +1,5 @@
-"""Dots with scales for AMD GPUs: on gfx950's instructions, which the emulator executes, and multiplied before elsewhere."""
+"""Dots with scales for AMD GPUs: on gfx950's instructions, which the emulator executes, and multiplied before
+elsewhere."""
 
 # pyright: reportMissingParameterType=false
 

@@ -146,7 +146,8 @@ def test_mistakes_of_copies(instruction: str, error: type[Exception], why: str) 
 
 
 def bulk(before: str, copy: str, after: str, shared: int = 1024) -> str:
-    """kernel(source, target): thread 0 runs `copy`. Shared memory is filled from the source, in words, when `before` asks for it (FILL)."""
+    """kernel(source, target): thread 0 runs `copy`. Shared memory is filled from the source, in words, when `before`
+    asks for it (FILL)."""
     fill = "ld.global.b32 %w, [%from]; st.shared.b32 [%at], %w;"
     return f"""{HEADER}.shared .align 128 .b8 smem[{shared}];
 .shared .align 8 .b64 bar;
@@ -223,7 +224,7 @@ STORE = "@%p cp.async.bulk.global.shared::cta.bulk_group [%out], [%s], %n; @%p c
 
 @pytest.mark.parametrize("wait", ["@%p cp.async.bulk.wait_group 0;", "@%p cp.async.bulk.wait_group.read 0;", ""])
 def test_bulk_store(wait: str) -> None:
-    """It arrives even if nobody waits for it."""
+    """It arrives even if no thread waits for it."""
     np.testing.assert_array_equal(run(bulk("FILL", STORE, wait), 128, [WORDS], np.zeros_like(WORDS)), WORDS)
 
 

@@ -34,7 +34,7 @@ def as_number(question: str, register: str) -> str:
 
 
 def alone(body: str, outputs: int) -> np.ndarray:
-    """What thread 0 finds out, in %o; the others do nothing."""
+    """Return %o of thread 0; the others do nothing."""
     return barriers(f"@!%z bra END; {body}\nEND:", outputs)[0]
 
 

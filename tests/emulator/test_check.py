@@ -1,4 +1,4 @@
-"""What the checker takes for an order between two accesses, and what it does not."""
+"""The instructions that order two accesses for the checker, and those that do not."""
 
 from collections.abc import Callable
 from typing import Any

@@ -157,8 +157,9 @@ def test_wrong_launches() -> None:
     device = Device(1 << 22)
     function = device.load(kernel("", 1)).function("k")
     for grid, block, args, message in (
-        (1, 2000, [0], "a block of 2000 threads"), (0, 32, [0], "a grid of"), (1, 32, [], "takes 1 arguments and is given 0"),
-        (1, 32, [np.float32(1)], "has 4 bytes"), ((1, 1, 1, 1), 32, [0], "one to three dimensions"),
+        (1, 2000, [0], "a block of 2000 threads"), (0, 32, [0], "a grid of"),
+        (1, 32, [], "takes 1 arguments and is given 0"), (1, 32, [np.float32(1)], "has 4 bytes"),
+        ((1, 1, 1, 1), 32, [0], "one to three dimensions"),
     ):  # fmt: skip
         with pytest.raises(EmulatorError, match=message):
             device.launch(function, grid, block, args)
@@ -167,9 +168,12 @@ def test_wrong_launches() -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), (
-    ("", "this is not PTX"), ("hello", "not known at the top"), (HEAD + ".entry k() { add.u32 %r1, %r2; }", "the register %r1 is not declared"),
-    (HEAD + ".entry k() { ret", "expected an operand, found 'the end'"), (HEAD + ".entry k() { mov.u32 [, 1; }", "expected an operand"), (HEAD + "\x00", "is not PTX"),
-    (HEAD + ".reg .b32 %r;", "not known at the top"), (HEAD + ".entry k(.param .q32 x) {}", "not the type of a variable"),
+    ("", "this is not PTX"), ("hello", "not known at the top"),
+    (HEAD + ".entry k() { add.u32 %r1, %r2; }", "the register %r1 is not declared"),
+    (HEAD + ".entry k() { ret", "expected an operand, found 'the end'"),
+    (HEAD + ".entry k() { mov.u32 [, 1; }", "expected an operand"), (HEAD + "\x00", "is not PTX"),
+    (HEAD + ".reg .b32 %r;", "not known at the top"),
+    (HEAD + ".entry k(.param .q32 x) {}", "not the type of a variable"),
     (HEAD + ".entry k() " + "{" * 300 + "}" * 300, "nested more than"), (HEAD + ".address_size 32", "only 64-bit"),
 ))  # fmt: skip
 def test_bad_text_is_refused_with_its_line(text: str, message: str) -> None:

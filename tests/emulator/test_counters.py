@@ -14,7 +14,7 @@ LANES = np.arange(32)
 
 
 def counts_at(name: str, marker: str, check: bool = False) -> Counts:
-    """What the line of a program's source that contains `marker` did."""
+    """Return the counts of the line of a program's source that contains `marker`."""
     program = BY_NAME[name]
     device = Device(counters=True, check=check)
     run(program, device)

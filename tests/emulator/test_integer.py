@@ -39,10 +39,10 @@ EDGES = [
 
 
 def numbers(type: str, seed: int = 0, count: int = 24) -> np.ndarray:
-    """Edges and drawn numbers of a PTX type."""
+    """Edges and generated numbers of a PTX type."""
     bits, dtype = int(type[1:]), np.dtype(f"{'i' if type[0] == 's' else 'u'}{int(type[1:]) // 8}")
-    drawn = np.random.default_rng(seed).integers(0, 2**64, count, dtype=np.uint64)
-    values = [value % 2**bits for value in EDGES] + [int(value) % 2**bits for value in drawn]
+    generated = np.random.default_rng(seed).integers(0, 2**64, count, dtype=np.uint64)
+    values = [value % 2**bits for value in EDGES] + [int(value) % 2**bits for value in generated]
     return np.array(values, np.uint64).astype(f"u{bits // 8}").view(dtype)
 
 
@@ -266,8 +266,9 @@ def test_prmt(mode: str) -> None:
         data = (x | y << 32).to_bytes(8, "little")
         k = s & 3
         choices = {
-            "f4e": [k, k + 1, k + 2, k + 3], "b4e": [k, k + 7, k + 6, k + 5], "rc8": [k] * 4, "ecl": [max(i, k) for i in range(4)],
-            "ecr": [min(i, k) for i in range(4)], "rc16": [2 * (k & 1), 2 * (k & 1) + 1] * 2,
+            "f4e": [k, k + 1, k + 2, k + 3], "b4e": [k, k + 7, k + 6, k + 5], "rc8": [k] * 4,
+            "ecl": [max(i, k) for i in range(4)], "ecr": [min(i, k) for i in range(4)],
+            "rc16": [2 * (k & 1), 2 * (k & 1) + 1] * 2,
         }.get(mode)  # fmt: skip
         result = 0
         for i in range(4):

@@ -36,7 +36,7 @@ INTEGERS = {
 @all_targets
 @pytest.mark.parametrize("space", (1, 3, 0))
 def test_atomics_on_integers(target: Any, space: int) -> None:
-    """Every operation by all threads on a place of its own; its result does not depend on the order."""
+    """Every operation by all threads on an address of its own; its result does not depend on the order."""
     for bits in (32, 64):
         dtype = np.dtype(f"i{bits // 8}")
         values = RANDOM.integers(-1000, 1000, (len(INTEGERS), THREADS)).astype(dtype)
@@ -59,7 +59,8 @@ def nands(value: int, other: int, times: int) -> int:
 def atomics(
     type: str, starts: dict[str, Any], values: Any, space: int, target: Any, order: str = "monotonic"
 ) -> dict[str, Any]:
-    """One kernel: each operation in every thread, with its row of `values`, on its own place; what is there at the end."""
+    """One kernel: each operation in every thread, with its row of `values`, on its own address; return the final
+    values."""
     here = {1: "%out", 3: "%shared", 0: "%generic"}[space]
     begin, update, finish = [], [], []
     places = ""

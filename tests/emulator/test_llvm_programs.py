@@ -315,8 +315,7 @@ declare i32 @llvm.nvvm.activemask()
     shifted = np.concatenate([rows[:, 3:], rows[:, 29:]], axis=1).reshape(-1)
     for text, expected in (
         ("%d = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %a, i32 3, i32 31)", shifted),
-        ("%s = call {i32, i1} @llvm.nvvm.shfl.sync.up.i32p(i32 -1, i32 %a, i32 5, i32 0)\n%o = extractvalue {i32, i1} %s, 1\n%v = extractvalue {i32, i1} %s, 0\n%d = select i1 %o, i32 %v, i32 -1",
-         np.where(N % 32 >= 5, N - 5, -1)),
+        ("%s = call {i32, i1} @llvm.nvvm.shfl.sync.up.i32p(i32 -1, i32 %a, i32 5, i32 0)\n%o = extractvalue {i32, i1} %s, 1\n%v = extractvalue {i32, i1} %s, 0\n%d = select i1 %o, i32 %v, i32 -1", np.where(N % 32 >= 5, N - 5, -1)),
         ("%f = sitofp i32 %a to float\n%s = call float @llvm.nvvm.shfl.sync.bfly.f32(i32 -1, float %f, i32 16, i32 31)\n%d = fptosi float %s to i32", N ^ 16),
         ("%p = icmp slt i32 %a, 40\n%d = call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 %p)", np.where(N < 32, -1, 255)),
         ("%p = icmp eq i32 %a, 40\n%q = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %p)\n%d = zext i1 %q to i32", (N >= 32).astype(np.int32)),
@@ -343,12 +342,18 @@ declare float @llvm.nvvm.add.rp.f(float, float)
     x = RANDOM.uniform(0.1, 20, 64).astype(np.float32)
     wide = x.astype(np.float64)
     for text, expected in (
-        ("%d = call float @llvm.nvvm.ex2.approx.f(float %a)", 2**wide), ("%d = call float @llvm.nvvm.lg2.approx.f(float %a)", np.log2(wide)),
-        ("%d = call float @llvm.nvvm.rcp.approx.ftz.f(float %a)", 1 / wide), ("%d = call float @llvm.nvvm.sqrt.rn.f(float %a)", np.sqrt(wide)),
-        ("%d = call float @llvm.nvvm.saturate.f(float %a)", np.minimum(wide, 1)), ("%d = call float @llvm.exp2.f32(float %a)", 2**wide),
-        ("%d = call float @llvm.nvvm.fmax.nan.f(float %a, float 5.0)", np.maximum(wide, 5)), ("%d = call float @llvm.nvvm.fmin.ftz.f(float %a, float 5.0)", np.minimum(wide, 5)),
-        ("%d = call float @llvm.nvvm.fma.rz.f(float %a, float %a, float 1.0)", wide * wide + 1), ("%d = call float @llvm.nvvm.add.rp.f(float %a, float 3.0)", wide + 3),
-        ("%d = fdiv afn float 1.0, %a", 1 / wide), ("%s = fcmp ogt float %a, 1.0e1\n%d = select i1 %s, float %a, float -1.0", np.where(wide > 10, wide, -1)),
+        ("%d = call float @llvm.nvvm.ex2.approx.f(float %a)", 2**wide),
+        ("%d = call float @llvm.nvvm.lg2.approx.f(float %a)", np.log2(wide)),
+        ("%d = call float @llvm.nvvm.rcp.approx.ftz.f(float %a)", 1 / wide),
+        ("%d = call float @llvm.nvvm.sqrt.rn.f(float %a)", np.sqrt(wide)),
+        ("%d = call float @llvm.nvvm.saturate.f(float %a)", np.minimum(wide, 1)),
+        ("%d = call float @llvm.exp2.f32(float %a)", 2**wide),
+        ("%d = call float @llvm.nvvm.fmax.nan.f(float %a, float 5.0)", np.maximum(wide, 5)),
+        ("%d = call float @llvm.nvvm.fmin.ftz.f(float %a, float 5.0)", np.minimum(wide, 5)),
+        ("%d = call float @llvm.nvvm.fma.rz.f(float %a, float %a, float 1.0)", wide * wide + 1),
+        ("%d = call float @llvm.nvvm.add.rp.f(float %a, float 3.0)", wide + 3),
+        ("%d = fdiv afn float 1.0, %a", 1 / wide),
+        ("%s = fcmp ogt float %a, 1.0e1\n%d = select i1 %s, float %a, float -1.0", np.where(wide > 10, wide, -1)),
         ("%s = call i32 @llvm.fptosi.sat.i32.f32(float %a)\n%d = sitofp i32 %s to float", np.trunc(wide)),
         ("%s = fpext float %a to double\n%e = fmul double %s, 1.5\n%d = fptrunc double %e to float", wide * 1.5),
         ("%s = fptoui float %a to i64\n%d = uitofp i64 %s to float", np.trunc(wide)),

@@ -74,7 +74,8 @@ def run_mma(rows: int, k: int, d: str, a: str, b: str, c: str, extra: str = "", 
     left, right, added = rng.integers(low, 5, (rows, k)), rng.integers(low, 5, (k, 8)), rng.integers(-9, 9, (rows, 8))
     count_a, count_b, count_c = rows * k // 32, k * 8 // 32, rows * 8 // 32
     parts = [
-        pack(elements_of(place_a(bits, rows), left, count_a), TYPES[a], word), pack(elements_of(place_b(bits), right, count_b), TYPES[b], word),
+        pack(elements_of(place_a(bits, rows), left, count_a), TYPES[a], word),
+        pack(elements_of(place_b(bits), right, count_b), TYPES[b], word),
         pack(elements_of(place_c, added, count_c), TYPES[c], word),
     ]  # fmt: skip
     outs = count_c * np.dtype(TYPES[d]).itemsize // np.dtype(word).itemsize
@@ -284,8 +285,8 @@ def one_sum(types: str, a: list[float], b: list[float], c: float, dtype: object,
     left[0, : len(a)], right[: len(b), 0], added[0, 0] = a, b, c
     bits = 8 * np.dtype(dtype).itemsize
     parts = [
-        pack(elements_of(place_a(bits), left, 16 * k // 32), dtype), pack(elements_of(place_b(bits), right, k // 4), dtype),
-        pack(elements_of(place_c, added, 4), np.float32),
+        pack(elements_of(place_a(bits), left, 16 * k // 32), dtype),
+        pack(elements_of(place_b(bits), right, k // 4), dtype), pack(elements_of(place_c, added, 4), np.float32),
     ]  # fmt: skip
     found = run_registers(
         mma_text(f"m16n8k{k}.row.col.{types}", 4, *(part.shape[1] for part in parts)), np.concatenate(parts, axis=1), 4

@@ -102,7 +102,7 @@ INTEGER = {
     [(name, type) for name in INTEGER for type in ("u32", "s32", "u64") if type == "u32" or name not in ("inc", "dec")],
 )
 def test_integer_atomics(name: str, type: str, space: str) -> None:
-    """Four places, each hit by several threads; the old values show the order."""
+    """Four addresses, each hit by several threads; the old values show the order."""
     shown = f"b{type[1:]}" if name in ("and", "or", "xor", "exch") else type
     dtype = np.dtype(f"{'i' if type[0] == 's' else 'u'}{int(type[1:]) // 8}")
     values = np.random.default_rng(2).integers(0, 50, 64).astype(dtype)

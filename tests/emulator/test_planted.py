@@ -16,8 +16,8 @@ HERE = Path(__file__).parent / "planted"
 
 @dataclass(frozen=True)
 class Bug:
-    """How a program of `planted` is launched, and the kind of what is found. Arguments are numbers of words to allocate (filled with
-    0, 1, 2 ...), or a single number given as np.int32."""
+    """The launch of a program of `planted`, and the kind of its finding. Arguments are numbers of words to allocate
+    (filled with 0, 1, 2 ...), or a single number given as np.int32."""
 
     name: str
     kind: str

@@ -31,7 +31,7 @@ def launch(
 
 @pytest.mark.parametrize("shape", (1, 2, 31, 33, 100, 1024, (3, 5, 7), (1, 1, 64), (32, 32, 1)))
 def test_blocks_of_any_shape(shape: Any) -> None:
-    """Every thread adds its number; a barrier and shared memory work with a last warp that is not whole."""
+    """Every thread adds its index; a barrier and shared memory work with a last warp that is not whole."""
     count = int(np.prod(shape))
     body = (
         WHO
@@ -187,9 +187,12 @@ def test_two_functions_may_use_one_name() -> None:
 @pytest.mark.parametrize(("text", "message"), (
     ("add.q32 %t, %t, 1;", r"PTX line 7 \(from kernel\.py:42\): add\.q32 is not supported: the type \.q32\n  add\.q32 %t, %t, 1;"),
     ("frobnicate.b32 %t;", r"PTX line 7 \(from kernel\.py:42\): frobnicate\.b32 is not supported"),
-    ("mov.b32 %t, {%t, %t, %t};", "32 bits in 3 parts"), ("add.u32 %q0, %t, %t;", "%q0 has 64 bits, not 32"), ("add.u32 5, %t, %t;", "cannot be written"),
-    ("ld.global.u32 %t, %q0;", "ld.global.u32 is not supported"), ("bra NOWHERE;", "not a label"), ("call missing;", "missing has no body"), ("mov.u32 %t, nothing;", "nothing is not declared"),
-    ("add.u32 %t, %t;", "its operands do not fit it"), ("brx.idx %t, T;", "not declared"), ("bar.sync 99;", r"(?s)barrier 99.*block \(0, 0, 0\).*kernel\.py:42.*PTX line 7"),
+    ("mov.b32 %t, {%t, %t, %t};", "32 bits in 3 parts"), ("add.u32 %q0, %t, %t;", "%q0 has 64 bits, not 32"),
+    ("add.u32 5, %t, %t;", "cannot be written"), ("ld.global.u32 %t, %q0;", "ld.global.u32 is not supported"),
+    ("bra NOWHERE;", "not a label"), ("call missing;", "missing has no body"),
+    ("mov.u32 %t, nothing;", "nothing is not declared"), ("add.u32 %t, %t;", "its operands do not fit it"),
+    ("brx.idx %t, T;", "not declared"),
+    ("bar.sync 99;", r"(?s)barrier 99.*block \(0, 0, 0\).*kernel\.py:42.*PTX line 7"),
 ))  # fmt: skip
 def test_errors_name_the_lines(text: str, message: str) -> None:
     source = kernel(f'.file 1 "kernel.py"\n.loc 1 42 0\n{text}', 1)
@@ -200,8 +203,10 @@ def test_errors_name_the_lines(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), (
-    (".version x", "not a version"), (".global .align 3 .b8 x;", "a power of two"), (".global .b8 x[-1];", "an array of -1"), (".global .b32 x = 08;", "octal"),
-    (".entry k() { .reg .b32 %r<99999999>; }", "99999999 registers"), (".global .b32 x = {;};", "an initial value is"), (".global .f32 x = 1e999999;", None),
+    (".version x", "not a version"), (".global .align 3 .b8 x;", "a power of two"),
+    (".global .b8 x[-1];", "an array of -1"), (".global .b32 x = 08;", "octal"),
+    (".entry k() { .reg .b32 %r<99999999>; }", "99999999 registers"), (".global .b32 x = {;};", "an initial value is"),
+    (".global .f32 x = 1e999999;", None),
 ))  # fmt: skip
 def test_bad_declarations(text: str, message: str | None) -> None:
     if message is None:

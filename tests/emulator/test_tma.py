@@ -1,4 +1,4 @@
-"""Tensor copies: boxes, swizzles, what lies outside, reductions, tensor maps made and changed by kernels."""
+"""Tensor copies: boxes, swizzles, elements out of bounds, reductions, tensor maps built and changed by kernels."""
 
 import itertools
 
@@ -20,7 +20,8 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def kernel(copy: str, bytes: int, before: str = "", after: str = "", param: bool = True) -> str:
-    """kernel(map, image, target): shared memory is `image`, then thread 0 runs `copy`, then it is stored to `target`."""
+    """kernel(map, image, target): shared memory is `image`, then thread 0 runs `copy`, then it is stored to
+    `target`."""
     declared = ".param .align 128 .b8 map[128]" if param else ".param .u64 map"
     find = "mov.b64 %m, map; cvta.param.u64 %m, %m;" if param else "ld.param.u64 %m, [map];"
     return f"""{HEADER}.shared .align 1024 .b8 smem[{SHARED}];
@@ -135,7 +136,7 @@ def test_swizzles(mode: str, type: str, dtype: object) -> None:
 @pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("side", [-1, 0, 1])
 def test_ranks_and_edges(rank: int, side: int) -> None:
-    """A box that lies inside, or hangs over the lower or upper end of every dimension."""
+    """A box in bounds, or beyond the lower or upper end of every dimension."""
     shape, box = (3, 4, 5, 6, 32)[5 - rank :], (2, 2, 3, 3, 16)[5 - rank :]
     array = RNG.integers(1, 1 << 16, shape).astype(np.uint16)
     start = {-1: tuple(-1 for _ in box), 0: tuple(1 for _ in box), 1: tuple(size - 1 for size in shape)}[side]
@@ -249,7 +250,7 @@ COMMIT = "@%p cp.async.bulk.commit_group; @%p cp.async.bulk.wait_group 0; @%p mb
 @pytest.mark.parametrize("mode", ["none", "32B", "64B", "128B"])
 @pytest.mark.parametrize("start", [(2, 8), (-2, -8), (28, 56)])
 def test_stores(mode: str, start: tuple[int, int]) -> None:
-    """What hangs over the edges is left out."""
+    """Elements out of bounds are skipped."""
     columns = {"none": 32, "32B": 16, "64B": 32, "128B": 64}[mode]
     array = RNG.integers(1, 100, (32, 64)).astype(np.uint16)
     box = RNG.integers(100, 200, (8, columns)).astype(np.uint16)

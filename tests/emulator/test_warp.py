@@ -49,8 +49,9 @@ def test_matches() -> None:
 
 
 @pytest.mark.parametrize(("name", "dtype", "function"), (
-    ("add.s32", np.int32, lambda x: x.sum(dtype=np.int64).astype(np.int32)), ("add.u32", np.uint32, lambda x: x.sum(dtype=np.uint64).astype(np.uint32)),
-    ("min.s32", np.int32, np.min), ("max.u32", np.uint32, np.max), ("and.b32", np.uint32, np.bitwise_and.reduce),
+    ("add.s32", np.int32, lambda x: x.sum(dtype=np.int64).astype(np.int32)),
+    ("add.u32", np.uint32, lambda x: x.sum(dtype=np.uint64).astype(np.uint32)), ("min.s32", np.int32, np.min),
+    ("max.u32", np.uint32, np.max), ("and.b32", np.uint32, np.bitwise_and.reduce),
     ("or.b32", np.uint32, np.bitwise_or.reduce), ("xor.b32", np.uint32, np.bitwise_xor.reduce),
 ))  # fmt: skip
 def test_reductions(name: str, dtype: type, function) -> None:  # noqa: ANN001
@@ -107,8 +108,7 @@ def test_lane_masks() -> None:
 
 def test_special_registers() -> None:
     text = kernel(
-        "mov.u32 %a, %tid.y; mov.u32 %b, %ctaid.x; mad.lo.u32 %a, %b, 100, %a; mov.u32 %b, %ntid.x; mad.lo.u32 %a, %b, 10000, %a;"
-        "mov.u32 %b, %tid.y; mov.u32 %c, %ntid.x; mad.lo.u32 %b, %b, %c, %t; mov.u32 %c, %ctaid.x; mad.lo.u32 %b, %c, 8, %b; mad.wide.u32 %at, %b, 4, %q0; st.global.u32 [%at], %a;",
+        "mov.u32 %a, %tid.y; mov.u32 %b, %ctaid.x; mad.lo.u32 %a, %b, 100, %a; mov.u32 %b, %ntid.x; mad.lo.u32 %a, %b, 10000, %a;" "mov.u32 %b, %tid.y; mov.u32 %c, %ntid.x; mad.lo.u32 %b, %b, %c, %t; mov.u32 %c, %ctaid.x; mad.lo.u32 %b, %c, 8, %b; mad.wide.u32 %at, %b, 4, %q0; st.global.u32 [%at], %a;",
         1, ".reg .b32 %a, %b, %c;",
     )  # fmt: skip
     device = Device(1 << 22)

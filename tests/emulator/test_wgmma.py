@@ -12,9 +12,9 @@ from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.emulator.translate import Unsupported
 
 TYPES = {
-    "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "tf32": np.dtype(np.float32), "f32": np.dtype(np.float32),
-    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2), "s8": np.dtype(np.int8), "u8": np.dtype(np.uint8),
-    "s32": np.dtype(np.int32),
+    "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "tf32": np.dtype(np.float32),
+    "f32": np.dtype(np.float32), "e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "s8": np.dtype(np.int8), "u8": np.dtype(np.uint8), "s32": np.dtype(np.int32),
 }  # fmt: skip
 DEPTH = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 SPAN = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
@@ -27,7 +27,8 @@ def swizzle(address: int, mode: str) -> int:
 
 
 def image_by_k(matrix: np.ndarray, mode: str, k_bytes: int, first: int = 0) -> tuple[bytearray, int, int]:
-    """(rows, k) with k contiguous; (bytes, LBO, SBO). `k_bytes` is the width of the whole tile, of which the instruction takes 32 from `first`."""
+    """(rows, k) with k contiguous; (bytes, LBO, SBO). `k_bytes` is the width of the whole tile, of which the
+    instruction takes 32 from `first`."""
     rows, size = len(matrix), matrix.dtype.itemsize
     span = SPAN[mode]
     image = bytearray(rows * k_bytes)
@@ -309,7 +310,7 @@ def test_forms_that_are_not_there(old: str, new: str, why: str) -> None:
 
 
 def test_operations_are_listed_until_their_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a checker sees: the registers and the bytes of an operation that nobody has waited for."""
+    """The checker sees the registers and the bytes of an operation that no thread has waited for."""
     seen, leave = [], Machine.leave
 
     def look(machine: Machine, *rest: object) -> None:

@@ -1,4 +1,4 @@
-"""What callers may pass for a parameter, and what they are told when they pass something else."""
+"""The values that callers may pass for a parameter, and the errors for others."""
 
 import numpy as np
 import pytest

@@ -390,17 +390,17 @@ def test_a_tma_reduction_adds_to_memory() -> None:
 
 
 def launch(text: str, name: str, arch: str = "sm_90", fences: bool = True) -> dict[str, np.ndarray[Any, Any]]:
-    """What a kernel of the reference leaves in its arrays; its parameters get the names they have in the TTIR."""
+    """Return the arrays after a kernel of the reference; its parameters get the names they have in the TTIR."""
     module = parse_module(text)
     named = parse_module((REFERENCE / arch / f"{name}.ttir").read_text())
     for own, other in zip(*(public_functions(m)[0].regions[0].blocks[0].args for m in (module, named)), strict=True):
         own.name_hint = other.name_hint
     given, grid = inputs(name, module)
     (function,) = public_functions(module)
-    drawn = draw(function, np.random.default_rng(0), 0, given)
-    assert isinstance(drawn, Inputs)
-    evaluate(module, symbol_of(function), drawn.args, grid, fences=fences)
-    return {key: array.copy() for key, array in drawn.arrays}
+    generated = draw(function, np.random.default_rng(0), 0, given)
+    assert isinstance(generated, Inputs)
+    evaluate(module, symbol_of(function), generated.args, grid, fences=fences)
+    return {key: array.copy() for key, array in generated.arrays}
 
 
 MATMULS = ["sm_80/matmul_f16", "sm_90/matmul_f16", "sm_90/matmul_tf32", "sm_90/matmul_fp8", "sm_90/matmul_descriptor"]

@@ -1,4 +1,4 @@
-"""How many kernels a test generates, always the same ones; ``DRAWN_KERNELS=200 pytest tests/fuzz`` generates more.
+"""The number of kernels that a test generates, always the same ones; ``FUZZ_KERNELS=200 pytest tests/fuzz`` generates more.
 
 `EXAMPLES` are chosen by what they catch. With fresh seeds these defects were noticed after about so many kernels of one
 device: padded lanes that leak into sums 17 ("edges", cuda:90), a wrong neutral element of padded maxima 27 ("edges",
@@ -13,4 +13,4 @@ EXAMPLES = {"native": 32, "evaluator": 16, "cuda:80": 8, "cuda:90": 32, "hip:gfx
 
 def amount(few: int) -> int:
     """`few`, or what the environment asks for."""
-    return int(os.environ.get("DRAWN_KERNELS", few))
+    return int(os.environ.get("FUZZ_KERNELS", few))

@@ -25,7 +25,7 @@ import numpy as np
 from tests.differential.devices import NATIVE, machine_code
 from tests.fuzz.comparison import arguments, interpreted, problem_with
 from tests.fuzz.kernels import CPU, Kernel, draw_kernel
-from tests.fuzz.run import compile_drawn
+from tests.fuzz.run import compile_generated
 from tests.fuzz.workers import Lost, results
 from tilework import knobs
 from tilework.targets.cpu.run import pool as driver
@@ -33,12 +33,12 @@ from tilework.targets.cpu.target import HostTarget
 
 
 def compare(kernel: Kernel, folder: Path) -> str | None:
-    """What the machine code does differently, or None."""
+    """Describe the difference of the machine code's results, or return None."""
     is_shifted = kernel.seed % 3 == 1
     pointers = (
         () if is_shifted else tuple(name for name in kernel.divisible if name in kernel.inputs)
     )  # numbers are not
-    module = compile_drawn(replace(kernel, divisible=pointers), folder)
+    module = compile_generated(replace(kernel, divisible=pointers), folder)
     code, interface, pack = machine_code(module, tuple(kernel.signature.values()), fuses=False)
     NATIVE.clear()
     compiled = arguments(kernel, kernel.seed)

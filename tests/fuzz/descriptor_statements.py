@@ -70,7 +70,7 @@ class DescriptorStatements(MemoryStatements):
         self.assign(Value(f"{last}.load([0, 0]) + {before}.load([1, 0])", dtype, shape, unknown))
 
     def one_way_or_the_other(self) -> None:
-        """What is stored through a descriptor or pointers is loaded through the other, or the same descriptor, once or in a loop."""
+        """Store through a descriptor or pointers and load through the other, or the same descriptor, once or in a loop."""
         dtype = self.random.choice((INT32, FP32))
         shape, rows, desc, cells = self.block_shape(dtype), self.own_rows(dtype), self.fresh("d"), self.fresh("o")
         self.line(f"{desc} = {self.made(rows, shape)}")

@@ -23,7 +23,7 @@ import numpy as np
 from tests.fuzz import cpu, gpu
 from tests.fuzz.comparison import Unordered, annotated, arguments, interpreted, problem_with
 from tests.fuzz.kernels import CPU, Kernel, draw_kernel
-from tests.fuzz.run import compile_drawn, load, pipelines
+from tests.fuzz.run import compile_generated, load, pipelines
 from tilework import knobs
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, OutOfResources, PassError, TritonError
 from tilework.inspect.replay import NATIVE, Launch, run_on
@@ -80,7 +80,7 @@ def native(kernel: Kernel, folder: Path) -> str | None:
 
 def evaluated(kernel: Kernel, folder: Path) -> str | None:
     """The module after today's passes or the old ones, by the evaluator."""
-    module = compile_drawn(kernel, folder)
+    module = compile_generated(kernel, folder)
     names = pipelines(kernel.seed)[kernel.seed % 3 == 0]
     run_pipeline(module, [one for name in names for one in parse_pipeline(name)])
     got = arguments(kernel, kernel.seed)
@@ -96,7 +96,7 @@ def on_the_gpu(kernel: Kernel, folder: Path) -> str | None:
     """A launch on the GPU of this machine."""
     import tilework
     from tests.device.check_cuda_kernels import allocate
-    from tests.device.check_drawn import compare
+    from tests.device.check_generated import compare
 
     tilework.set_allocator(allocate)
     return compare(kernel, folder, 1)

@@ -197,7 +197,7 @@ class EdgeStatements(PythonStatements):
         self.store(y)
 
     def ties(self) -> None:
-        """Which of equal elements is the first largest or smallest one."""
+        """The index of the first largest or smallest of equal elements."""
         x = self.orderable(LAST)
         axis = self.random.randrange(len(x.shape))
         shape = tuple(size for place, size in enumerate(x.shape) if place != axis)

@@ -1,4 +1,4 @@
-"""Elementwise expressions, drawn. A value knows its source text, its dtype and shape, and how NumPy computes it.
+"""Elementwise expressions, generated. A value knows its source text, its dtype and shape, and how NumPy computes it.
 
     (tl.where((v1 < n), v0, 3) * v2.to(tl.float16))
 

@@ -8,7 +8,7 @@ elementary functions and the order of sums allow. `--ptxas` assembles every kern
 make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on,
 `--loops` short ones of nested loops with bounds, masks and addresses of all kinds, `--strides` tiles that go backwards and have edges
 everywhere, `--tiles` odd tiles with many uses each. With `--ctas 2` two blocks run each program; kernels whose blocks would have to exchange something are refused, and others are
-drawn in their place.
+generated in their place.
 
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
 memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
@@ -34,7 +34,7 @@ import numpy as np
 from tests.fuzz.comparison import Unordered, arguments, interpreted, problem_with
 from tests.fuzz.cpu import kind
 from tests.fuzz.kernels import Kernel, draw_kernel
-from tests.fuzz.run import compile_drawn
+from tests.fuzz.run import compile_generated
 from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import Finding
@@ -66,12 +66,12 @@ def warps_of(seed: int) -> int:
 
 
 def compiled(kernel: Kernel, folder: Path, warps: int, target: Target, ctas: int = 1) -> str:
-    """The PTX or LLVM text of a drawn kernel, each program of which is run by `ctas` blocks."""
+    """The PTX or LLVM text of a generated kernel, each program of which is run by `ctas` blocks."""
     numbers = {name: x for name, x in arguments(kernel, kernel.seed).items() if name not in kernel.inputs}
     multiples = [name for name, x in numbers.items() if isinstance(x, int) and not isinstance(x, bool) and x % 16 == 0]
     divisible = (*(name for name in kernel.divisible if name in kernel.inputs), *multiples)
     ranges = tuple(kernel.inputs) if kernel.seed % 2 else ()  # which AMD's GPUs access through buffers
-    module = compile_drawn(replace(kernel, divisible=divisible), folder, target.name, ranges)
+    module = compile_generated(replace(kernel, divisible=divisible), folder, target.name, ranges)
     passes = PIPELINES[target.backend](target, warps, **({"num_ctas": ctas} if ctas > 1 else {}))
     run_pipeline(module, [one for item in (*ttir_pipeline(target), *passes) for one in parse_pipeline(item)])
     if target.backend == "hip":
@@ -147,14 +147,14 @@ def has_unordered_atomics(kernel: Kernel) -> bool:
 
 
 def finds_races(kernel: Kernel, folder: Path, warps: int) -> bool:
-    """Whether threads meet in global memory, which only the emulator of PTX sees."""
+    """Return True if threads race in global memory, which only the emulator of PTX detects."""
     text = compiled(kernel, folder, warps, HOPPER)
     return bool(emulate(kernel, text, arguments(kernel, kernel.seed), warps, HOPPER))
 
 
 def depends_on_order(kernel: Kernel, folder: Path) -> bool:
-    """Whether programs meet in atomic operations whose results tell which of them came first."""
-    module = compile_drawn(kernel, folder)
+    """Return True if programs have atomic operations whose results depend on their order."""
+    module = compile_generated(kernel, folder)
     programs = list(np.ndindex(kernel.grid))
     found = []
     for order in (programs, programs[::-1]):
@@ -165,14 +165,14 @@ def depends_on_order(kernel: Kernel, folder: Path) -> bool:
 
 
 def is_ours(finding: Finding) -> bool:
-    """Whether the compiler should have prevented it: anything in shared memory, and TMA within one program."""
+    """Return True if the compiler should have prevented it: anything in shared memory, and TMA within one program."""
     if " global address " not in finding.what:
         return True
     return finding.kind != "race" and len(set(BLOCK.findall(finding.what))) == 1
 
 
 def refused(text: str, arch: int) -> str | None:
-    """What ptxas says against the PTX."""
+    """Return the errors of ptxas for the PTX."""
     done = subprocess.run(
         ["ptxas", f"-arch={CHIPS[arch]}", "-", "-o", "/dev/null"],
         input=text,
@@ -194,7 +194,7 @@ def problem_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(drawn(seed, target, **about), folder, Target.parse(target), assembles, ctas)
+            return compare(generated(seed, target, **about), folder, Target.parse(target), assembles, ctas)
         except Unordered:
             return None
         except Exception as error:
@@ -204,7 +204,7 @@ def problem_of(
             return f"{type(error).__name__}: {last}\n{error}"
 
 
-def drawn(seed: int, target: str, **about: bool) -> Kernel:
+def generated(seed: int, target: str, **about: bool) -> Kernel:
     return draw_kernel(seed, int(target[5:]) if target.startswith("cuda:") else 90, **about)
 
 
@@ -243,7 +243,7 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.seed is not None:
-            source = drawn(args.seed, args.target, **about).source
+            source = generated(args.seed, args.target, **about).source
             print(source[source.index("@jit\ndef kernel") :], f"warps = {warps_of(args.seed)}")
             try:
                 problem = problem_of(args.seed, args.target, folder, args.ptxas, args.ctas, **about)

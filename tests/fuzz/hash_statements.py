@@ -133,7 +133,7 @@ class HashStatements(Statements):
                 self.line(f"{name} = ({self.mixed(name, kind)}).to(tl.{kind.tl})")
 
     def guarded(self) -> None:
-        """Divisors that may be 0, and who asks before or afterwards."""
+        """Divisors that may be 0, tested before or afterwards."""
         (x, kind), d, v = self.more.choice(self.tiles[-4:]), self.fresh("d"), self.fresh()
         divisors = ("n & 3", "pid", "m & 15", f"{x} & 3", f"({x} >> 3) & 1", "n - n", f"({x} & 1) * 16")
         self.line(f"{d} = ({self.more.choice(divisors)}).to(tl.{kind.tl})")

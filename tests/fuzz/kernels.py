@@ -1,4 +1,4 @@
-"""Whole kernels, drawn from a seed: the same seed gives the same text.
+"""Whole kernels, generated from a seed: the same seed gives the same text.
 
 `draw_elementwise` makes kernels of loads, expressions and stores, which NumPy can follow; `draw_kernel` everything
 else: loops with carried values, branches, reductions, scans, shapes, calls, block pointers, descriptors, atomics.
@@ -379,8 +379,8 @@ def draw_kernel(
         if promises and writer.random.random() < 0.1:
             with writer.block(f"if n > {writer.random.randrange(30, 100)}:"):
                 writer.line("return")
-    drawn = [value for value in writer.pool if value.text not in SCALARS]
-    for value in writer.random.sample(drawn, len(drawn) if about_tiles else min(9, len(drawn))):
+    generated = [value for value in writer.pool if value.text not in SCALARS]
+    for value in writer.random.sample(generated, len(generated) if about_tiles else min(9, len(generated))):
         writer.store(value)
     helpers = (
         tile_statements.HELPERS

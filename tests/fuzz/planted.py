@@ -1,4 +1,4 @@
-"""How many generated kernels it takes to notice a planted defect.
+"""The number of generated kernels that it takes to detect a planted defect.
 
 python -m tests.fuzz.planted --jobs 14 --minutes 2     a line for each defect: after how many kernels, where, how
 

@@ -212,7 +212,7 @@ class PythonStatements(Statements):
     # loops
 
     def reason(self, counter: str) -> str:
-        """What ends a loop: the counter, scalars, what is loaded or what tiles hold."""
+        """The condition that ends a loop: the counter, scalars, what is loaded or what tiles hold."""
         kind = self.random.randrange(5)
         if kind == 0:
             return f"{counter} {self.random.choice(('>=', '>', '=='))} {self.random.choice(('n & 3', 'm & 3', '2'))}"
@@ -231,7 +231,7 @@ class PythonStatements(Statements):
             self.line(self.random.choice(words))
 
     def body(self, counter: str, words: tuple[str, ...], targets: list[Value], budget: int) -> None:
-        """What a loop does, with an exit before, between or behind."""
+        """The body of a loop, with an exit before, between or after its statements."""
         self.pool.append(Value(counter, INT32, (), unknown))
         if self.random.random() < 0.7:
             self.leave(counter, words, targets)

@@ -27,7 +27,7 @@ HEAD = re.compile(r"@jit(?:\([^)\n]*\))?\ndef kernel")
 
 
 def alike(found: Outcome, wanted: Outcome) -> bool:
-    """The same failure, as far as can be told."""
+    """Return True if it seems to be the same failure."""
     if found.kind != wanted.kind:
         return False
     return wanted.kind not in (CRASHED, LOST) or kind(found.why) == kind(wanted.why)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from tests.differential.elementwise_kernels import N
-from tests.differential.elementwise_kernels import drawn as numbers
+from tests.differential.elementwise_kernels import random_values as numbers
 from tests.differential.everywhere import CHOSEN, PLACES, in_places
 from tests.fuzz import comparison
 from tests.fuzz.comparison import annotated
@@ -41,7 +41,7 @@ from tests.fuzz.workers import Lost, results
 from tests.targets.gpu_run import flat
 from tilework.target import Target
 
-CAPABILITY, WARPS = 80, 4  # every place can run what is drawn for it
+CAPABILITY, WARPS = 80, 4  # every place can run what is generated for it
 AMPERE = Target.parse("cuda:80")
 EQUAL, DIFFERENT, RACING, REFUSED, LOST = "equal", "different", "racing", "refused", "lost"
 PROMISED = (EQUAL, DIFFERENT, LOST)
@@ -49,7 +49,7 @@ PROMISED = (EQUAL, DIFFERENT, LOST)
 
 @dataclass
 class Outcome:
-    """What came of one kernel: one of the words above, why, a digest of its results, and the seconds that each place took."""
+    """The outcome of one kernel: one of the words above, why, a digest of its results, and the seconds that each place took."""
 
     kind: str
     why: str = ""
@@ -57,7 +57,7 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def drawn(seed: int) -> Kernel:
+def generated(seed: int) -> Kernel:
     """The kernel of a seed; every fourth one has odd sizes, another fourth Python that Triton does not have."""
     kernel = draw_kernel(seed, CAPABILITY, odd=seed % 4 == 1, about_python=seed % 4 == 3, promises=True)
     return annotated(
@@ -66,7 +66,7 @@ def drawn(seed: int) -> Kernel:
 
 
 def arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
-    """As of any drawn kernel; of the floats one in eight is special, or any pattern."""
+    """As of any generated kernel; of the floats one in eight is special, or any pattern."""
     random, values = np.random.default_rng(seed), comparison.arguments(kernel, seed)
     for name, dtype in kernel.inputs.items():
         if dtype.is_float and seed % 3:
@@ -83,8 +83,8 @@ def grid_of(kernel: Kernel) -> tuple[int, ...]:
 
 
 def outcome_of(seed: int, folder: Path, places: Sequence[str] = CHOSEN) -> Outcome:
-    """Whether a kernel keeps its promise in all places, if it makes one."""
-    kernel, seconds, found = drawn(seed), {}, None
+    """Compare the results of a kernel on all devices, if they are guaranteed to be equal."""
+    kernel, seconds, found = generated(seed), {}, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = time.perf_counter()
@@ -103,7 +103,7 @@ def outcome_of(seed: int, folder: Path, places: Sequence[str] = CHOSEN) -> Outco
 
 
 def meets(kernel: Kernel, folder: Path) -> bool:
-    """Whether programs meet in global memory."""
+    """Return True if programs race in global memory."""
     text = compiled(kernel, folder, WARPS, AMPERE)
     return bool(emulate(kernel, text, arguments(kernel, kernel.seed), WARPS, AMPERE))
 
@@ -124,11 +124,11 @@ def fingerprint(text: str) -> str:
 
 
 def read_digests(path: Path) -> dict[int, str]:
-    """What `--digests` wrote: the digest of each kernel that is still drawn as it was, or why there is none."""
+    """What `--digests` wrote: the digest of each kernel that is still generated as it was, or why there is none."""
     if not path.exists():
         return {}
     lines = [line.split() for line in path.read_text().splitlines()]
-    return {int(seed): found for seed, source, found in lines if source == fingerprint(drawn(int(seed)).source)}
+    return {int(seed): found for seed, source, found in lines if source == fingerprint(generated(int(seed)).source)}
 
 
 def outcome(seed: int, places: Sequence[str]) -> Outcome:
@@ -138,7 +138,7 @@ def outcome(seed: int, places: Sequence[str]) -> Outcome:
 
 
 class Tally:
-    """How many kernels did what."""
+    """The number of kernels with each outcome."""
 
     def __init__(self, wanted: int, against: Mapping[int, str]) -> None:
         self.wanted, self.against, self.start = wanted, against, time.monotonic()
@@ -194,7 +194,7 @@ def main(words: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     places = tuple(place for place in PLACES if place.startswith(tuple(args.places)))
     if args.seed is not None:
-        source = drawn(args.seed).source
+        source = generated(args.seed).source
         print(source[source.index("@jit(reproducible=True)\ndef kernel") :])
         found = outcome(args.seed, places)
         print(f"{found.kind} in {len(places)} places", found.why, found.digest, found.seconds, sep="\n")
@@ -211,7 +211,7 @@ def main(words: Sequence[str] | None = None) -> int:
         tally.add(seed, made)
         if args.digests and made.kind not in (DIFFERENT, LOST):
             with args.digests.open("a") as file:
-                file.write(f"{seed} {fingerprint(drawn(seed).source)} {made.digest or made.kind}\n")
+                file.write(f"{seed} {fingerprint(generated(seed).source)} {made.digest or made.kind}\n")
     for name, seeds in sorted(tally.reasons.items(), key=lambda item: -len(item[1])):
         print(f"{len(seeds):5}  {name}   seeds {', '.join(map(str, seeds[:8]))}")
     print("seconds:", ", ".join(f"{place} {seconds:.0f}" for place, seconds in tally.seconds.items()))

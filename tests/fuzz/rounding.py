@@ -1,4 +1,4 @@
-"""How much of a difference between two runs of a kernel is rounding.
+"""The part of a difference between two runs of a kernel that is rounding.
 
 A sum in any order is the exact sum of terms that are each off by a relative (n - 1) u at most, u being half an ulp; so is
 a running sum, and with products of terms a dot product. An elementary function is off by two ulp, and so is a quotient of f32:
@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tests.fuzz.kernels import Kernel
-from tests.fuzz.run import compile_drawn
+from tests.fuzz.run import compile_generated
 from tilework.ir import tt
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.rules import RULES, Rule
@@ -39,7 +39,7 @@ SUMS = (tt.ReduceOp, tt.ScanOp, tt.DotOp)
 
 
 def terms(op: Operation) -> int:
-    """How many values a result of a sum, scan or dot is made of."""
+    """Return the number of values that a sum, scan or dot combines."""
     shape: Sequence[int] = op.operands[0].type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
     if type(op) is tt.DotOp:
         return shape[-1]
@@ -85,14 +85,14 @@ def disturbed(random: np.random.Generator) -> Iterator[None]:
 
 
 class RoundingError:
-    """What rounding may do to the outputs of a kernel; computed when it is first asked."""
+    """The possible effect of rounding on the outputs of a kernel; computed on first use."""
 
     def __init__(self, kernel: Kernel, folder: Path, arguments: Any, grid: tuple[int, ...]) -> None:
         self.kernel, self.folder, self.arguments, self.grid = kernel, folder, arguments, grid
 
     @cached_property
     def module(self) -> ModuleOp:
-        return compile_drawn(self.kernel, self.folder)
+        return compile_generated(self.kernel, self.folder)
 
     @cached_property
     def runs(self) -> list[dict[str, Any]]:

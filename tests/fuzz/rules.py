@@ -1,10 +1,10 @@
-"""The types of drawn kernels, and what NumPy says about them: promotion, casts and operators, written a second time.
+"""The types of generated kernels, and what NumPy says about them: promotion, casts and operators, written a second time.
 
     promote(INT8, UINT8)                   UINT8
     promote(FP16, FP16, division=True)     FP32
     promote(BF16, weak="int")              BF16
 
-Nothing of tilework is used here, so that the drawn kernels also check the frontend: each statement of a kernel asserts
+Nothing of tilework is used here, so that the generated kernels also check the frontend: each statement of a kernel asserts
 the dtype that these rules foresee.
 """
 
@@ -90,7 +90,7 @@ def promote(a: DType, b: DType | None = None, *, weak: str = "", division: bool 
 
 
 def widened(a: DType) -> DType:
-    """What a division computes in."""
+    """Return the type in which a division is computed."""
     return FP32 if a in (FP16, BF16) else a
 
 

@@ -1,4 +1,4 @@
-"""Compile a drawn kernel, and compare what it computes before and after passes.
+"""Compile a generated kernel, and compare what it computes before and after passes.
 
 python -m tests.fuzz.run 17            the source of kernel 17, and the report
 """
@@ -56,8 +56,8 @@ def capability(seed: int) -> int:
 
 
 def load(kernel: Kernel, folder: Path) -> Any:
-    """The jit function of a drawn kernel; its source must be in a file."""
-    path = folder / f"drawn_{kernel.seed}.py"
+    """The jit function of a generated kernel; its source must be in a file."""
+    path = folder / f"generated_{kernel.seed}.py"
     path.write_text(kernel.source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -66,10 +66,10 @@ def load(kernel: Kernel, folder: Path) -> Any:
     return module.kernel
 
 
-def compile_drawn(
+def compile_generated(
     kernel: Kernel, folder: Path, target: GPUTarget | None = None, ranges: tuple[str, ...] = ()
 ) -> ModuleOp:
-    """The module of a drawn kernel before any pass, for the target that it was drawn for if there is no other.
+    """The module of a generated kernel before any pass, for the target that it was generated for if there is no other.
 
     `ranges` are pointers to less than 2 GB."""
     attrs = {
@@ -87,19 +87,19 @@ def compile_drawn(
 
 
 def pipelines(seed: int) -> list[list[str]]:
-    """What a kernel is put through: today's pipeline with more passes behind it, and the old one."""
+    """The pipelines that a kernel goes through: today's pipeline with more passes behind it, and the old one."""
     return [[*ttir_pipeline(Target.parse(f"cuda:{capability(seed)}")), *EXTRA], LEGACY_TTIR_PIPELINE]
 
 
 def prove(kernel: Kernel, folder: Path) -> list[Report]:
     """Every pass leaves a well-formed module of the stage, which computes what the kernel does."""
-    module = compile_drawn(kernel, folder)
+    module = compile_generated(kernel, folder)
     seen = {print_module(module)}
     return [check_each(module, steps(module, names, seen), kernel.seed) for names in pipelines(kernel.seed)]
 
 
 def steps(module: ModuleOp, names: list[str], seen: set[str]) -> list[Passes]:
-    """The passes, parted behind those that make a module nobody has `seen`; many change nothing, or do what others did."""
+    """The passes, split after those that produce a module not in `seen`; many change nothing, or do what others did."""
     found: list[Passes] = []
     waiting: list[Pass] = []
     changed = clone_op(module, {})
@@ -120,8 +120,8 @@ def steps(module: ModuleOp, names: list[str], seen: set[str]) -> list[Passes]:
 
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
-        drawn = draw_kernel(int(argument), capability(int(argument)))
-        print(drawn.source[drawn.source.index("@jit\ndef kernel") :])
+        generated = draw_kernel(int(argument), capability(int(argument)))
+        print(generated.source[generated.source.index("@jit\ndef kernel") :])
         with tempfile.TemporaryDirectory() as name:
-            for report in prove(drawn, Path(name)):
+            for report in prove(generated, Path(name)):
                 print(report)

@@ -1,10 +1,10 @@
-"""Drawn kernels under the sanitizer: those without a mistake stay silent and compute the same, a drawn mistake is reported.
+"""Drawn kernels under the sanitizer: those without a mistake stay silent and compute the same, a generated mistake is reported.
 
 python -m tests.fuzz.sanitizer --kernels 200            progress, then the failures
 python -m tests.fuzz.sanitizer --seed 17                one kernel: its source, and what is wrong with it
 python -m tests.fuzz.sanitizer --gpu --kernels 50       as PTX in the emulator
 
-A kernel has drawn statements and one *suspect*: a lane that divides, shifts, gathers, counts, adds or loads with the parameter `wrong`.
+A kernel has generated statements and one *suspect*: a lane that divides, shifts, gathers, counts, adds or loads with the parameter `wrong`.
 Its result goes through statements that keep it in its lane, and is then used. One value of `wrong` is a mistake, another is
 not; and where the lane is guarded (not stored, or replaced) both are right. Every fourth kernel is a whole one without a suspect.
 """
@@ -62,7 +62,7 @@ SUSPECTS = {
     "histogram": Suspect("tl.histogram(tl.where(LANE, wrong, 0), SIZE)", None, 0, "outside of its"),
 }
 AT_ONCE = ("load", "histogram")  # a mistake wherever its result goes
-NUMBERS = ("sum", "product")  # drawn statements may overflow too: there are none beside these
+NUMBERS = ("sum", "product")  # generated statements may overflow too: there are none beside these
 STEPS = (
     "{r} = {r} + 0",
     "{r} = tl.reshape(tl.trans(tl.reshape({r}, [2, {half}])), [{size}])\n{r} = tl.reshape(tl.trans(tl.reshape({r}, [{half}, 2])), [{size}])",
@@ -128,52 +128,52 @@ def draw(seed: int, capability: int = CPU) -> Drawn:
     return Drawn(writer.finish(), suspect, size, is_guarded, kind in NUMBERS)
 
 
-def launch(function: Any, drawn: Drawn, wrong: int, gpu: bool, **settings: Any) -> dict[str, Any]:
+def launch(function: Any, generated: Drawn, wrong: int, gpu: bool, **settings: Any) -> dict[str, Any]:
     """The arrays after a launch."""
-    values = arguments(drawn.kernel, drawn.kernel.seed)
+    values = arguments(generated.kernel, generated.kernel.seed)
     if "wrong" in values:
         values["wrong"] = wrong
     if not gpu:
-        function[drawn.kernel.grid](**values, **settings)
+        function[generated.kernel.grid](**values, **settings)
         return values
     from tilework.runtime.devices.cuda.device import DeviceArray
 
     placed = {name: DeviceArray.of(value) if isinstance(value, np.ndarray) else value for name, value in values.items()}
-    function[drawn.kernel.grid](**placed, **settings)
+    function[generated.kernel.grid](**placed, **settings)
     return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in placed.items()}
 
 
-def check(drawn: Drawn, folder: Path, gpu: bool = False) -> str | None:
-    """What the sanitizer does wrong, or None."""
-    function = load(annotated(drawn.kernel), folder)
-    source = drawn.kernel.source.splitlines()
+def check(generated: Drawn, folder: Path, gpu: bool = False) -> str | None:
+    """Describe the error of the sanitizer, or return None."""
+    function = load(annotated(generated.kernel), folder)
+    source = generated.kernel.source.splitlines()
     line = 1 + next(number for number, text in enumerate(source) if MARK in text)
-    settings = {"sanitize": "strict", "sanitize_overflow": drawn.is_number, "enable_fp_fusion": False}
-    for wrong in (drawn.suspect.good, drawn.bad):
-        is_mistake = wrong == drawn.bad and not drawn.is_guarded
+    settings = {"sanitize": "strict", "sanitize_overflow": generated.is_number, "enable_fp_fusion": False}
+    for wrong in (generated.suspect.good, generated.bad):
+        is_mistake = wrong == generated.bad and not generated.is_guarded
         try:
-            checked = launch(function, drawn, wrong, gpu, **settings)
+            checked = launch(function, generated, wrong, gpu, **settings)
         except SanitizerError as error:
             if not is_mistake:
                 return f"a report without a mistake (wrong = {wrong}): {error}"
-            if drawn.suspect.says not in str(error) or f":{line}:" not in str(error).splitlines()[0]:
-                return f"expected {drawn.suspect.says!r} in line {line}: {error}"
+            if generated.suspect.says not in str(error) or f":{line}:" not in str(error).splitlines()[0]:
+                return f"expected {generated.suspect.says!r} in line {line}: {error}"
             continue
         if is_mistake:
             return f"no report (wrong = {wrong})"
-        if wrong == drawn.suspect.good and not gpu:
-            plain = launch(function, drawn, wrong, gpu, sanitize=False, enable_fp_fusion=False)
-            for name in drawn.kernel.inputs:
+        if wrong == generated.suspect.good and not gpu:
+            plain = launch(function, generated, wrong, gpu, sanitize=False, enable_fp_fusion=False)
+            for name in generated.kernel.inputs:
                 if plain[name].tobytes() != checked[name].tobytes():
                     return f"{name} is another one under the sanitizer"
     return None
 
 
 def check_clean(kernel: Kernel, folder: Path, gpu: bool = False) -> str | None:
-    """A whole drawn kernel has no mistake, and computes the same with checks as without."""
-    function, drawn = load(annotated(kernel), folder), Drawn(kernel, SUSPECTS["sum"], 0, True, False)
+    """A whole generated kernel has no mistake, and computes the same with checks as without."""
+    function, generated = load(annotated(kernel), folder), Drawn(kernel, SUSPECTS["sum"], 0, True, False)
     settings = {"sanitize_overflow": False, "enable_fp_fusion": False}
-    plain, checked = (launch(function, drawn, 0, gpu, sanitize=mode, **settings) for mode in (False, "strict"))
+    plain, checked = (launch(function, generated, 0, gpu, sanitize=mode, **settings) for mode in (False, "strict"))
     for name, dtype in kernel.inputs.items():
         same = plain[name].tobytes() == checked[name].tobytes()
         if not same and (problem := difference(checked[name], plain[name], dtype, strictness=5)):

@@ -1,4 +1,4 @@
-"""All statements of drawn kernels; here those with blocks in them: branches and loops with carried values."""
+"""All statements of generated kernels; here those with blocks in them: branches and loops with carried values."""
 
 from tests.fuzz.expressions import Value, binary, unknown
 from tests.fuzz.library_statements import LibraryStatements

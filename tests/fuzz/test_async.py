@@ -1,4 +1,4 @@
-"""Drawn kernels in drawn orders of warming up, launching, failing and leaving, while others are compiled."""
+"""Drawn kernels in generated orders of warming up, launching, failing and leaving, while others are compiled."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +56,7 @@ def test_launches_in_any_order(seed: int, tmp_path: Path) -> None:
 
 
 def step(random: Random, functions: list[Any], kernels: list[Any], alone: list[dict[str, Any]]) -> None:
-    """One drawn thing to do with a drawn kernel."""
+    """One generated thing to do with a generated kernel."""
     number, choice = random.randrange(len(kernels)), random.random()
     fn, kernel = functions[number], kernels[number]
     if choice < 0.5:

@@ -33,7 +33,7 @@ def kernel(body: str = BODY, seed: int = 7) -> Kernel:
 
 
 def test_a_failing_kernel_becomes_small() -> None:
-    """What matters stays: here the flip, which stands in a loop in a branch."""
+    """The cause is kept: here the flip, which is in a loop in a branch."""
 
     def fails(candidate: Kernel) -> Outcome:
         body = candidate.source[candidate.source.index("def kernel") :]

@@ -26,7 +26,7 @@ def test_machine_code_agrees_with_the_interpreter(first: int, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("seed", "about"), [(3, "about_loops"), (71, "about_hashes"), (5, "about_strides")])
 @pytest.mark.filterwarnings("ignore")
-def test_drawn_loops_and_hashes(seed: int, about: str, tmp_path: Path) -> None:
+def test_generated_loops_and_hashes(seed: int, about: str, tmp_path: Path) -> None:
     kernel = draw_kernel(seed, CPU, **{about: True})
     problem = compare(kernel, tmp_path)
     assert problem is None, explain(kernel, problem)

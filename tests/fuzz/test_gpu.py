@@ -17,14 +17,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("seed", "target", "about_descriptors"), CASES)
-def test_drawn_kernel(seed: int, target: str, about_descriptors: bool, tmp_path: Path) -> None:
+def test_generated_kernel(seed: int, target: str, about_descriptors: bool, tmp_path: Path) -> None:
     problem = problem_of(seed, target, tmp_path, about_descriptors=about_descriptors)
     words = "--descriptors " if about_descriptors else ""
     assert problem is None, f"python -m tests.fuzz.gpu {words}--target {target} --seed {seed}\n{problem}"
 
 
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
-def test_drawn_loops(target: str, tmp_path: Path) -> None:
+def test_generated_loops(target: str, tmp_path: Path) -> None:
     problem = problem_of(3, target, tmp_path, about_loops=True)
     assert problem is None, f"python -m tests.fuzz.gpu --loops --target {target} --seed 3\n{problem}"
 
@@ -32,12 +32,12 @@ def test_drawn_loops(target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seed", "target"), [(44, "cuda:90"), (59, "cuda:90"), (44, "cuda:80"), (59, "hip:gfx942"), (0, "hip:gfx1100")]
 )
-def test_drawn_tiles_with_many_uses(seed: int, target: str, tmp_path: Path) -> None:
+def test_generated_tiles_with_many_uses(seed: int, target: str, tmp_path: Path) -> None:
     problem = problem_of(seed, target, tmp_path, about_tiles=True)
     assert problem is None, f"python -m tests.fuzz.gpu --tiles --target {target} --seed {seed}\n{problem}"
 
 
-def test_drawn_strides_in_clusters(tmp_path: Path) -> None:
+def test_generated_strides_in_clusters(tmp_path: Path) -> None:
     problem = problem_of(8, "cuda:90", tmp_path, ctas=2, about_strides=True)
     assert problem is None, f"python -m tests.fuzz.gpu --strides --ctas 2 --seed 8\n{problem}"
 

@@ -10,7 +10,7 @@ from tests.fuzz.amount import amount
 from tests.fuzz.comparison import SCALARS, difference, draw_array, explain
 from tests.fuzz.kernels import draw_elementwise, draw_kernel
 from tests.fuzz.rounding import RoundingError
-from tests.fuzz.run import capability, compile_drawn, pipelines, prove
+from tests.fuzz.run import capability, compile_generated, pipelines, prove
 from tests.pipeline.compiled import first_difference, location_difference
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
@@ -35,10 +35,10 @@ def test_passes_keep_results(first: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", range(0, READ_BACK, CHUNK))
 @pytest.mark.filterwarnings("ignore")
-def test_the_text_of_drawn_kernels_is_read_as_the_same_module(first: int, tmp_path: Path) -> None:
+def test_the_text_of_generated_kernels_is_read_as_the_same_module(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         kernel = draw_kernel(seed, capability(seed))
-        module = compile_drawn(kernel, tmp_path)
+        module = compile_generated(kernel, tmp_path)
         located = parse_module(print_module(module, debuginfo=True))
         problem = first_difference(module, located) or location_difference(module, located)
         assert problem is None, explain(kernel, problem)
@@ -52,7 +52,7 @@ def test_the_text_of_drawn_kernels_is_read_as_the_same_module(first: int, tmp_pa
 def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         kernel = draw_elementwise(seed, odd=seed % 4 == 1)
-        module = compile_drawn(kernel, tmp_path)
+        module = compile_generated(kernel, tmp_path)
         random = np.random.default_rng(seed)
         arrays = {name: draw_array(dtype, random) for name, dtype in kernel.inputs.items()}
         inputs = {name: array.copy() for name, array in arrays.items()}

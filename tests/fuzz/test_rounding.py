@@ -1,4 +1,4 @@
-"""What rounding explains, and what it does not."""
+"""Differences that rounding explains, and others."""
 
 from pathlib import Path
 from typing import Any

@@ -18,7 +18,7 @@ def test_mistakes_are_reported_and_nothing_else(gpu: bool, tmp_path: Path) -> No
             assert problem is None, f"{draw(seed).kernel.source}\n{problem}"
 
 
-def test_every_mistake_is_drawn_with_and_without_a_guard() -> None:
-    found = {(drawn.suspect.text, drawn.is_guarded) for drawn in map(draw, range(150))}
+def test_every_mistake_is_generated_with_and_without_a_guard() -> None:
+    found = {(generated.suspect.text, generated.is_guarded) for generated in map(draw, range(150))}
     assert {text for text, is_guarded in found if not is_guarded} == {suspect.text for suspect in SUSPECTS.values()}
     assert len({text for text, is_guarded in found if is_guarded}) == len({s.text for s in SUSPECTS.values()}) - 2

@@ -69,7 +69,7 @@ class Worker:
         theirs.close()
 
     def begin(self, waiting: Iterator[Any]) -> bool:
-        """Whether there was something to begin."""
+        """Begin the next task; return True if there was one."""
         for self.item in waiting:
             self.since, self.is_idle = time.monotonic(), False
             self.pipe.send(self.item)

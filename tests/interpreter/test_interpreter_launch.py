@@ -90,7 +90,7 @@ def show_types(LOG: tl.constexpr, a, b, c, d, e, f, g, h):
 
 
 def types_of(*values: Any) -> list[str]:
-    """How a kernel sees its arguments."""
+    """The kernel's view of its arguments."""
     seen: list[Any] = []
 
     @tl.core.builtin

@@ -1,4 +1,4 @@
-"""What the interpreter promises, beside what the other files of this folder show.
+"""Guarantees of the interpreter that the other files of this folder do not test.
 
 More works than in Triton's: bf16, libdevice functions, scaled dots and atomics of
 descriptors work, exactly. Only assembly and unknown external functions are refused.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.layouts.drawn import distributed, powers, shapes, shared
+from tests.layouts.strategies import distributed, powers, shapes, shared
 from tilework.layouts.banks import BANKS, bank_conflicts, offsets_of, vector_bits, warp_access
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, NvmmaShared, SwizzledShared

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.layouts.drawn import distributed, powers, shapes
+from tests.layouts.strategies import distributed, powers, shapes
 from tests.layouts.test_linear import A, D
 from tilework.layouts.conversion import conversion, needs_shared, scratch_bytes, shared_plan, shuffle_permutation
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, NvidiaMma, Slice
@@ -148,7 +148,7 @@ def test_plain_accesses_have_the_promised_conflicts(pair: Pair) -> None:
 
 @given(pairs())
 def test_what_is_written_is_read(pair: Pair) -> None:
-    """Store every element at its offset, load: each place of the destination gets its own."""
+    """Store every element at its offset, load: each location of the destination gets its own."""
     src, dst, bits = pair
     plan = shared_plan(src, dst, bits)
     written, wanted = (

@@ -31,7 +31,7 @@ SHAPES = [(1, 1), (8, 8), (16, 16), (16, 64), (64, 16), (32, 128), (128, 32), (2
 
 @cache
 def table(encoding: Encoding, shape: Shape) -> dict[tuple[int, ...], Shape]:
-    """The coordinates of every place: (warp, lane, register), or (offset,)."""
+    """The coordinates of every location: (warp, lane, register), or (offset,)."""
     layout = to_linear(encoding, shape)
     names = ("offset",) if "offset" in layout.in_names else ("warp", "lane", "register")
     found = {(): 0}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.layouts.drawn import distributed, shapes, shared
+from tests.layouts.strategies import distributed, shapes, shared
 from tilework.layouts.encodings import (
     KINDS,
     Blocked,
@@ -134,7 +134,7 @@ def test_the_alignment_of_swizzled_tiles() -> None:
 
 
 def test_passes_rarely_ask_for_a_kind() -> None:
-    """Where the linear layout or a question of `families.py` has the answer, the kind is not asked for."""
+    """Code does not test the kind of an encoding if its linear layout or a property of `Encoding` has the answer."""
     kinds = {kind.__name__ for kind in KINDS}
     found = []
     for path in (*PACKAGE.glob("transforms/**/*.py"), *PACKAGE.glob("analysis/**/*.py")):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.layouts.drawn import distributed, shapes
+from tests.layouts.strategies import distributed, shapes
 from tests.layouts.worked_examples import FIRST, MMA2
 from tilework.layouts.conversion import conversion
 from tilework.layouts.encodings import (

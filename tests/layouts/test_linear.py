@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.layouts.drawn import invertible_layouts, linear_layouts, places, surjective_layouts
+from tests.layouts.strategies import invertible_layouts, linear_layouts, places, surjective_layouts
 from tilework.layouts.linear import LayoutError, LinearLayout
 
 A = LinearLayout({"register": [(0, 1)], "lane": [(0, 2), (1, 0)], "warp": [(2, 0)]}, {"dim0": 4, "dim1": 4})

@@ -1,4 +1,4 @@
-"""Decisions of Triton 3.6, recorded in `reference.json` from its own answers to drawn layouts."""
+"""Decisions of Triton 3.6, recorded in `reference.json` from its own answers to generated layouts."""
 
 import json
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def test_joins() -> None:
 
 @pytest.mark.parametrize("capability", [80, 90])
 def test_shared_memory_of_conversions(capability: int) -> None:
-    """Which conversions go through shared memory, and how many bytes of it they take."""
+    """The conversions that go through shared memory, and their bytes of it."""
 
     def check(row: Case) -> tuple[Any, Any]:
         src, dst, shape, bits, target, wanted = row

@@ -34,7 +34,7 @@ def remainder(x: Any, y: Any) -> Any:
 
 
 def inverse_of_erfc(x: Any) -> Any:
-    """Where `mp.erfinv` of 1 - x would lose x."""
+    """Compute it in a way that does not lose x, as `mp.erfinv` of 1 - x would."""
     if not 0 < x < 2:
         raise ValueError("outside of the range of erfc")
     if x > 0.1:

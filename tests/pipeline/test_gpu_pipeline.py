@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.pipeline.compiled import first_difference
 from tests.pipeline.gpu import CASES, Config, check, run, ttgir, ttir
-from tests.pipeline.gpu_drawn import problem_of
+from tests.pipeline.gpu_generated import problem_of
 from tests.pipeline.gpu_matrix import SAMPLE
 from tests.pipeline.stages import check_stage
 from tilework import knobs
@@ -148,6 +148,6 @@ def test_order_of_compilations_does_not_matter() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_drawn_kernels(seed: int) -> None:
-    """More of them: ``python -m tests.pipeline.gpu_drawn 0 100``."""
+    """More of them: ``python -m tests.pipeline.gpu_generated 0 100``."""
     problem = problem_of(seed)
     assert problem is None, problem

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from tests.differential.elementwise_kernels import drawn
+from tests.differential.elementwise_kernels import random_values
 from tests.targets.llvm_run import elementwise
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.numerics.rounding import canonical
@@ -36,7 +36,7 @@ QUICK = [
 @pytest.mark.parametrize(("function", "types"), ALL if "REPRODUCIBLE_ALL" in os.environ else QUICK)
 def test_the_same_bits(function: str, types: str) -> None:
     random = np.random.default_rng(23)
-    args = [drawn(KINDS[code][1], random) for code in types]
+    args = [random_values(KINDS[code][1], random) for code in types]
     if function in ("jn", "yn"):  # of orders that end
         args[0] = random.integers(-6, 30, len(args[0])).astype(np.int32)
     found = compute(function, *args)

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tests.fuzz.amount import amount
 from tests.fuzz.kernels import draw_kernel
-from tests.fuzz.run import capability, compile_drawn
+from tests.fuzz.run import capability, compile_generated
 from tests.pipeline.compiled import CASES, frontend_module, optimise
 from tests.pipeline.stages import StageError, check_stage
 from tilework.errors import PassError
@@ -90,7 +90,7 @@ def test_reference_kernels(path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_drawn_kernels(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
-        module = compile_drawn(draw_kernel(seed, capability(seed)), tmp_path)
+        module = compile_generated(draw_kernel(seed, capability(seed)), tmp_path)
         run_pipeline(module, ttir_pipeline(Target.parse("cpu")))
         assert_kept(module, seed)
 

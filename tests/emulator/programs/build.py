@@ -2,7 +2,8 @@
 
     python -m tests.emulator.programs.build [NAME ...]
 
-Code is for sm_80, or for sm_90a where the source says "Built for sm_90a". Line numbers stay, the paths of this machine do not.
+Code is for sm_80, or for sm_90a where the source says "Built for sm_90a". Line numbers stay, the paths of this machine
+do not.
 """
 
 import re

@@ -15,7 +15,7 @@ from tilework.oracles.emulator.device import Device
 
 
 def verdict(program: Program, saved: dict[str, np.ndarray]) -> tuple[bool, str]:
-    """Whether a program agrees, and how well."""
+    """The comparison of a program's results with NumPy's."""
     worst = 0.0
     same = True
     for number, mine in enumerate(run(program, Device())):

@@ -1,4 +1,4 @@
-"""What the programs compute, in NumPy: each takes the arguments of the program and gives its results by argument."""
+"""The programs' computations in NumPy: each takes the arguments of the program and returns its results by argument."""
 
 from typing import Any
 

@@ -3,8 +3,8 @@
     python -m tests.emulator.programs.on_gpu results.npz [NAME ...]       on the machine with the GPU
     python -m tests.emulator.programs.compare results.npz                 anywhere: the emulator must give the same bits
 
-Needs NumPy, ml_dtypes and the driver's libcuda; nothing of tilework. A program that fails is reported and the others go on; the
-exit code is 1 if any failed or differs from NumPy by more than its tolerance.
+Needs NumPy, ml_dtypes and the driver's libcuda; nothing of tilework. A program that fails is reported and the others go
+on; the exit code is 1 if any failed or differs from NumPy by more than its tolerance.
 """
 
 import ctypes
@@ -89,7 +89,7 @@ def sizes(given: Any) -> list[int]:
 
 
 def run(gpu: Gpu, program: Program) -> dict[int, np.ndarray]:
-    """The arrays among the arguments after a launch, by their number."""
+    """The arrays among the arguments after a launch, by index."""
     places, arrays, passed = {}, {}, []
     for number, argument in enumerate(program.arguments()):
         if isinstance(argument, Out):
@@ -112,7 +112,7 @@ def run(gpu: Gpu, program: Program) -> dict[int, np.ndarray]:
 
 
 def differs(program: Program, found: dict[int, np.ndarray]) -> str:
-    """How a result differs from NumPy's by more than the tolerance, if it does."""
+    """Describe how a result differs from NumPy's by more than the tolerance, if it does."""
     for number, expected in program.expected(*program.arguments()).items():
         width = expected.shape[-1]
         mine = found[number].astype(np.float64).reshape(-1, width)

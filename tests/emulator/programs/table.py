@@ -1,12 +1,13 @@
-"""The programs: what each is launched with, and what NumPy says it must give. Needs NumPy and ml_dtypes only, so that a machine
-with a GPU can run the same table.
+"""The programs: what each is launched with, and what NumPy says it must give. Needs NumPy and ml_dtypes only, so that a
+machine with a GPU can run the same table.
 
     Program("tree_sum", "reduce", grid=4, block=256, args=lambda draw: [draw.floats(1000), Out(np.float32, 4), 1000],
             expected=lambda x, out, n: {1: ...})
 
-Arrays among the arguments are copied to the device, `Out` is memory filled with zeros, numbers are passed by value as int32, or
-as NumPy scalars. `expected` gives, by the number of an argument, the array that must be there afterwards: exactly, or within
-`tolerance` relative to the largest element. `approximate` programs need not give the same bits on a GPU.
+Arrays among the arguments are copied to the device, `Out` is memory filled with zeros, numbers are passed by value as
+int32, or as NumPy scalars. `expected` gives, by the number of an argument, the array that must be there afterwards:
+exactly, or within `tolerance` relative to the largest element. `approximate` programs need not give the same bits on a
+GPU.
 """
 
 from collections.abc import Callable
@@ -161,30 +162,16 @@ PROGRAMS = [
     Program("sort_each", "calls", 32, lambda d: [d.integers(-99, 99, 256), Out(np.int32, 256)], formulas.sort_each),
     Program("pointers", "calls", 48, lambda d: [d.integers(-99, 99, 48), Out(np.int32, 48)], formulas.pointers),
     Program("wide_division", "integers", 64, lambda d: [*formulas.long_pairs(d, 64), Out(np.int64, 384), 64], formulas.wide_division),
-    Program(
-        "bits", "integers", 64, lambda d: [d.integers(0, 2**32, 64, dtype=np.uint32), d.integers(0, 2**32, 64, dtype=np.uint32), Out(np.uint32, 640), 64],
-        formulas.bits,
-    ),
-    Program(
-        "small", "integers", 64, lambda d: [d.integers(-128, 128, 64, dtype=np.int8), d.integers(0, 2**16, 64, dtype=np.uint16), Out(np.int16, 256), 64],
-        formulas.small,
-    ),
-    Program(
-        "doubles", "reals", 64, lambda d: [d.floats(64, dtype=np.float64), d.floats(64, dtype=np.float64), Out(np.float64, 512), 64],
-        formulas.doubles, tolerance=1e-15,
-    ),
+    Program( "bits", "integers", 64, lambda d: [d.integers(0, 2**32, 64, dtype=np.uint32), d.integers(0, 2**32, 64, dtype=np.uint32), Out(np.uint32, 640), 64], formulas.bits, ),
+    Program( "small", "integers", 64, lambda d: [d.integers(-128, 128, 64, dtype=np.int8), d.integers(0, 2**16, 64, dtype=np.uint16), Out(np.int16, 256), 64], formulas.small, ),
+    Program( "doubles", "reals", 64, lambda d: [d.floats(64, dtype=np.float64), d.floats(64, dtype=np.float64), Out(np.float64, 512), 64], formulas.doubles, tolerance=1e-15, ),
     Program("singles", "reals", 64, lambda d: [d.floats(64), d.floats(64), Out(np.float32, 512), 64], formulas.singles, tolerance=2e-7),
     Program("elementary", "reals", 64, lambda d: [d.floats(64), Out(np.float32, 576), 64], formulas.elementary, tolerance=1e-6, approximate=True),
     Program("approximate", "reals", 64, lambda d: [d.floats(64), Out(np.float32, 384), 64], formulas.approximate, tolerance=1e-3, approximate=True),
     Program("elementary_f64", "reals", 64, lambda d: [d.floats(64, dtype=np.float64), Out(np.float64, 256), 64], formulas.elementary_f64, tolerance=1e-14),
-    Program(
-        "softmax", "kernels", 128, lambda d: [d.floats(3, 200), Out(np.float32, 600), 200], formulas.softmax, grid=3, tolerance=1e-6, approximate=True,
-    ),
+    Program( "softmax", "kernels", 128, lambda d: [d.floats(3, 200), Out(np.float32, 600), 200], formulas.softmax, grid=3, tolerance=1e-6, approximate=True, ),
     Program("stencil", "kernels", (16, 8), lambda d: [d.floats(21, 37), Out(np.float32, 21 * 37), 37, 21], formulas.stencil, grid=(3, 3), tolerance=1e-6),
-    Program(
-        "tiled_product", "kernels", (16, 16), lambda d: [d.floats(32, 32), d.floats(32, 32), Out(np.float32, 32 * 32), 32],
-        lambda a, b, c, n: {2: a.astype(float) @ b.astype(float)}, grid=(2, 2), tolerance=1e-6,
-    ),
+    Program( "tiled_product", "kernels", (16, 16), lambda d: [d.floats(32, 32), d.floats(32, 32), Out(np.float32, 32 * 32), 32], lambda a, b, c, n: {2: a.astype(float) @ b.astype(float)}, grid=(2, 2), tolerance=1e-6, ),
     Program("sort_bitonic", "kernels", 256, lambda d: [d.integers(-9999, 9999, 256)], lambda x: {0: np.sort(x)}, shared=1024),
 ]  # fmt: skip
 BY_NAME = {program.name: program for program in PROGRAMS}

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fuzz.amount import amount
-from tests.transforms.ttg.drawn_layouts import draw
+from tests.transforms.ttg.generated_layouts import draw
 from tilework.inspect.check_each import check_each
 from tilework.ir import ttg
 from tilework.ir.create import clone_op

@@ -22,7 +22,7 @@ PTX written in another way where ptxas (12.8 and 13.0, for sm_90) makes code of 
     neg.s16 %rs2, %rs1                   is 32768 for -32768 where the 16 bits are extended, compared or shifted next, and so is abs.s16, which
     cvt.s32.s16 %r1, %rs2                besides is converted to floats as a signed number
 
-Drawn kernels have found them on an H200 (`tests/device/check_drawn.py`); no emulator of PTX can. Cost: a search in the
+Drawn kernels have found them on an H200 (`tests/device/check_generated.py`); no emulator of PTX can. Cost: a search in the
 text of a kernel that has such instructions.
 
 Bitcode libraries: NVIDIA's libdevice, and what the user names in `extern_libs`.

@@ -1,8 +1,8 @@
-"""Programs of TTGIR drawn from a seed, full of needless layout conversions: the same seed gives the same text.
+"""Programs of TTGIR generated from a seed, full of needless layout conversions: the same seed gives the same text.
 
-    python -m tests.transforms.ttg.drawn_layouts 17
+    python -m tests.transforms.ttg.generated_layouts 17
 
-Values are rows of 64 numbers and matrices of 64x32, each in a layout drawn from a few. Ops want their operands in one
+Values are rows of 64 numbers and matrices of 64x32, each in a layout generated from a few. Ops want their operands in one
 layout, so that most of them are converted first; loops and branches carry values, nested up to three deep.
 """
 
@@ -45,7 +45,7 @@ def names(values: list[Value]) -> str:
 
 
 class Drawn:
-    """One program, while it is drawn. `known` lists the values that may be used where the next line goes."""
+    """One program, while it is generated. `known` lists the values that may be used where the next line goes."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -74,7 +74,7 @@ class Drawn:
         return (
             f'module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {self.warps} : i32, '
             'ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32} {\n'
-            "  tt.func public @drawn(%p: !tt.ptr<f32>, %x: f32, %n: i32, %b: i1) {\n"
+            "  tt.func public @generated(%p: !tt.ptr<f32>, %x: f32, %n: i32, %b: i1) {\n"
             "    %c0 = arith.constant 0 : i32\n    %c1 = arith.constant 1 : i32\n    %c3 = arith.constant 3 : i32\n"
             f"{body}\n    tt.return\n  }}\n}}\n"
         )

@@ -1,4 +1,4 @@
-"""Drawn kernels through the GPU pipeline: ``python -m tests.pipeline.gpu_drawn FIRST COUNT``, or one seed to see its kernel.
+"""Drawn kernels through the GPU pipeline: ``python -m tests.pipeline.gpu_generated FIRST COUNT``, or one seed to see its kernel.
 
 Every pass must leave a well-formed module that computes the same; shared memory is allocated and gets its barriers.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.fuzz.kernels import draw_kernel
-from tests.fuzz.run import capability, compile_drawn
+from tests.fuzz.run import capability, compile_generated
 from tests.pipeline.gpu import Config
 from tests.pipeline.stages import check_stage
 from tilework.errors import CompilationError
@@ -42,13 +42,13 @@ class Sound(Pass):
 
 
 def problem_of(seed: int) -> str | None:
-    """What is wrong with drawn kernel `seed`, in words."""
+    """What is wrong with generated kernel `seed`, in words."""
     rng = random.Random(seed)
-    config = Config("drawn", capability(seed), rng.choice((1, 2, 4, 8, 16)), rng.choice((1, 2, 3, 4, 5)))
+    config = Config("generated", capability(seed), rng.choice((1, 2, 4, 8, 16)), rng.choice((1, 2, 3, 4, 5)))
     kernel = draw_kernel(seed, config.arch)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            module = compile_drawn(kernel, Path(folder))
+            module = compile_generated(kernel, Path(folder))
         except CompilationError:
             return None  # not a program for this target
         run_pipeline(module, ttir_pipeline(Target.parse(f"cuda:{config.arch}")))

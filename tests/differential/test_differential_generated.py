@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.amount import amount
 from tests.fuzz.comparison import arguments, difference, explain, interpreted
 from tests.fuzz.kernels import draw_kernel
-from tests.fuzz.run import capability, compile_drawn
+from tests.fuzz.run import capability, compile_generated
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
 from tilework.transforms.pipelines import ttir_pipeline
@@ -18,10 +18,10 @@ KERNELS, CHUNK = amount(24), 8
 
 @pytest.mark.parametrize("first", range(0, KERNELS, CHUNK))
 @pytest.mark.filterwarnings("ignore")
-def test_drawn_kernels(first: int, tmp_path: Path) -> None:
+def test_generated_kernels(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
         kernel = draw_kernel(seed, capability(seed))
-        module = compile_drawn(kernel, tmp_path)
+        module = compile_generated(kernel, tmp_path)
         run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse(f"cuda:{capability(seed)}")))))
         compiled, wanted = arguments(kernel, seed), interpreted(kernel, tmp_path)
         evaluate(module, "kernel", list(compiled.values()), kernel.grid)

@@ -1,13 +1,14 @@
-"""Kernels with two products in a loop, as attention has, with odd pieces, drawn from a seed; `run_products.py --pairs` runs them.
+"""Kernels with two dots in a loop, as in attention, with unusual details, generated from a seed; `run_matmuls.py
+--pairs` runs them.
 
-Weights are -1, 0 or 1 and factors 1 or -1, so that all sums are exact. Drawn are: how the tiles come, masks and bounds, what the loop
-carries beside its sums, what reads the tiles besides, and what comes between the products.
+Weights are -1, 0 or 1 and factors 1 or -1, so that all sums are exact. Generated are: the loads of the tiles, masks and bounds, other carried values
+of the loop, other uses of the tiles, and the code between the dots.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fuzz.products import Lines
+from tests.fuzz.matmuls import Lines
 
 BETWEEN = [  # what may happen to scores
     "s = tl.cumsum(tl.clamp(s, -1, 1), 1)", "s = tl.cumsum(tl.clamp(s, -1, 1), 0)", "s = tl.flip(s, 1)", "s = tl.flip(s, 0)",
@@ -34,7 +35,7 @@ class Pair:
     stores: bool  # the result, by a descriptor
 
 
-class PairDrawer(Lines):
+class PairGenerator(Lines):
     def __init__(self, seed: int) -> None:
         super().__init__("pairs", seed)
 

@@ -1,6 +1,6 @@
 """Drawn kernels on a real GPU, against the interpreter: the constructs of `docs/python.md` among all others.
 
-    python -m tests.device.check_drawn --kernels 200 [--first 0] [--plain]
+    python -m tests.device.check_generated --kernels 200 [--first 0] [--plain]
 
 Every kernel that differs is a line with its seed; then one line for all. Kernels are not fused, so that floats differ only by what
 elementary functions and the order of sums allow; one whose threads meet in global memory without order (the emulator says so) or
@@ -110,7 +110,7 @@ def main() -> int:
                 print(f"seed {seed}: {problem}"[:400], flush=True)
     seconds = time.perf_counter() - start
     told = f", {refused} others are refused" if refused else ""
-    print(f"{count} drawn kernels on {target}: {bad} differ{told}, {seconds:.0f} s")
+    print(f"{count} generated kernels on {target}: {bad} differ{told}, {seconds:.0f} s")
     return min(bad, 99)
 
 

@@ -1,15 +1,54 @@
-"""Matmul-like kernels with odd pieces, drawn from a seed; `run_products.py` runs them.
+"""Matmul-like kernels with unusual details, generated from a seed; `run_matmuls.py` runs them.
 
-Drawn are: how programs are numbered, how tiles are addressed, bounded and padded, what else is in front of the loop, in it and behind
-it, layouts of the arrays (padded, overlapping, turned, broadcast, off by one element), dtypes and options. Numbers are small integers,
-so that sums of products are exact. Each case is launched with several shapes.
+Generated are: the program order, the addresses, bounds and padding of tiles, other code before, in and after the loop, the layouts
+of the arrays (padded, overlapping, transposed, broadcast, off by one element), dtypes and options. Values are small integers, so
+that dot products are exact. Each case is launched with several shapes. Accumulators go through some steps before they are
+stored, with stores of all kinds: every program stores to addresses of its own, or adds with atomics, so that the order of
+programs does not matter.
+
 """
 
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.fuzz.product_ends import ADDED, EACH, ELSEWHERE, OF_NUMBERS, STEPS, STORES
+STEPS = {
+    "positive": "acc = tl.maximum(acc, 0)",
+    "gate": "acc = tl.where(tl.load(g + rm[:, None] * N + rn[None, :], mask=mask, other=0) > 0, acc, -acc)",
+    "highest": "acc = tl.where(acc > tl.max(acc, 1)[:, None] - 3, acc, 0)",
+    "middle": "acc = acc - tl.max(acc, 0)[None, :]",
+    "chain": "rw = tl.arange(0, BN)\nacc += tl.dot(tl.clamp(acc.to(tl.float32), -1, 1).to(tl.float16), tl.load(g + rw[:, None] * BN + rw[None, :])).to(acc.dtype)",
+    "sums": "acc = tl.cumsum(tl.clamp(acc.to(tl.float32), -1, 1), 1).to(acc.dtype)",
+    "turned": "acc = tl.trans(tl.trans(acc) + rn[:, None])",
+    "two rows": "acc += tl.load(d + pm)",
+    "again": "acc = acc * 2 + acc",
+    "flipped": "acc = tl.flip(acc, 1)",
+    "if": "if pm % 2 == 0:\n    acc += 3",
+    "round": "for turn in range(pm % 3):\n    acc += turn",
+}
+ADDED = "tl.atomic_add(o + rm[:, None] * N + rn[None, :], {}, mask=mask)"
+STORES = {
+    "wide": "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask)",
+    "far": "tl.store(o + rm.to(tl.int64)[:, None] * N + rn[None, :], {}, mask=mask)",
+    "turned": "tl.store(o + rn[:, None] * M + rm[None, :], {}.T, mask=mask.T)",
+    "chosen": "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask & (acc > 0))",
+    "gated": "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask & (tl.load(g + rm[:, None] * N + rn[None, :], mask=mask, other=0) > 0))",
+    "rows": "tl.store(o + pn * M + rm, tl.sum({}, 1), mask=rm < M)",
+    "columns": "tl.store(o + pm * N + rn, tl.max({}, 0), mask=rn < N)",
+    "halves": """left, right = {}.reshape((BM, 2, BN // 2)).permute(0, 2, 1).split()
+rh = on + tl.arange(0, BN // 2)
+tl.store(o + rm[:, None] * N + rh[None, :], left, mask=(rm[:, None] < M) & (rh[None, :] < N))
+tl.store(o + rm[:, None] * N + (rh + BN // 2)[None, :], right, mask=(rm[:, None] < M) & (rh[None, :] + BN // 2 < N))""",
+    "twice": """tl.store(o + rm[:, None] * N + rn[None, :], {0}, mask=mask)
+tl.store(o + rm[:, None] * N + rn[None, :], {0} + 1, mask=mask & (rn[None, :] % 3 == 0))""",
+    "highest": "tl.atomic_max(e + 400 + tl.arange(0, BM), tl.clamp(tl.max({}, 1), -9, 9).to(tl.int32))",
+    "counts": "tl.atomic_add(e + 300 + 400 + tl.arange(0, 16), tl.histogram((tl.clamp({}, 0, 15)).to(tl.int32).reshape([BM * BN]), 16))",
+    "added": ADDED,
+}
+EACH = "tl.store(o + rm[:, None] * N + rn[None, :], acc.to(tl.float32), mask=(rm[:, None] < M) & (rn[None, :] < N))"
+OF_NUMBERS = frozenset({"highest", "chain", "counts", "sums"})  # not of what is none
+ELSEWHERE = frozenset({"turned", "rows", "columns"})  # than EACH: there another program may store
+
 
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "fp8": 1, "fp8e5": 1, "i8": 1}  # bytes
 TILES = [
@@ -82,7 +121,7 @@ def grid_of(case: Case, launch: Launch) -> tuple[int, ...]:
 
 
 class Lines:
-    """The body of a kernel that is drawn."""
+    """The body of a kernel that is generated."""
 
     def __init__(self, kind: str, seed: int) -> None:
         self.random, self.seed = Random(f"{kind} {seed}"), seed
@@ -99,8 +138,8 @@ class Lines:
         self.lines += ["    " * (self.base + depth) + line for line in text.splitlines()]
 
 
-class Drawer(Lines):
-    """Draws one case."""
+class MatmulGenerator(Lines):
+    """Generates one case."""
 
     def __init__(self, seed: int, large: bool) -> None:
         super().__init__("products", seed)
@@ -109,7 +148,7 @@ class Drawer(Lines):
     def case(self) -> Case:
         self.dtype = self.one("f16", "f16", "f16", "bf16", "f32", "fp8", "fp8e5", "i8")
         self.tile = self.random.choice(TILES[: 7 if self.chance(0.7) else None])
-        self.large_one = self.chance(0.4)  # such that blocks stay
+        self.large_one = self.chance(0.4)  # so that CTAs are persistent
         if self.large_one:
             self.dtype, self.tile = (
                 self.one("f16", "bf16", "f16", "bf16", "fp8", "i8", "f32"),

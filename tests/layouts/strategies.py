@@ -30,7 +30,7 @@ def linear_layouts(
 
 @st.composite
 def invertible_layouts(draw: st.DrawFn) -> LinearLayout:
-    """A layout with one place for each coordinate: unit vectors shuffled, then mixed by adding some to others."""
+    """A layout with one location for each coordinate: unit vectors shuffled, then mixed by adding some to others."""
     bits = draw(st.lists(st.integers(0, 3), min_size=2, max_size=2))
     total = sum(bits)
     columns = [1 << bit for bit in draw(st.permutations(range(total)))]
@@ -55,7 +55,7 @@ def surjective_layouts(draw: st.DrawFn, outs: tuple[tuple[str, int], ...], ins: 
 
 @st.composite
 def places(draw: st.DrawFn, layout: LinearLayout) -> dict[str, int]:
-    """A place of a layout."""
+    """A location of a layout."""
     return {name: draw(st.integers(0, layout.in_size(name) - 1)) for name in layout.in_names}
 
 
@@ -65,7 +65,7 @@ def powers(low: int, high: int) -> st.SearchStrategy[int]:
 
 @st.composite
 def grids(draw: st.DrawFn, bits: int, rank: int) -> Shape:
-    """2^bits places over the dimensions."""
+    """2^bits locations over the dimensions."""
     counts = [0] * rank
     for _ in range(bits):
         counts[draw(st.integers(0, rank - 1))] += 1
@@ -79,7 +79,7 @@ def shapes(draw: st.DrawFn, rank: int, low: int = 0, high: int = 6) -> Shape:
 
 @st.composite
 def cgas(draw: st.DrawFn, rank: int) -> Bases:
-    """How up to four blocks share a tensor."""
+    """The distribution of a tensor over up to four blocks."""
     bases, sizes = [], [1] * rank
     for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
         dim = draw(st.one_of(st.none(), st.integers(0, rank - 1)))

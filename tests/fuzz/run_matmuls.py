@@ -1,8 +1,9 @@
-"""Run drawn matmul-like kernels as sm_90 code beside an oracle: partitions of warps, blocks that stay, copies by TMA.
+"""Run generated matmul-like kernels as sm_90 code beside an oracle: warp specialization, persistent CTAs, copies by
+TMA.
 
-    python -m tests.fuzz.run_products --cases 100                  no GPU: the emulator with all its checks, beside the interpreter
-    python -m tests.fuzz.run_products --cases 400 --workers 12     a GPU: beside the same kernel without any of the three
-    python -m tests.fuzz.run_products --seed 17                    one case: its source, its launches, and what is wrong
+    python -m tests.fuzz.run_matmuls --cases 100                  no GPU: the emulator with all its checks, beside the interpreter
+    python -m tests.fuzz.run_matmuls --cases 400 --workers 12     a GPU: beside the same kernel without any of the three
+    python -m tests.fuzz.run_matmuls --seed 17                    one case: its source, its launches, and what is wrong
 
 (needs torch.) All must be equal. Only failures are printed, and the counts of what was exercised.
 """
@@ -26,8 +27,8 @@ import torch
 
 import tilework
 from tests.fuzz.gpu import REFUSED
-from tests.fuzz.pairs_of_products import Pair, PairDrawer
-from tests.fuzz.products import Case, Drawer, Launch, Layout, grid_of
+from tests.fuzz.matmul_pairs import Pair, PairGenerator
+from tests.fuzz.matmuls import Case, Launch, Layout, MatmulGenerator, grid_of
 from tilework import knobs
 from tilework.errors import PerformanceWarning
 from tilework.oracles.interpreter import InterpretedFunction
@@ -232,7 +233,7 @@ def run(seeds: list[int], pairs: bool, verbose: bool, seconds: float) -> int:
             if time.monotonic() > end:
                 break
             done += 1
-            case = PairDrawer(seed).pair() if pairs else Drawer(seed, ON_GPU).case()
+            case = PairGenerator(seed).pair() if pairs else MatmulGenerator(seed, ON_GPU).case()
             if verbose:
                 print(case.source, case, sep="\n")
             try:
@@ -272,7 +273,7 @@ def main() -> int:
     own = [
         sys.executable,
         "-m",
-        "tests.fuzz.run_products",
+        "tests.fuzz.run_matmuls",
         *(["--pairs"] if given.pairs else []),
         "--cases",
         str(each),
