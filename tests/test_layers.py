@@ -45,6 +45,7 @@ ALLOWED: dict[str, list[str]] = {
         "layouts",
         "knobs",
         "errors",
+        "target",
     ],
     "oracles.emulator": ["numerics", "errors", "process"],
     "oracles.evaluator": ["targets.llvm.math", "ir", "numerics", "layouts", "errors"],

@@ -190,3 +190,23 @@ def described(text: str) -> Target:
     if plugin is None or (target := plugin.load()(arch)) is None:
         raise UnknownTarget(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90, hip:gfx942 or cpu")
     return target
+
+
+# Tensor maps: the arrays in memory that a copy engine (TMA) can describe. The hardware takes any bits, and copies from
+# and to anywhere if these break the rules.
+
+MAP_ALIGNMENT, LARGEST_MAP_STRIDE = 16, 1 << 40  # bytes
+
+
+def refused_stride(axis: int, stride: int, itemsize: int) -> str | None:
+    """The reason why no tensor map has this stride, in elements; None if one can.
+
+    >>> refused_stride(0, -64, 4)
+    'strides must be at least 0 and less than 2^40 bytes, stride 0 is -256 bytes'
+    """
+    distance = stride * itemsize
+    if distance % MAP_ALIGNMENT:
+        return f"strides must be {MAP_ALIGNMENT}-byte aligned, stride {axis} is {distance} bytes"
+    if not 0 <= distance < LARGEST_MAP_STRIDE:
+        return f"strides must be at least 0 and less than 2^40 bytes, stride {axis} is {distance} bytes"
+    return None

@@ -15,9 +15,9 @@ from typing import Any
 
 from tilework import knobs
 from tilework.language.dtypes import count_elements, validate_block_shape
-from tilework.layouts.tensor_maps import ALIGNMENT, refused_stride
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.launch.python.specialize import dtype_code
+from tilework.target import MAP_ALIGNMENT, refused_stride
 
 MAX_RANK = 5
 LARGEST_SIZE = (1 << 31) - 1
@@ -81,7 +81,7 @@ def check_descriptor(descriptor: Any) -> None:
     )
     assert rank > 0, "rank must not be zero"
     assert rank <= MAX_RANK, f"a descriptor has 1 to {MAX_RANK} dimensions, not {rank}"
-    assert address_of(descriptor.base) % ALIGNMENT == 0, f"base must be {ALIGNMENT}-byte aligned"
+    assert address_of(descriptor.base) % MAP_ALIGNMENT == 0, f"base must be {MAP_ALIGNMENT}-byte aligned"
     check_block_shape(descriptor.block_shape)
     assert all(size > 0 for size in descriptor.shape), f"every size must be positive, got {list(descriptor.shape)}"
     assert all(size <= LARGEST_SIZE for size in descriptor.shape), (

@@ -20,12 +20,12 @@ from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, float32, int32, int64
 from tilework.language.typing.access import block_pointed_to, pointee
 from tilework.language.typing.carrier import AccessOptions, Shape
-from tilework.layouts.tensor_maps import ALIGNMENT, refused_stride
 from tilework.numerics.rounding import Array, bits_of, canonical
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.reductions import Reductions
 from tilework.oracles.interpreter.tensors import bytes_in_memory, convert, storage, tensor
+from tilework.target import MAP_ALIGNMENT, refused_stride
 
 ATOMICS: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -118,7 +118,7 @@ class Descriptors(Reductions):
     ) -> tl.tensor_descriptor:
         """Return the descriptor of an array, built by the kernel or by the host."""
         address, element = int(base.handle), type.scalar
-        check_aligned(address, f"a descriptor's base must be aligned to {ALIGNMENT} bytes, is {address:#x}")
+        check_aligned(address, f"a descriptor's base must be aligned to {MAP_ALIGNMENT} bytes, is {address:#x}")
         for axis, stride in enumerate(strides[:-1]):
             if refusal := refused_stride(axis, stride, element.itemsize):
                 raise at_run_time(AssertionError(refusal))
@@ -158,15 +158,17 @@ class Descriptors(Reductions):
 def aligned(window: Window, offsets: list[int]) -> list[int]:
     """Return the offsets of one access; a block whose rows are multiples of 16 bytes must begin at one."""
     size = window.element.itemsize
-    if window.block[-1] * size % ALIGNMENT:
+    if window.block[-1] * size % MAP_ALIGNMENT:
         return offsets
     start = offsets[-1] * size
-    check_aligned(start, f"offset {offsets[-1]} along the last axis is {start} bytes, not a multiple of {ALIGNMENT}")
+    check_aligned(
+        start, f"offset {offsets[-1]} along the last axis is {start} bytes, not a multiple of {MAP_ALIGNMENT}"
+    )
     return offsets
 
 
 def check_aligned(size: int, text: str) -> None:
-    if size % ALIGNMENT:
+    if size % MAP_ALIGNMENT:
         raise at_run_time(AssertionError(text))
 
 

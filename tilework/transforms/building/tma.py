@@ -25,7 +25,7 @@ from tilework.ir.rewrite import constant_value
 from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
-from tilework.layouts.tensor_maps import refused_stride
+from tilework.target import refused_stride
 from tilework.transforms.building.emitter import Emitter
 
 TENSORMAP_BYTES = 128

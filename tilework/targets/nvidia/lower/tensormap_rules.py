@@ -24,7 +24,7 @@ from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type
 from tilework.layouts.encodings import NvmmaShared
-from tilework.layouts.tensor_maps import ALIGNMENT, LARGEST_STRIDE
+from tilework.target import LARGEST_MAP_STRIDE, MAP_ALIGNMENT
 from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
@@ -104,7 +104,7 @@ def stop_at_impossible(low: Lowering, sizes: list[Value], strides: list[Value]) 
     b = low.builder
     pairs = zip(sizes, strides, strict=True)
     used = reduce(b.or_, [b.select(b.icmp("sgt", size, 1), stride, 0) for size, stride in pairs], constant(i64, 0))
-    wrong = b.or_(b.and_(used, ALIGNMENT - 1), b.lshr(used, LARGEST_STRIDE.bit_length() - 1))
+    wrong = b.or_(b.and_(used, MAP_ALIGNMENT - 1), b.lshr(used, LARGEST_MAP_STRIDE.bit_length() - 1))
     if wrong.constant != 0:
         text = "{ .reg .pred wrong; setp.ne.b64 wrong, $0, 0; @wrong trap; }"
         ptx(b, text, [], [wrong], effect="write")
