@@ -31,7 +31,6 @@ COMPILER = (
     ),
     *("targets.gpu", "targets.amd.lower", "targets.cpu.lower", "targets.llvm.math", "targets.nvidia.lower"),
 )
-SERVING = (f"{PACKAGE}.layouts", f"{PACKAGE}.layouts.tensor_maps")  # what host descriptors need of those folders
 COMPILER_REQUIRES = ("xdsl==0.74.*", "llvmlite==0.50.*", "ml_dtypes>=0.5")
 RUNTIME_REQUIRES = ("numpy>=1.26",)
 FOREIGN = frozenset(re.split(r"\W", requirement)[0] for requirement in COMPILER_REQUIRES)
@@ -62,7 +61,7 @@ def runtime_modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def is_in_compiler(module: str) -> bool:
-    return module not in SERVING and f"{module}.".startswith(tuple(f"{PACKAGE}.{folder}." for folder in COMPILER))
+    return f"{module}.".startswith(tuple(f"{PACKAGE}.{folder}." for folder in COMPILER))
 
 
 def loaded_with(name: str, path: Path, every: dict[str, Path]) -> Iterator[str]:

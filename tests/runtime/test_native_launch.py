@@ -437,7 +437,7 @@ def test_entries_that_never_fit_are_not_made_for_ever(monkeypatch: pytest.Monkey
     for _ in range(200):
         k.kernel._globals = dict(k.kernel._globals or {})  # which every entry watches
         k[(1,)](x, y, 60, 1.0, BLOCK=64)
-    assert k.slow > 200 and len(made) < 20
+    assert k.slow > 200 and len(made) <= native_entry.TRIES + 200 // native_entry.TRIED_AGAIN + 1
     k[(1,)](x, y, 60, 1.0, BLOCK=32)
     slow = k.slow
     k[(1,)](x, y, 60, 1.0, BLOCK=32)

@@ -25,8 +25,9 @@ from tilework.runtime.launch.python.specialize import LIMIT, small_address
 FEW_KEYS = 4  # of a kernel: the entries of more are found by their key
 MOST_ALIKE = 16  # entries with one key
 MOST_KEYS = 1 << 14  # of a kernel: then all are forgotten
-# a key whose entries did not fit so often is described anew only at every so many launches
-TRIES, TRIED_AGAIN = 16, 64
+# A key whose entries did not fit so often is described anew only at every so many launches. Profiled launches get an
+# entry for any integers after `launch_log.MOST_WAYS`, which are fewer.
+TRIES, TRIED_AGAIN = 48, 64
 
 INT_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 ANY_INT = (-(2**63), 2**63 - 1)
