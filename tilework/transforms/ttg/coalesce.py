@@ -1,5 +1,4 @@
-"""Give every global memory access a layout in which neighbouring threads touch neighbouring addresses with wide
-accesses.
+"""Give every access of global memory a layout in which neighbouring threads make wide accesses side by side.
 
     %v = tt.load %p : tensor<64x64x!tt.ptr<f32>, #d>           contiguous along axis 1, aligned to 16 bytes
 ==>
