@@ -54,7 +54,7 @@ propagate_env: bool = True
 
 
 class build_knobs(base_knobs):
-    """How helper modules in C are built."""
+    """Settings for building C extension modules."""
 
     cc = env_opt_str("CC")
     cxx = env_opt_str("CXX")
@@ -69,7 +69,7 @@ class build_knobs(base_knobs):
 
 
 class redis_knobs(base_knobs):
-    """Where the remote cache is."""
+    """The address of the remote cache."""
 
     key_format = env_str("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
     host = env_str("TRITON_REDIS_HOST", "localhost")
@@ -77,7 +77,7 @@ class redis_knobs(base_knobs):
 
 
 class cache_knobs(base_knobs):
-    """Where compiled kernels are kept, by what, and how many bytes of them."""
+    """The folder of compiled kernels, the cache classes, and the limit of its size."""
 
     home_dir = env_str_callable_default("TRITON_HOME", lambda: os.path.expanduser("~/"))
     dump_dir = env_home_dir("TRITON_DUMP_DIR", "dump")
@@ -93,7 +93,7 @@ class cache_knobs(base_knobs):
 
 
 class compilation_knobs(base_knobs):
-    """What the compiler does besides compiling."""
+    """Settings of the compiler, its dumps and its checks."""
 
     override = env_bool("TRITON_KERNEL_OVERRIDE")
     dump_ir = env_bool("TRITON_KERNEL_DUMP")
@@ -122,7 +122,7 @@ class autotuning_knobs(base_knobs):
 
 
 class runtime_knobs(base_knobs):
-    """How kernels are run, and who is told."""
+    """Settings of launches, and their hooks."""
 
     interpret = env_bool("TRITON_INTERPRET")
     override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")

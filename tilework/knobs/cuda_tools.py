@@ -39,7 +39,7 @@ def find_tool(binary: str, path: str | None, toolkit: str | None) -> NvidiaTool 
 
 @cache
 def release(path: str) -> str | None:
-    """What ``path --version`` calls its release."""
+    """The release in the output of ``path --version``."""
     if os.sep in path and not os.path.isfile(path):
         return None
     identity = identity_of(path) if RELEASE_KEEPERS else None
@@ -47,7 +47,7 @@ def release(path: str) -> str | None:
 
 
 def identity_of(path: str) -> str | None:
-    """What changes whenever a program does; None for a script, which may call another program tomorrow."""
+    """A value that changes whenever a program does; None for a script, which may call another program tomorrow."""
     try:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())

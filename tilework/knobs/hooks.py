@@ -1,4 +1,4 @@
-"""What users hang into launches and compilations; the knobs hold them (`knobs.runtime.launch_enter_hook`,
+"""Hooks of users for launches and compilations; the knobs hold them (`knobs.runtime.launch_enter_hook`,
 `compilation.listener`).
 
 chain = HookChain()
@@ -42,7 +42,7 @@ class HookChain:
 
 
 class CompileTimes(NamedTuple):
-    """Where a compilation spent its microseconds, for `compilation.listener`."""
+    """The microseconds of a compilation by stage, for `compilation.listener`."""
 
     ir_initialization: int
     lowering_stages: list[tuple[str, int]]

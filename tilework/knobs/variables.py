@@ -1,4 +1,4 @@
-"""What a knob is: a setting bound to an environment variable, and groups of them.
+"""Knobs: a setting bound to an environment variable, and groups of them.
 
 Example:
     class my_knobs(base_knobs):
@@ -41,7 +41,7 @@ def getenv(key: str, default: str | None = None) -> str | None:
 
 
 def is_on(key: str) -> bool:
-    """Whether a variable without a knob is set to something that is not "off"."""
+    """Return True if a variable without a knob is set to something that is not "off"."""
     return os.environ.get(key, "").lower() not in FALSE
 
 
@@ -266,7 +266,7 @@ class env_nvidia_tool(env_base["NvidiaTool | None"]):
 
 @cache
 def knobs_of(group: type) -> dict[str, env_base[Any]]:
-    """What a class of knobs defines."""
+    """The knobs that a class defines."""
     return {name: knob for name, knob in vars(group).items() if isinstance(knob, env_base)}
 
 

@@ -1,4 +1,4 @@
-"""What a fork waits for, and what a child begins anew: it has one thread only.
+"""Locks that a fork waits for, and state that a child resets: it has one thread only.
 
     LOCK = held_at_fork(threading.RLock())      nobody else holds it at the moment of a fork: the child can use what it guards
     in_child(forget)                            called in every child
@@ -21,7 +21,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property:
-        """What a method returns, computed when it is first asked for; by two threads at the same time perhaps twice."""
+        """A cached property, computed at its first use; by two threads at the same time perhaps twice."""
 
         def __init__(self, func: Callable[[Any], Any]) -> None:
             self.func, self.__doc__ = func, func.__doc__
@@ -121,7 +121,7 @@ def release(locks: list[Lock]) -> None:
 
 
 def others_import() -> bool:
-    """Whether another thread holds the lock of a module of `ROOTS`."""
+    """Return True if another thread holds the lock of a module of `ROOTS`."""
     me = threading.get_ident()
     bootstrap: Any = sys.modules["_frozen_importlib"]
     locks = (

@@ -1,4 +1,4 @@
-"""What is built in and what other packages add: backends, drivers, targets and options of passes, by name.
+"""Built-in parts and those of other packages: backends, drivers, targets and options of passes, by name.
 
     >>> find("tilework.backends", "cuda")
     Plugin(group='tilework.backends', name='cuda', value='tilework.targets.nvidia.pipeline:CudaBackend', package='tilework')
@@ -137,7 +137,7 @@ def find(group: str, name: str) -> Plugin | None:
 
 
 def has_other_finders() -> bool:
-    """Whether packages can be found in other ways than by looking into the folders of the path."""
+    """Return True if packages can be found in other ways than by looking into the folders of the path."""
     return any(hasattr(finder, "find_distributions") for finder in sys.meta_path if finder is not PathFinder)
 
 

@@ -1,1 +1,1 @@
-"""What kernels run on: the host and GPUs."""
+"""The devices that kernels run on: the host and GPUs."""

@@ -1,4 +1,4 @@
-"""Which device runs kernels: the GPU if there is one that we can drive, else the host.
+"""The device that runs kernels: the GPU if there is one that we can drive, else the host.
 
     >>> driver.active.get_current_target()
     GPUTarget(backend='cpu', arch='host', warp_size=1)
@@ -79,7 +79,7 @@ def default_driver() -> "Driver":
 
 
 def none_active() -> str:
-    """What to say where no driver can be used: which ones there are, and what each of them misses."""
+    """The message for no usable driver: the known drivers, and what each of them misses."""
     lines = [f"{cls.__module__}.{cls.__qualname__}: {cls.why_inactive()}" for cls in registered_drivers()]
     listed = lines or [
         f"there are none: the table of tilework/process/plugins.py has no {GROUP}, and no package declares any"
@@ -88,8 +88,8 @@ def none_active() -> str:
 
 
 def driver_asked_for(asked: str) -> "type[Driver]":
-    """What a value of TILEWORK_DEVICE means; an error if it means nothing. Others need not be loaded to know it, if all
-    are ours.
+    """The driver that a value of TILEWORK_DEVICE names; an error if there is none. Others need not be loaded to know
+    it, if all are ours.
     """
     from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
 
@@ -173,7 +173,7 @@ class DriverConfig:
     def elsewhere(
         self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]"
     ) -> "AbstractContextManager[Any] | None":
-        """What a launch has to be in, to run where its arguments are; None: nothing, or it is."""
+        """The context in which a launch runs where its arguments are; None if it needs none."""
         if self._active is None:
             self.reset_active()
         if self._host is None or getattr(self._thread, "driver", None) is not None:
@@ -226,7 +226,7 @@ class DriverConfig:
         return host
 
     def cache_key(self, active: "Driver") -> Any:
-        """What kernels for the current device of a driver are kept under: its number, if the driver is the usual one."""
+        """The cache key of kernels for a driver's current device: its index, if the driver is the usual one."""
         device = active.get_current_device()
         return device if active is not self._host else (active.get_current_target().backend, device)
 
@@ -244,7 +244,7 @@ class DriverConfig:
 
 
 def device_of(arg: Any) -> str:
-    """How an array calls its device: ``cuda:0``."""
+    """The name of an array's device: ``cuda:0``."""
     found = getattr(getattr(arg, "base", arg), "device", None)
     return f"cuda:{found}" if isinstance(found, int) else str(found or "GPU")
 

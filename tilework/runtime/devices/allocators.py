@@ -25,7 +25,7 @@ class Allocator(Protocol):
 
 
 class NullAllocator:
-    """What holds until an allocator is set: needing memory is an error."""
+    """The allocator until one is set: needing memory is an error."""
 
     def __call__(self, size: int, alignment: int, stream: int | None) -> Buffer:
         raise RuntimeError(

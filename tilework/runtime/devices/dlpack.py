@@ -82,7 +82,7 @@ def capsule_pointer(capsule: Any, name: bytes) -> int:
 
 
 class Exported(NamedTuple):
-    """Where memory begins, the code of its elements' type, and which device it is on."""
+    """The address of memory, the code of its elements' type, and its device."""
 
     address: int
     code: str
@@ -90,13 +90,13 @@ class Exported(NamedTuple):
 
 
 def is_cuda_export(arg: Any) -> bool:
-    """Whether an object offers memory of a GPU through DLPack."""
+    """Return True if an object offers memory of a GPU through DLPack."""
     is_export = hasattr(arg, "__dlpack__") and hasattr(arg, "__dlpack_device__")
     return is_export and int(arg.__dlpack_device__()[0]) in DEFAULT_STREAMS
 
 
 def exported(arg: Any, stream: int) -> Exported:
-    """What the capsule says that `arg` gives for work on a stream, which it waits for by itself."""
+    """The memory in the capsule that `arg` exports for work on a stream; the exporter synchronises the stream."""
     chosen = stream or DEFAULT_STREAMS[int(arg.__dlpack_device__()[0])]
     capsule = arg.__dlpack__(stream=chosen)
     tensor = Tensor.from_address(capsule_pointer(capsule, b"dltensor"))

@@ -1,4 +1,4 @@
-"""What the runtime asks of a driver, which stands for the devices of one kind.
+"""The interface of a driver, which represents the devices of one kind.
 
     [project.entry-points."tilework.drivers"]            in the package that brings one
     toy = "toy.device:ToyDriver"
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Utils(Protocol):
-        """What a driver knows about devices and binaries."""
+        """Queries about devices and binaries."""
 
         def get_device_properties(self, device: int) -> dict[str, int]:
             """Limits and clocks of a device; `max_shared_mem` at least."""
@@ -55,7 +55,7 @@ class Driver(ABC):
     @classmethod
     @abstractmethod
     def is_active(cls) -> bool:
-        """Whether this machine has such a device, with what is needed to use it."""
+        """Return True if this machine has such a device, with all that is needed to use it."""
 
     @classmethod
     def why_inactive(cls) -> str:
@@ -64,7 +64,7 @@ class Driver(ABC):
 
     @abstractmethod
     def get_current_target(self) -> GPUTarget:
-        """What to compile for."""
+        """The target to compile for."""
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         """The C type of an argument with this signature code: ``"i32"`` is ``"int32_t"``."""
@@ -83,13 +83,13 @@ class Driver(ABC):
         """
 
     def is_chosen_by(self, args: Sequence[Any]) -> bool:
-        """Whether these arguments choose the current device among several, and every guard of theirs would see another
-        one.
+        """Return True if these arguments choose the current device among several, and every guard of theirs would see
+        another one.
         """
         return False
 
     def launches_natively(self) -> bool:
-        """Whether launchers of this driver know how to launch without Python code (`Launcher.native`)."""
+        """Return True if launchers of this driver know how to launch without Python code (`Launcher.native`)."""
         return False
 
     # the current device and stream
@@ -98,7 +98,7 @@ class Driver(ABC):
         return 0
 
     def device_kind(self) -> str | None:
-        """What tells the current device from others that are not like it; None for those that are like the first."""
+        """A key that differs for devices unlike the first one; None for those that are like it."""
         return None
 
     def set_current_device(self, device: int) -> None:
@@ -115,13 +115,13 @@ class Driver(ABC):
     # benchmarks
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """How calls are timed here."""
+        """The benchmarker for calls on this device."""
         from tilework.runtime.tuning.benchmark import do_bench  # lazily: most programs time nothing
 
         return do_bench
 
     def get_device_interface(self) -> Any:
-        """What times and synchronises work: `Event` and `synchronize`."""
+        """The module that times and synchronises work: `Event` and `synchronize`."""
         from tilework.runtime.devices.host_clock import HostClock  # lazily: most programs time nothing
 
         return HostClock

@@ -1,4 +1,5 @@
-"""What a launch does around running a kernel, whatever the device: scratch memory, hooks, the three sizes of the grid.
+"""The steps of a launch around running a kernel, whatever the device: scratch memory, hooks, the three sizes of the
+grid.
 
     class MyLauncher(Launcher):
         def start(self, grid, stream, function, args, scratch):
@@ -86,13 +87,13 @@ class Launcher:
             exit_hook(launch_metadata)
 
     def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
-        """What to call instead of this launcher, in the same way, for many launches of one function; `check` sees new
-        kinds of arguments.
+        """The function to call instead of this launcher, in the same way, for many launches of one function; `check`
+        sees new kinds of arguments.
         """
         return self
 
     def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Any:
-        """What the native launcher must know to repeat a launch of `function` with such arguments
+        """The facts that the native launcher needs to repeat a launch of `function` with such arguments
         (`launch/native/entries.py`), or None.
 
         `follows`: it goes to the device of its arguments, whichever is the current one.
@@ -100,13 +101,13 @@ class Launcher:
         return None
 
     def refusing(self, plain: Any) -> Any:
-        """What the launcher of `without()` gave to the native launcher, for launches only that do not justify this
-        kernel.
+        """The record that the launcher of `without()` gave to the native launcher, for launches only that do not
+        justify this kernel.
         """
         return plain
 
     def memory_of(self, value: Any) -> Any:
-        """How the native launcher recognises memory like `value`; None if it cannot."""
+        """The guard by which the native launcher recognises memory like `value`; None if it cannot."""
         return None
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
@@ -121,7 +122,7 @@ class Launcher:
 
 
 def checked(buffer: Any, alignment: int) -> Any:
-    """What an allocator gave, if it is memory as it was asked for."""
+    """The memory that an allocator returned, if it is what was asked for."""
     if buffer is None:
         return None
     gave = "the allocator that was set with set_allocator gave"

@@ -1,4 +1,4 @@
-"""Where the memory of an argument is: on the host, on a GPU, or nowhere.
+"""The location of an argument's memory: on the host, on a GPU, or nowhere.
 
     >>> place_of(np.zeros(4)), place_of(torch.zeros(4, device="cuda")), place_of(4)
     (HOST, DEVICE, NOWHERE)
@@ -46,7 +46,7 @@ def of_tensor(arg: Any) -> int:
 
 
 def of_interfaces(arg: Any) -> int:
-    """What has no better way to tell; a property may fail where the memory is elsewhere."""
+    """The location of objects without a better way to find it; a property may fail where the memory is elsewhere."""
     if hasattr(arg, "__cuda_array_interface__"):
         return DEVICE
     if hasattr(arg, "__dlpack_device__"):
@@ -55,7 +55,7 @@ def of_interfaces(arg: Any) -> int:
 
 
 def rule_for(arg: Any) -> Rule:
-    """How to ask objects like this one."""
+    """The function that returns the location of objects like this one."""
     if isinstance(arg, tuple):
         return in_tuple
     if hasattr(arg, "is_cuda") and hasattr(arg, "is_cpu"):

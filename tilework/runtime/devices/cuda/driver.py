@@ -32,7 +32,7 @@ PROPERTIES = {
 
 
 class CudaUtils(GpuUtils):
-    """What the runtime asks about NVIDIA GPUs and their binaries."""
+    """Queries of the runtime about NVIDIA GPUs and their binaries."""
 
     def __init__(self) -> None:
         super().__init__(cuda_device.GPUS)
@@ -100,7 +100,7 @@ class CudaUtils(GpuUtils):
 
 
 def is_ptx(data: bytes) -> bool:
-    """Whether a binary is text; the debug information of a cubin may hold PTX too."""
+    """Return True if a binary is text; the debug information of a cubin may hold PTX too."""
     return not data.startswith(MAGIC) and b".version" in data
 
 

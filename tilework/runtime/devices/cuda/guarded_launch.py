@@ -95,12 +95,12 @@ class GuardedLauncher(ConditionalLauncher):
         return replace(found, kinds=found.kinds[:-count], hidden_maps=hidden, kept=(found.kept, self))
 
     def refusing(self, plain: Native) -> Native:
-        """What the launcher of the kernel without descriptors gave, for those launches only that do not justify them."""
+        """The record of the launcher without descriptors, for those launches only that do not justify them."""
         return replace(plain, hidden_maps=self.finding(plain, 0, []), kept=(plain.kept, self))
 
     def finding(self, device: Native, slot: int, bases: Sequence[int]) -> HiddenMaps:
-        """How the native launcher finds the maps; if addresses can be put into them, and nothing else depends on these,
-        it does that.
+        """The way in which the native launcher finds the maps; if addresses can be put into them, and nothing else
+        depends on these, it does that.
         """
         args = self.precondition.args
         moves = not self.precondition.written and all(
@@ -125,7 +125,7 @@ class GuardedLauncher(ConditionalLauncher):
 
     @property
     def counters(self) -> Any:
-        """What the last launch did, if the device counts."""
+        """Counters of the last launch, if the device counts."""
         return getattr(self.inner, "counters", None)
 
 
@@ -137,7 +137,8 @@ def moved(map: bytes, distance: int) -> bytes:
 
 @lru_cache
 def addresses_come_first(cuda: Cuda, swizzle: int, elem_size: int, elem_type: int) -> bool:
-    """Whether maps of such elements differ in their first word if the addresses differ, and have the address there.
+    """Return True if maps of such elements differ in their first word if the addresses differ, and have the address
+    there.
 
     Nobody promises that, so it is tried, on arrays that do not exist.
     """
@@ -159,7 +160,7 @@ def addresses_come_first(cuda: Cuda, swizzle: int, elem_size: int, elem_type: in
 
 
 def as_kind(kind: str, word: int) -> int:
-    """What a kernel sees of a slot."""
+    """The value of a slot as a kernel reads it."""
     bits = 8 * WIDTHS[kind]
     low = word % (1 << bits)
     return low - (1 << bits) if kind != "ptr" and low >> (bits - 1) else low

@@ -51,7 +51,9 @@ class CudaLauncher(GpuLauncher):
 
 
 def launch_attributes(metadata: Any) -> Any:
-    """What the options ask of the driver: a cooperative grid, overlap with the kernel before (PDL), clusters."""
+    """The attributes of a launch that follow from the options: a cooperative grid, overlap with the kernel before
+    (PDL), clusters.
+    """
     found: list[LaunchAttribute] = []
 
     def add(id: int, flag: int = 0, dimensions: tuple[int, ...] = ()) -> None:

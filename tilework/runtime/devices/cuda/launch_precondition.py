@@ -1,5 +1,5 @@
-"""Whether the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden descriptors
-describe.
+"""Check that the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden
+descriptors describe.
 
     precondition = LaunchPrecondition(told)                                # what `transforms/tt/rectangles_to_descriptors.py` tells
     precondition.args                                               # [0, 3, ...]: which arguments it needs
@@ -145,7 +145,7 @@ DIVISORS: Mapping[str, Callable[..., int]] = {
 
 
 def divisors(nodes: Sequence[Any], found: Sequence[Interval]) -> list[int]:
-    """What divides all values of each node; 0 where all are 0."""
+    """The largest divisor of all values of each node; 0 where all are 0."""
     known: list[int] = []
     for (word, *parts), (low, high) in zip(nodes, found, strict=True):
         rule = DIVISORS.get(word)
@@ -164,8 +164,8 @@ class Box(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What integers and a grid justify, if the pointers do: arrays to describe, and bytes (base, first, end) that are
-    written.
+    """The facts that integers and a grid justify, if the pointers do: arrays to describe, and bytes (base, first, end)
+    that are written.
     """
 
     boxes: tuple[Box, ...]
@@ -194,7 +194,9 @@ class LaunchPrecondition:
         return Plan(boxes, tuple(written))
 
     def arrays(self, numbers: tuple[int, ...], grid: Extent) -> list[Array] | None:
-        """What the hidden descriptors describe, for the values of `args`; None if the kernel must not run with them."""
+        """The arrays that the hidden descriptors describe, for the values of `args`; None if the kernel must not run
+        with them.
+        """
         count = len(self.pointers)
         plan = self.plan(numbers[count:], grid)
         if plan is None:
@@ -212,7 +214,7 @@ class LaunchPrecondition:
 
 
 def box(told: Mapping[str, Any], found: Sequence[Interval], known: Sequence[int]) -> Box:
-    """Where the array of one descriptor lies."""
+    """The location of the array of one descriptor."""
     size = told["bytes"]
     require(known[told["axes"][-1][1]] * size % ALIGNMENT == 0)
     shape, strides = [], []

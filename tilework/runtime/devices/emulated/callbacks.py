@@ -12,7 +12,7 @@ TYPES = libcuda.FUNCTIONS | libhip.FUNCTIONS
 
 
 class Reference:
-    """What `ctypes.byref` gives, for an address."""
+    """The equivalent of `ctypes.byref` for an address."""
 
     def __init__(self, type: Any, address: int) -> None:
         self._obj = type.from_address(address)

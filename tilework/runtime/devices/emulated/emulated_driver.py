@@ -26,7 +26,7 @@ CAPACITY = 16 << 30
 
 
 def emulated_driver() -> "EmulatedDriver":
-    """What TILEWORK_DEVICE asks for."""
+    """The architecture that TILEWORK_DEVICE names."""
     device = knobs.runtime.device
     arch = (device or "").partition(":")[2] or DEFAULT
     if arch not in (*NVIDIA, *AMD):
@@ -65,7 +65,7 @@ class EmulatedDriver(GpuDriver):
         """Torch has no say about this device."""
 
     def get_active_torch_device(self) -> Any:
-        """Where the tensors of programs are."""
+        """The device of the tensors of programs."""
         return self.host.get_active_torch_device()
 
     def check_arguments(self, args: Sequence[Any]) -> None:

@@ -68,7 +68,7 @@ class HostScratch:
 
 
 class ObservedLaunch:
-    """What surrounds one launch; it keeps the arguments alive."""
+    """The observer around one launch; it keeps the arguments alive."""
 
     def __init__(self, launcher: EmulatedLauncher, grid: Extent, args: Sequence[Any], scratch: Scratch) -> None:
         self.launcher = launcher
@@ -104,7 +104,7 @@ class ObservedLaunch:
 
 
 def is_pointer(type: Any, arg: Any) -> bool:
-    """Whether an argument is a bare address."""
+    """Return True if an argument is a bare address."""
     return isinstance(arg, int) and arg != 0 and str(type).startswith("*")
 
 

@@ -215,7 +215,7 @@ class EmulatedCuda(EmulatedLibrary):
 
 
 def steps_of(device: Device) -> int:
-    """What the warps of the last launch did: instructions, sectors of global memory, turns of shared memory."""
+    """Counters of the last launch: instructions, sectors of global memory, wavefronts of shared memory."""
     total = device.counters.total if device.counters is not None else Counts()
     return sum(total.instructions.values()) + total.sectors + total.wavefronts
 

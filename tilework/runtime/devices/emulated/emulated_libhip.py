@@ -63,7 +63,7 @@ class LoadedFunction:
 
     @property
     def given(self) -> list[Argument]:
-        """What launches pass; the runtime adds what is hidden."""
+        """The parameters that launches pass; the runtime adds the hidden ones."""
         return [one for one in self.notes.arguments if not one.kind.startswith("hidden_")]
 
 

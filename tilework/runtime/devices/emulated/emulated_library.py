@@ -31,7 +31,7 @@ PATIENCE = 10_000_000  # instructions of a block, some minutes
 
 
 class Observer(Protocol):
-    """What surrounds a launch on memory of this process: `extents` are lent to it, `done` and `failed` may raise."""
+    """The observer around a launch on memory of this process: it is lent `extents`; `done`, `failed` may raise."""
 
     extents: list[Extent]
 
@@ -68,7 +68,7 @@ class EmulatedLibrary:
     names: ClassVar[Mapping[str, str]]
 
     def __init_subclass__(cls) -> None:
-        """What is written here under the names of `CALLS` gets those of the vendor."""
+        """Give the functions named in `CALLS` the vendor's names."""
         for name, symbol in cls.names.items():
             if not hasattr(cls, symbol) and hasattr(cls, name):
                 setattr(cls, symbol, getattr(cls, name))
@@ -133,14 +133,14 @@ class EmulatedLibrary:
         return self.failure
 
     def address(self, name: str) -> int:
-        """Where machine code calls a function."""
+        """The address at which machine code calls a function."""
         if name not in self.callbacks:
             self.callbacks[name] = callback(self, name)
         return ctypes.cast(self.callbacks[name], ctypes.c_void_p).value or 0
 
     @contextmanager
     def observed(self, observer: Observer) -> Iterator[None]:
-        """What this thread launches in the block is surrounded by an observer, whenever it runs."""
+        """Surround the launches of this thread in the block by an observer, whenever they run."""
         self.thread.observer = observer
         try:
             yield
@@ -153,8 +153,8 @@ class EmulatedLibrary:
         launch: Callable[[], None],
         told: Callable[[], tuple[Sequence[Finding], Counters | None, int]],
     ) -> Callable[[], None]:
-        """What a launch by this thread puts into the queue; `told` gives what was found and counted, and the steps of
-        the clock.
+        """The work that a launch by this thread puts into the queue; `told` gives what was found and counted, and the
+        steps of the clock.
         """
         observer: Observer | None = getattr(self.thread, "observer", None)
 

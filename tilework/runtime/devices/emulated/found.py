@@ -1,4 +1,4 @@
-"""What the emulator found in a launch, told at the user's line.
+"""Findings of the emulator in a launch, reported at the user's line.
 
     kernel.py:9:5: error: block (7, 0, 0) reads element 1000 of argument 'x', which has 1000 elements (out of bounds)
         9 |     v = tl.load(x + i)
@@ -70,7 +70,7 @@ def access_text(finding: Finding, address: int, regions: Sequence[Region]) -> tu
 
 
 def element_text(address: int, regions: Sequence[Region]) -> str:
-    """How the user calls what is at an address; empty if it is in no array."""
+    """The user's name for the element at an address; empty if it is in no array."""
     for region in regions:
         if region.start <= address < region.end:
             return f"element {(address - region.data) // region.itemsize} of {region.name}"
@@ -91,7 +91,7 @@ def warn_of_slow_lines(kernel: str, counters: Counters) -> None:
 
 
 def slow_accesses(counts: Counts) -> list[str]:
-    """What a line could do better."""
+    """Advice for a line."""
     found = []
     if counts.wavefronts > FEW and counts.wavefronts >= TWICE * (counts.wavefronts - counts.conflicts):
         found.append(f"{counts.conflicts} of {counts.wavefronts} wavefronts of shared memory are bank conflicts")

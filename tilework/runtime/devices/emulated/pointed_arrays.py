@@ -53,7 +53,7 @@ def addresses_in(array: Any) -> list[int]:
 
 
 def is_pointed(region: Region, wanted: Any) -> bool:
-    """Whether one of the sorted addresses is inside of an extent."""
+    """Return True if one of the sorted addresses is inside of an extent."""
     if region.end - region.start > LARGEST:  # what the emulator sees all memory through
         return False
     at = int(np.searchsorted(wanted, region.start))
@@ -87,7 +87,7 @@ def live_arrays() -> Iterator[Found]:
 
 
 class Kinds(dict[type, int]):
-    """What an object of a type may be."""
+    """The kinds of objects that a type may stand for."""
 
     def known(self, items: list[Any]) -> Iterator[Any]:
         """Those that are something: without Python code for each of the millions that are not."""

@@ -1,4 +1,4 @@
-"""What functions of drivers return, and what they say about that: CUDA and HIP have the same numbers."""
+"""Result codes of driver functions and their messages: CUDA and HIP have the same numbers."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What drivers of all GPUs share."""
+"""The code that drivers of all GPUs share."""

@@ -17,7 +17,7 @@ LEGACY = 1  # the default stream, which drivers also call 0
 
 
 def interface_address(interface: Mapping[str, Any], stream: int) -> int:
-    """Where an array begins; what is put into `stream` from now on waits for its owner."""
+    """The address of an array; what is put into `stream` from now on waits for its owner."""
     owner = interface.get("stream")
     if owner == 0:
         raise ValueError(

@@ -1,4 +1,5 @@
-"""What the drivers of all GPUs do: which device, its streams, its limits, loading binaries, checking arguments.
+"""The part that drivers of all GPUs share: the current device, its streams, its limits, loading binaries, checking
+arguments.
 
     >>> module, function, n_regs, n_spills, n_max_threads = driver.active.utils.load_binary("add", cubin, shared=0, device=0)
 
@@ -43,7 +44,7 @@ def torch_cuda(is_hip: bool) -> Any:
 
 
 class GpuUtils:
-    """What the runtime asks a driver about devices and binaries."""
+    """Queries of the runtime about devices and binaries."""
 
     def __init__(self, gpus: Gpus) -> None:
         self.gpus = gpus
@@ -98,7 +99,7 @@ class GpuUtils:
         """The parameters of a function; None if nothing can tell."""
 
     def parameters(self, function: int) -> tuple[Parameter, ...] | None:
-        """What a loaded function declares; None if nothing can tell."""
+        """The parameters that a loaded function declares; None if they are unknown."""
         return self._parameters.get(function)
 
 
@@ -147,7 +148,7 @@ class GpuDriver(Driver):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether kernels go to a GPU: there is one that can be used, and nobody asks for the CPU.
+        """Return True if kernels go to a GPU: one can be used, and the user does not ask for the CPU.
 
         Where torch uses the GPUs of another vendor, those are meant. A process forked from one that used the GPU cannot
         use it, but compiles for it, as torch's compile workers do.
@@ -162,12 +163,12 @@ class GpuDriver(Driver):
 
     @classmethod
     def is_likely(cls) -> bool:
-        """Whether it is worth looking for the library, which takes longer than this."""
+        """Return True if it is worth looking for the library, which takes longer than this."""
         return True
 
     @classmethod
     def is_fork_of_user(cls) -> bool:
-        """Whether torch used such a GPU in the process that this one was forked from."""
+        """Return True if torch used such a GPU in the process that this one was forked from."""
         used = cls.torch_cuda()
         return used is not None and used._is_in_bad_fork()
 
@@ -235,7 +236,7 @@ class GpuDriver(Driver):
         return self._on_device(*numbers, before=current) if len(numbers) == 1 and current not in numbers else None
 
     def _is_alone(self) -> bool:
-        """Whether there is one device, so that nothing has to be asked."""
+        """Return True if there is one device, so that no query is needed."""
         if self._count is None:
             self._count = self.gpus.device_count()
         return self._count == 1
@@ -280,7 +281,7 @@ class GpuDriver(Driver):
 
     @abstractmethod
     def architecture(self, device: int) -> Any:
-        """What code for a device is made for."""
+        """The target of code for a device."""
 
     def get_active_torch_device(self) -> Any:
         import torch  # lazily: torch is optional
@@ -290,7 +291,7 @@ class GpuDriver(Driver):
     # benchmarks
 
     def get_device_interface(self) -> Any:
-        """What times and synchronises work: torch.cuda, or our own module with the same names."""
+        """The module that times and synchronises work: torch.cuda, or our own module with the same names."""
         return self.torch_cuda() or self.own_interface
 
     def get_empty_cache_for_benchmark(self) -> Any:

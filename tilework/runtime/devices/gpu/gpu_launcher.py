@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 class Functions(Protocol):
-    """What the loader of binaries knows."""
+    """The facts that the loader of binaries returns."""
 
     def parameters(self, function: int) -> tuple[Parameter, ...] | None: ...
 
 
 class Frame:
-    """What one thread needs for a launch: room for the values, and their addresses."""
+    """The buffers of one thread for a launch: room for the values, and their addresses."""
 
     def __init__(self, packer: Packer) -> None:
         layout = packer.layout
@@ -187,7 +187,7 @@ class GpuLauncher(Launcher):
         return device_address(scratch[0]), device_address(scratch[1]), scratch
 
     def make_packer(self, function: int, args: Sequence[Any]) -> Packer:
-        """How the arguments are passed, found at the first launch; kernels that expect something else are refused."""
+        """The layout of the arguments, found at the first launch; kernels that expect something else are refused."""
         declared = self.declared or self.functions.parameters(function)
         if self.signature is not None:
             if len(args) != (count := len(self.signature)):

@@ -41,11 +41,11 @@ class Gpus:
             library.use_device(device or 0)
 
     def is_available(self) -> bool:
-        """Whether there is a GPU that can be used."""
+        """Return True if there is a GPU that can be used."""
         return self.found.why_unusable() is None
 
     def device_count(self) -> int:
-        """How many GPUs there are."""
+        """The number of GPUs."""
         count = ctypes.c_int()
         self.library().count_devices(ctypes.byref(count))
         return count.value

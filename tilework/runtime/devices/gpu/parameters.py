@@ -46,7 +46,7 @@ class Parameter(NamedTuple):
 
 
 def parameters_of_ptx(text: str, name: str) -> tuple[Parameter, ...] | None:
-    """What a kernel in a PTX text declares; None if there is no such kernel."""
+    """The parameters that a kernel in a PTX text declares; None if there is no such kernel."""
     plain = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.search(rf"\.entry\s+{re.escape(name)}\s*(?:\(([^)]*)\))?", plain)
     if found is None:
@@ -65,7 +65,7 @@ def ptx_parameter(declaration: str) -> Parameter:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the values lie in the buffer, and how large each is."""
+    """The offsets of the values in the buffer, and the size of each."""
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -220,7 +220,7 @@ def raw(arg: Any, size: int) -> bytes:
 
 
 def device_address(arg: Any) -> int:
-    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer.
+    """The address of an argument's memory on the device; integers are addresses, None is the null pointer.
 
     DLPack comes first: its owner lets the stream wait for work of its own on the memory. The other interface says what
     to wait for.

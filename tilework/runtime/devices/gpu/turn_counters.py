@@ -13,7 +13,7 @@ BYTES = 4
 
 
 class Counter(NamedTuple):
-    """Where one is."""
+    """The address of a counter."""
 
     address: int
 

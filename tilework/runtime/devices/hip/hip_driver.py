@@ -25,7 +25,7 @@ ELF = b"\x7fELF"
 
 
 class HipUtils(GpuUtils):
-    """What the runtime asks about AMD GPUs and their binaries."""
+    """Queries of the runtime about AMD GPUs and their binaries."""
 
     def __init__(self) -> None:
         super().__init__(hip_device.GPUS)
@@ -83,7 +83,7 @@ class HipDriver(GpuDriver):
 
     @classmethod
     def is_likely(cls) -> bool:
-        """Whether the kernel of the system has a driver for such a GPU, of Linux or of WSL, or somebody names the
+        """Return True if the system's kernel has a driver for such a GPU, of Linux or of WSL, or the user names the
         library.
         """
         return libhip.FOUND.found is not None or has_amd_device()

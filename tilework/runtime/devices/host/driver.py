@@ -20,7 +20,7 @@ REGISTERS = 32  # of a kernel, for programs that compute from it how many of the
 
 
 class CpuUtils:
-    """What the runtime asks a driver about devices and binaries."""
+    """Queries of the runtime about devices and binaries."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """The numbers a GPU has: its multiprocessors are the cores that this process may use, whose warps have one
@@ -107,7 +107,7 @@ class CpuDriver(Driver):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether kernels go to the CPU: it is asked for, or no other device can be used."""
+        """Return True if kernels go to the CPU: the user asks for it, or no other device can be used."""
         if knobs.runtime.device in cls.asked_by:
             return True
         above = (other for other in active_driver.likely_drivers() if other.priority > cls.priority)

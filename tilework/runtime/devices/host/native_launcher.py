@@ -91,7 +91,7 @@ class NativeLauncher(ConditionalLauncher):
         return replace(launcher.native_code(code, args), apart=self.interface.apart, overlaps=overlaps)
 
     def native_code(self, function: Any, args: Sequence[Any]) -> "Native":
-        """What runs this kernel's own code."""
+        """The launch record of this kernel's own code."""
         # lazily: as above
         from tilework.runtime.launch.native import layout as native
         from tilework.runtime.launch.native.entries import Native
@@ -115,7 +115,7 @@ class NativeLauncher(ConditionalLauncher):
 
 
 def fault_raiser(interface: Interface) -> Callable[..., None]:
-    """What the machine code calls when a program has failed."""
+    """The function that machine code calls when a program has failed."""
 
     def fail(code: int, program: int, x: int, y: int, z: int) -> None:
         raise fault_error(interface, (x, y, z), code, program)
@@ -124,7 +124,7 @@ def fault_raiser(interface: Interface) -> Callable[..., None]:
 
 
 def shared_runner(function: Any, run: NativeLauncher, cost: ctypes.c_double) -> Callable[..., None]:
-    """What the machine code calls for a grid that may need several threads."""
+    """The function that machine code calls for a grid that may need several threads."""
     interface, launch = run.interface, run.run
 
     def share(slots: bytes, x: int, y: int, z: int) -> None:

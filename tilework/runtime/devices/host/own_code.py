@@ -29,7 +29,7 @@ LAYOUTS = "targets/cpu/run/interface.py", "targets/cpu/run/launch_record.py", "r
 
 
 def layout_key() -> str:
-    """What these files say, as a hash; nothing where they cannot be read. Between versions it may change with every
+    """The hash of these files; empty where they cannot be read. Between versions it may change with every
     commit.
     """
     content, package = hashlib.sha256(), os.path.dirname(os.path.abspath(knobs.__file__)) + "/../"
@@ -43,7 +43,7 @@ def layout_key() -> str:
 
 
 def own_name(name: str, system: str = sys.platform, machine: str = "") -> str:
-    """What an object is called in a bundle: ``linux-x86_64/tilework_pool``."""
+    """The name of an object in a bundle: ``linux-x86_64/tilework_pool``."""
     return f"{system}-{machine or platform.machine().lower()}/{name}"
 
 
@@ -66,7 +66,7 @@ class OwnObject:
         return hashlib.sha256(f"{self.name}-{triton_key()}-{native_identity()}{self.variant}".encode()).hexdigest()
 
     def is_possible(self) -> bool:
-        """Whether it is there, or can be made."""
+        """Return True if it is there, or can be made."""
         if self.given():
             return True
         from tilework.runtime.compile.compiler_presence import has_compiler  # lazily: one from a bundle does not ask
@@ -74,7 +74,7 @@ class OwnObject:
         return has_compiler()
 
     def given(self) -> bool:
-        """Whether it is there already, or in a bundle."""
+        """Return True if it is there already, or in a bundle."""
         if self.data is None:
             found = (provide(own_name(f"{self.name}{self.variant}")) for provide in PROVIDERS)
             self.data = next((data for data in found if data is not None), None)

@@ -181,12 +181,12 @@ def bfloat16_bits(value: float) -> int:
 
 
 def is_nan(descriptor: Any) -> bool:
-    """Whether loads outside of a descriptor's shape give NaN."""
+    """Return True if loads outside of a descriptor's shape give NaN."""
     return getattr(descriptor, "padding", "zero") == "nan"
 
 
 def address(arg: Any) -> int:
-    """Where the memory of an argument starts; integers are addresses, None is the null pointer."""
+    """The address of an argument's memory; integers are addresses, None is the null pointer."""
     rule = ADDRESSES.get(type(arg))
     if rule is None:
         rule = ADDRESSES[type(arg)] = address_rule(arg)
@@ -214,7 +214,7 @@ def aligned(place: int, alignment: int, name: str) -> int:
 
 
 def address_rule(arg: Any) -> Callable[[Any], int]:
-    """How to find the address of instances of a class, found once by what they offer."""
+    """The function that returns the address of a class's instances, chosen once by what they offer."""
     if isinstance(arg, int):
         return int
     if hasattr(arg, "data_ptr"):

@@ -1,4 +1,4 @@
-"""What torch's modules for devices have and `torch.cpu` has not: programs for GPUs ask for it by the name of their
+"""Names of torch's modules for devices that `torch.cpu` has not: programs for GPUs ask for it by the name of their
 device.
 
 device = driver.active.get_active_torch_device()

@@ -15,7 +15,7 @@ TOLD = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_coope
 
 
 class Specialization:
-    """What the compiler needs to know about a launch; `values` are its arguments, for messages."""
+    """The facts about a launch that the compiler needs; `values` are its arguments, for messages."""
 
     # a plain class: every first launch makes one, and making the methods of a dataclass takes half a millisecond
 
@@ -57,7 +57,7 @@ class Specialization:
         return f"{self.fn.__name__}[{', '.join(f'{name}={getattr(options, name)}' for name in TOLD)}]({arguments})"
 
     def describe(self, options: Any, device: Any, warmup: bool) -> dict[str, Any]:
-        """What compile hooks receive."""
+        """The arguments of compile hooks."""
         return {
             "key": self.key,
             "signature": self.signature,

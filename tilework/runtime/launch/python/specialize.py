@@ -197,7 +197,7 @@ def specialize_array(arg: Any, is_const: bool, specialize_value: bool, align: bo
 
 
 def array_address(array: Any) -> int:
-    """Where the elements of a NumPy array start; the interface dictionary costs 2 us, see `fast_array_address`."""
+    """The address of a NumPy array's elements; the interface dictionary costs 2 us, see `fast_array_address`."""
     return array.__array_interface__["data"][0]
 
 
@@ -334,7 +334,7 @@ LIMIT = 2**31 - 2  # bytes that buffer instructions reach
 
 
 def is_small(arg: Any) -> bool:
-    """Whether an array is known to be small."""
+    """Return True if an array is known to be small."""
     if hasattr(arg, "ptr_range"):
         return arg.ptr_range() <= LIMIT
     if hasattr(arg, "untyped_storage"):
@@ -355,7 +355,7 @@ def is_small(arg: Any) -> bool:
 
 
 def begins_with(arg: Any, storage: Any) -> bool:
-    """Whether nothing of the storage is in front of an array; wrappers of tensors do not always tell their offset."""
+    """Return True if an array begins where its storage begins; wrappers of tensors do not always have an offset."""
     return not arg.storage_offset() if hasattr(arg, "storage_offset") else arg.data_ptr() == storage.data_ptr()
 
 
@@ -374,7 +374,7 @@ def with_small_flag(type: Any, key: Any, arg: Any) -> Any:
 
 
 def small_address(arg: Any) -> int:
-    """Where a small array begins; an error for others (`entries.py`)."""
+    """The address of a small array; an error for others (`entries.py`)."""
     if not is_small(arg):
         raise ValueError("an array of 2 GiB or more, or a part of one, in place of a small one")
     return address(arg)
@@ -446,7 +446,7 @@ BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer
 
 
 def kind(value: Any) -> Any:
-    """What tells equal constants apart: their class, for floats the sign of zero, and all of what has parts."""
+    """A key that tells equal constants apart: their class, for floats the sign of zero, and all of what has parts."""
     cls = value.__class__
     if cls is float:
         return repr(value)

@@ -94,7 +94,7 @@ class TensorWrapper:
 
 
 def address(tensor: Any) -> int:
-    """Where a tensor's memory starts."""
+    """The address of a tensor's memory."""
     return tensor.data_ptr() if hasattr(tensor, "data_ptr") else tensor.__array_interface__["data"][0]
 
 

@@ -1,1 +1,1 @@
-"""What runs the machine code of kernels on the host: the pool of threads and the launchers."""
+"""The pool of threads that runs the machine code of kernels on the host."""

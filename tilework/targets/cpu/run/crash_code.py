@@ -40,7 +40,7 @@ RUNNING, TELLING = memory("running"), memory("telling")
 
 
 def handler_of(b: Code, number: Value) -> Value:
-    """Where the handler is kept that a signal had before."""
+    """The address of the handler that a signal had before."""
     return b.gep(memory("saved"), b.mul(b.zext(number, i64), SAVED))
 
 

@@ -74,7 +74,7 @@ def emit_nest(nest: Nest) -> None:
 
 
 def is_ordered(op: Operation) -> bool:
-    """What follows must be done after it."""
+    """Return True if the ops that follow must run after it."""
     return orders(op) or (type(op) is tt.LoadOp and is_volatile(op))
 
 
@@ -92,7 +92,7 @@ def is_shareable(nest: Nest) -> bool:
 
 
 def is_independent(nest: Nest, op: Operation, dim: int) -> bool:
-    """Whether the op may run for several indices of `dim` at once."""
+    """Return True if the op may run for several indices of `dim` at once."""
     kind = type(op)
     if kind is tt.StoreOp or kind is ttc.WriteOp:
         access = access_stride(op, nest.strides, dim)

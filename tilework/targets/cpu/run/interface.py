@@ -1,4 +1,4 @@
-"""What the machine code of a kernel and the one who runs it agree on.
+"""The calling convention between the machine code of a kernel and its launcher.
 
 The facts stand as JSON in the first line of the `llir` text, so that an LLVM file is a complete source:
 
@@ -63,7 +63,7 @@ class Interface:
         self.apart = apart
 
     def facts(self) -> dict[str, Any]:
-        """What `from_facts` takes."""
+        """The argument of `from_facts`."""
         return dict(vars(self))
 
     def line(self) -> str:

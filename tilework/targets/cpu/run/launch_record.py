@@ -33,7 +33,7 @@ def watched_signals() -> int:
 
 
 def places_of(fields: Mapping[str, str]) -> dict[str, int]:
-    """How many bytes are before each field."""
+    """The offset of each field, in bytes."""
     return dict(zip(fields, accumulate(map(struct.calcsize, fields.values()), initial=0), strict=False))
 
 

@@ -48,7 +48,7 @@ def memory(name: str) -> Value:
 
 
 class Platform(NamedTuple):
-    """What code is written for: `sys.platform`, and the name of the processor."""
+    """The platform that code is written for: `sys.platform`, and the name of the processor."""
 
     system: str
     processor: str

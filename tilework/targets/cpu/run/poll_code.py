@@ -127,7 +127,7 @@ def start_more(b: Code, launch: Value, time: Value, following: Value, left: Valu
 
 @code("i64 start_threads(ptr launch, i64 count)")
 def start_threads(b: Code, launch: Value, count: Value) -> None:
-    """How many could be started."""
+    """The number of threads that could be started."""
     extra = b.record(launch, LAUNCH_FIELDS).at("extra")
     with b.loop(0, count) as index:
         b.add_to(extra, 1)

@@ -215,7 +215,7 @@ class Pool:
         return self.launch
 
     def least_ns(self) -> int:
-        """What a grid must take to be shared: less if workers are awake, or should be, as short grids follow each
+        """The least time of a grid that is shared: less if workers are awake, or should be, as short grids follow each
         other.
         """
         ready, crowded = (ctypes.c_int64.from_address(self.words[index]).value for index in (4, 7))
@@ -249,7 +249,7 @@ in_child(POOL.forget)
 
 
 class Programs:
-    """What a launch runs: `total` programs of a kernel, each thread with so many bytes of scratch memory."""
+    """The work of a launch: `total` programs of a kernel, each thread with so many bytes of scratch memory."""
 
     def __init__(self, kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> None:
         self.kernel, self.slots, self.grid, self.total, self.arena = kernel, slots, grid, total, arena
@@ -259,7 +259,7 @@ Failure = tuple[int, int]  # fault code, linear program id
 
 
 def is_short(kernel: NativeKernel, total: int) -> bool:
-    """Whether a grid is done before a worker would have started, going by what one program took last time."""
+    """Return True if a grid is done before a worker would have started, going by what one program took last time."""
     cost = kernel.program_ns
     return cost is not None and cost * total < POOL.least_ns()
 
@@ -274,12 +274,12 @@ def run_inline(work: Programs) -> Failure | None:
 
 
 def is_worth_sharing(kernel: NativeKernel) -> bool:
-    """Whether the nests of a program are large, going by what it took last time without help."""
+    """Return True if the nests of a program are large, going by what it took last time without help."""
     return kernel.has_forks and kernel.program_ns is not None and kernel.program_ns >= FORK_NS
 
 
 def chunk_of(kernel: NativeKernel, total: int, threads: int) -> int:
-    """How many programs a thread takes at once."""
+    """The number of programs that a thread takes at once."""
     long = int(CHUNK_NS / kernel.program_ns) if kernel.program_ns else 1
     return max(1, total // (threads * CHUNKS), min(long, total // (threads * FEWEST_CHUNKS)))
 

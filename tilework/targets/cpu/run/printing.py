@@ -1,4 +1,5 @@
-"""What compiled code calls to print: the lines of `tl.device_print`, made here from a description and addresses.
+"""Functions that compiled code calls to print: the lines of `tl.device_print`, made here from a description and
+addresses.
 
     void tilework_print(ptr description, i32 x, i32 y, i32 z, ptr addresses)
 
@@ -46,7 +47,7 @@ def element_name(type: str) -> str:
 
 @cache
 def dtype_of(element: str) -> Any:
-    """What NumPy reads an element as."""
+    """The NumPy type of an element."""
     import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
     known = FLOATS | INTEGERS

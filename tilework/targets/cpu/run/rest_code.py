@@ -1,4 +1,4 @@
-"""What a worker does without work: it looks out for it, then sleeps. Part of `pool_code.py`.
+"""The idle loop of a worker: it polls for work, then sleeps. Part of `pool_code.py`.
 
     begin_rest(rest)        from now on it has none
     end_rest(rest)          it has found some

@@ -1,4 +1,4 @@
-"""What the machine code of the pool asks of the system: sleep, the time, threads. Linux' futexes, POSIX, or Windows'
+"""System functions for the machine code of the pool: sleep, the time, threads. Linux' futexes, POSIX, or Windows'
 slim locks.
 """
 
