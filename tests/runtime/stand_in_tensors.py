@@ -98,7 +98,7 @@ def stand_in_memory(describe: int) -> Callable[[Any], Memory | None]:
         if type(value) is not StandIn or not value.data_ptr():
             return None
         found = Tensor.from_address(id(value._described) + HEADER)
-        return "guard_dlpack", element_word(found), describe, None
+        return "guard_dlpack", element_word(found), describe, type(value).is_neg
 
     return memory_of
 

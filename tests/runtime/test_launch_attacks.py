@@ -307,7 +307,13 @@ def torch_cases(torch: Any) -> dict[str, tuple[Callable[[], Any], Any, str]]:
         "meta": (lambda: torch.zeros(64, device="meta"), ValueError, "on the device meta"),
         "complex": (lambda: torch.zeros(64, dtype=torch.complex64), TypeError, "element type torch.complex64"),
         "conjugated": (lambda: torch.zeros(64, dtype=torch.complex64).conj(), TypeError, "element type"),
-        "negated view": (lambda: torch.ones(64, dtype=torch.cfloat).conj().imag, ValueError, "resolve_neg"),
+        "negated view": (lambda: torch._neg_view(torch.ones(64)), ValueError, "resolve_neg"),
+        "imaginary part": (lambda: torch.ones(64, dtype=torch.cfloat).conj().imag, ValueError, "resolve_neg"),
+        "restrided": (
+            lambda: torch.ones(64, dtype=torch.cfloat).conj().imag.as_strided((64,), (1,)),
+            ValueError,
+            "resolve_neg",
+        ),
         "zeros without memory": (lambda: torch._efficientzerotensor(64), ValueError, "has no memory"),
         "freed": (freed, ValueError, "has no memory"),
     }

@@ -71,7 +71,7 @@ def described(arg: Any, api: ExchangeApi) -> Tensor | None:
     found = Tensor()
     try:
         return found if describe(arg, ctypes.addressof(found)) == 0 else None
-    except Exception:  # noqa: BLE001 - the library's own, for a sparse tensor or one of another device
+    except (RuntimeError, TypeError, ValueError, BufferError):  # a sparse tensor, or one of another device
         return None
 
 

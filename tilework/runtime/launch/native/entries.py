@@ -455,7 +455,7 @@ def tensor_memory(value: Any) -> Memory | None:
         return "guard_tensor", 0, 1, (value.dtype, value.device)
     if (found := described(value, api)) is None:
         return None
-    return "guard_dlpack", element_word(found), api.describe, None
+    return "guard_dlpack", element_word(found), api.describe, type(value).is_neg
 
 
 def element_word(tensor: Tensor) -> int:

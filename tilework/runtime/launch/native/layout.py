@@ -20,8 +20,9 @@ DIGITS_UNKNOWN, DIGITS_BY_SIZE, DIGITS_BY_TAG = range(3)
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 ARRAY_RANK, ARRAY_SIZES, ARRAY_STRIDES = 24, 32, 40
 # of a DLTensor, in bytes
-DL_DATA, DL_KIND, DL_DEVICE, DL_RANK, DL_ELEMENT, DL_SIZES, DL_STRIDES, DL_OFFSET = 0, 8, 12, 16, 20, 24, 32, 40
+DL_DATA, DL_KIND, DL_DEVICE, DL_ELEMENT, DL_OFFSET = 0, 8, 12, 20, 40
 DL_WORDS = 6
+DL_FLOAT = 2  # the type code of f16, f32 and f64
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 DICTIONARY = -24  # of an object, in Pythons that keep it before it
 

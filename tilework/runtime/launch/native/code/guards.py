@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tilework.runtime.launch.native import layout
 from tilework.targets.cpu.run.machine_code import NULL, Functions, NativeBuilder, memory, num
 from tilework.targets.llvm.module import Block, Function
-from tilework.targets.llvm.types import Type, f32, f64, i1, i32, i64, ptr, vector, void
+from tilework.targets.llvm.types import Type, f32, f64, i32, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 YES = constant(i32, 1)
@@ -298,7 +298,7 @@ def guard_tensor(b: Writer, g: Guard) -> None:
         b.drop(found)
         b.need(b.icmp("eq", same, 1))
     with b.if_(b.icmp("ne", g.high(), 0)):
-        b.need(b.icmp("ne", b.run("is_negated", g.arg), 1))
+        b.need(b.icmp("ne", b.run("is_false", b.ask_method(g.arg, "is_neg")), 0))
     store_address(b, g, data_pointer(b, g.arg))
     store_storage(b, g)
 
@@ -306,10 +306,9 @@ def guard_tensor(b: Writer, g: Guard) -> None:
 @guard
 def guard_dlpack(b: Writer, g: Guard) -> None:
     """A torch tensor, which the function at `high` describes (DLPack's exchange interface): `low` is its
-    `element_word`.
+    `element_word`, and the expected object is the method `is_neg`.
 
-    Torch may negate elements when it reads them. The views that it makes of complex tensors for that have even strides:
-    only a tensor without an odd one is asked.
+    Torch negates the elements of some views when it reads them: parts of complex tensors, which are f16, f32 or f64.
     """
     found = b.alloca(i64, layout.DL_WORDS)
     b.need(b.icmp("eq", b.call(b.inttoptr(g.high(), ptr), i32, [g.arg, found]), 0))
@@ -319,33 +318,19 @@ def guard_dlpack(b: Writer, g: Guard) -> None:
     b.need(b.icmp("eq", b.or_(element, b.or_(b.shl(kind, 32), b.shl(device, 48))), g.low()))
     start = b.at(found, layout.DL_DATA)
     b.need(b.icmp("ne", start, 0))  # nothing in it, or freed: the Python path knows which
-    last = b.sub(b.zext(b.at(found, layout.DL_RANK, i32), i64), 1)
-    (is_odd,) = b.if_else(
-        b.icmp("sge", last, 0),
-        lambda: [
-            b.and_(
-                b.icmp("sgt", b.load(i64, b.gep(b.at(found, layout.DL_SIZES, ptr), last, i64)), 1),
-                b.trunc(b.load(i64, b.gep(b.at(found, layout.DL_STRIDES, ptr), last, i64)), i1),
-            )
-        ],
-        lambda: [constant(i1, 0)],
-    )
-    with b.if_(b.not_(is_odd)):
-        b.need(b.icmp("ne", b.run("is_negated", g.arg), 1))
+    with b.if_(b.icmp("eq", b.and_(element, 0xFF), layout.DL_FLOAT)):
+        b.need(b.icmp("ne", b.run("is_false", b.ask(g.expected, [g.arg])), 0))
     store_address(b, g, b.add(start, b.at(found, layout.DL_OFFSET)))
     store_storage(b, g)
 
 
-@routine("i32 is_negated(ptr tensor)")
-def is_negated(b: Writer, tensor: Value) -> None:
-    """``tensor.is_neg()``; 1 also if it cannot be asked."""
-    found, failed = b.ask_method(tensor, "is_neg"), b.new_block("failed")
-    b.need(b.is_object(found), failed)
-    is_true = b.api("PyObject_IsTrue", found, result=i32)
-    b.drop(found)
-    b.ret(b.zext(b.icmp("ne", is_true, 0), i32))
-    b.enter(failed)
-    b.ret(YES)
+@routine("i32 is_false(ptr answer)")
+def is_false(b: Writer, answer: Value) -> None:
+    """1 if the answer of a method, which is dropped, is False; 0 also if there is none."""
+    b.need(b.is_object(answer))
+    is_true = b.api("PyObject_IsTrue", answer, result=i32)
+    b.drop(answer)
+    b.finish(b.zext(b.icmp("eq", is_true, 0), i32))
 
 
 def store_storage(b: Writer, g: Guard) -> None:
