@@ -21,7 +21,7 @@ ALLOWED: dict[str, list[str]] = {
     "numerics": ["errors", "process"],
     "layouts": ["errors", "process"],
     "language": ["numerics", "layouts", "errors", "knobs", "process"],
-    "ir": ["target", "layouts", "errors", "process"],
+    "ir": ["target", "layouts", "numerics", "errors", "process"],
     "frontend": ["language", "numerics", "ir", "layouts", "errors"],
     "analysis": ["ir", "layouts", "target", "errors"],
     "transforms": ["numerics", "analysis", "ir", "layouts", "target", "errors", "process"],

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.targets.llvm_run import opaque, run
+from tilework.numerics.twos_complement import BINARY
 from tilework.targets.cpu.target import ARM
 from tilework.targets.llvm import folding
 from tilework.targets.llvm.builder import Builder
@@ -112,7 +113,7 @@ def drawn(*strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., Case |
     return decorate
 
 
-@drawn(st.sampled_from(sorted(folding.INTEGER)), st.sampled_from(INTEGERS), whole, whole)
+@drawn(st.sampled_from(sorted(BINARY)), st.sampled_from(INTEGERS), whole, whole)
 def test_integer_arithmetic(op: str, type: Type, x: int, y: int) -> Case:
     build = (lambda b, p, q: b.extremum(op, p, q)) if op[1:] in ("min", "max") else (lambda b, p, q: b.binary(op, p, q))
     return Case(op, type, type, build, [x, y])

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilework.numerics import formats
+from tilework.numerics import formats, twos_complement
 from tilework.targets.llvm.types import FORMATS, Type, i1
 from tilework.targets.llvm.values import Value, constant, lanes_constant, lanes_of, round_float, signed
 
@@ -31,42 +31,6 @@ def lanewise(type: Type, rule: Callable[..., Scalar | None], *args: Value) -> Va
         return None if result is None else constant(type, result)
     results = [rule(*numbers) for numbers in zip(*(lanes_of(arg) for arg in args))]
     return None if None in results else lanes_constant(type, results)
-
-
-def divide_to_zero(a: int, b: int) -> int:
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-def signed_division(t: Type, a: int, b: int) -> int | None:
-    x, y = signed(t, a), signed(t, b)
-    return None if y == 0 or (y == -1 and x == -1 << (t.bits - 1)) else divide_to_zero(x, y)
-
-
-def signed_remainder(t: Type, a: int, b: int) -> int | None:
-    quotient = signed_division(t, a, b)
-    return None if quotient is None else signed(t, a) - quotient * signed(t, b)
-
-
-INTEGER: dict[str, Callable[[Type, int, int], int | None]] = {
-    "add": lambda t, a, b: a + b,
-    "sub": lambda t, a, b: a - b,
-    "mul": lambda t, a, b: a * b,
-    "udiv": lambda t, a, b: None if b == 0 else a // b,
-    "urem": lambda t, a, b: None if b == 0 else a % b,
-    "sdiv": signed_division,
-    "srem": signed_remainder,
-    "and": lambda t, a, b: a & b,
-    "or": lambda t, a, b: a | b,
-    "xor": lambda t, a, b: a ^ b,
-    "shl": lambda t, a, b: None if b >= t.bits else a << b,
-    "lshr": lambda t, a, b: None if b >= t.bits else a >> b,
-    "ashr": lambda t, a, b: None if b >= t.bits else signed(t, a) >> b,
-    "umin": lambda t, a, b: min(a, b),
-    "umax": lambda t, a, b: max(a, b),
-    "smin": lambda t, a, b: min(signed(t, a), signed(t, b)),
-    "smax": lambda t, a, b: max(signed(t, a), signed(t, b)),
-}
 
 
 def quiet(value: float) -> float:
@@ -109,8 +73,8 @@ FLOAT: dict[str, Callable[[float, float], float]] = {
 def fold_binary(op: str, a: Value, b: Value) -> Value | None:
     """The constant `a op b`, or None where it must be left to run time."""
     scalar = a.type.scalar
-    if (whole := INTEGER.get(op)) is not None:
-        return lanewise(a.type, lambda x, y: whole(scalar, x, y), a, b)
+    if (whole := twos_complement.BINARY.get(op)) is not None:
+        return lanewise(a.type, lambda x, y: whole(x, y, scalar.bits), a, b)
     rule = FLOAT.get(op)
     return None if rule is None else lanewise(a.type, rule, a, b)
 
@@ -230,7 +194,7 @@ def range_of(op: str, least: int, greatest: int, b: Value) -> tuple[int, int] | 
     if op in ("and", "or", "xor"):
         # these bits may be anything, the others are those of both ends
         free = (1 << (least ^ greatest).bit_length()) - 1
-        found = INTEGER[op](b.type, least & ~free, number)
+        found = twos_complement.BINARY[op](least & ~free, number, bits)
         assert found is not None
         if op == "and":
             is_whole = is_moved(op, least, greatest, b)

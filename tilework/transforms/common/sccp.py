@@ -26,6 +26,7 @@ from tilework.ir.locations import unknown
 from tilework.ir.nesting import body_of, start_of, values_of
 from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
+from tilework.numerics.twos_complement import signed, unsigned
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.blocks import edges
 from tilework.transforms.folding.worklist import ISOLATED, is_removable
@@ -263,7 +264,7 @@ def compute(op: Operation, values: Sequence[int | float]) -> int | float | None:
     if kind in (arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp):
         value = int(values[0])
         if kind is arith.ExtUIOp:
-            value = integer_ops.unsigned(value, width)
+            value = unsigned(value, width)
         elif kind is arith.ExtSIOp and width == 1:
             value = -value
         return wrapped(value, bit_width(result))
@@ -280,7 +281,7 @@ def compute(op: Operation, values: Sequence[int | float]) -> int | float | None:
 
 def wrapped(value: int, width: int) -> int:
     """`value` as a signed integer of `width` bits; i1 is 0 or 1."""
-    return value & 1 if width == bit_width(i1) else integer_ops.signed(value, width)
+    return value & 1 if width == bit_width(i1) else signed(value, width)
 
 
 RULES = {
