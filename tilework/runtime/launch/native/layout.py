@@ -22,7 +22,6 @@ ARRAY_RANK, ARRAY_SIZES, ARRAY_STRIDES = 24, 32, 40
 # of a DLTensor, in bytes
 DL_DATA, DL_KIND, DL_DEVICE, DL_ELEMENT, DL_OFFSET = 0, 8, 12, 20, 40
 DL_WORDS = 6
-DL_FLOAT = 2  # the type code of f16, f32 and f64
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 DICTIONARY = -24  # of an object, in Pythons that keep it before it
 

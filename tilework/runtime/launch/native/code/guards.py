@@ -308,7 +308,9 @@ def guard_dlpack(b: Writer, g: Guard) -> None:
     """A torch tensor, which the function at `high` describes (DLPack's exchange interface): `low` is its
     `element_word`, and the expected object is the method `is_neg`.
 
-    Torch negates the elements of some views when it reads them: parts of complex tensors, which are f16, f32 or f64.
+    Torch negates the elements of some views when it reads them: imaginary parts, which are at odd multiples of their
+    size. At another address is one only if `as_strided` or `set_` has moved such a view to the real parts, which is not
+    noticed here.
     """
     found = b.alloca(i64, layout.DL_WORDS)
     b.need(b.icmp("eq", b.call(b.inttoptr(g.high(), ptr), i32, [g.arg, found]), 0))
@@ -318,9 +320,11 @@ def guard_dlpack(b: Writer, g: Guard) -> None:
     b.need(b.icmp("eq", b.or_(element, b.or_(b.shl(kind, 32), b.shl(device, 48))), g.low()))
     start = b.at(found, layout.DL_DATA)
     b.need(b.icmp("ne", start, 0))  # nothing in it, or freed: the Python path knows which
-    with b.if_(b.icmp("eq", b.and_(element, 0xFF), layout.DL_FLOAT)):
+    address = b.add(start, b.at(found, layout.DL_OFFSET))
+    pair = b.lshr(b.and_(b.lshr(element, 8), 0xFF), 2)  # bytes of two elements
+    with b.if_(b.icmp("ne", b.and_(address, b.sub(pair, 1)), 0)):
         b.need(b.icmp("ne", b.run("is_false", b.ask(g.expected, [g.arg])), 0))
-    store_address(b, g, b.add(start, b.at(found, layout.DL_OFFSET)))
+    store_address(b, g, address)
     store_storage(b, g)
 
 
