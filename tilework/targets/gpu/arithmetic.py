@@ -1,22 +1,22 @@
-"""Elementwise ops that a GPU has instructions for; the rest is what all targets do (`targets/llvm/scalars.py`,
+"""Elementwise ops for which GPUs have instructions; all targets share the others (`targets/llvm/scalars.py`,
 `elementary.py`).
 
     arith.addf : f16        two registers at a time, where the GPU adds f16 (`Gpu.native_floats`)
     arith.divf : f32        the fast quotient, where the GPU has one (`Gpu.fast_functions`)
 
-What has no instruction (log, sin, erf ...) is computed by our own polynomials, which need no library of a vendor's.
-Where the language leaves a result undefined, a GPU gives what its instruction gives: `x // 0` among them. Rules that
-differ in a bit from those of all targets say so (`differs`); kernels that are reproducible are compiled without them.
+Functions without an instruction (log, sin, erf ...) are our own polynomials, which need no vendor library. Where the
+language leaves a result undefined (`x // 0`), it is what the instruction gives. Rules that differ in a bit from those
+of all targets are marked `differs`; reproducible kernels are compiled without them.
 
-`ttg.fp4_to_fp`: each byte is two 4-bit floats, sign, two bits of exponent and one of mantissa.
+`ttg.fp4_to_fp`: each byte is two 4-bit floats with a sign, two exponent bits and one mantissa bit.
 
     0b1_01_1  ->  -1.5            f16: 1_00001_1000000000 times 2**14
 
-Moved into the same places of a wider float, the bits are the number times a power of two, subnormal ones included. Two
-numbers go through at once, as the halves of a word: the lower four bits of a byte first.
+Moved into the sign, exponent and mantissa of a wider float, the bits are the value times a power of two, for subnormals
+too. Two values are converted at once, as the halves of a word: the lower four bits of a byte are the first.
 """
 
-import math as numbers
+import math as python_math
 
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
@@ -27,7 +27,7 @@ from tilework.ir.enums import PropagateNan
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import element_type
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
-from tilework.targets.gpu.views import Places, moved
+from tilework.targets.gpu.views import Coords, moved
 from tilework.targets.gpu.words import unpack_word
 from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
@@ -37,7 +37,7 @@ from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, vector
 from tilework.targets.llvm.values import Value, constant, signed
 
 # how far the exponent and mantissa move, and the factor between the exponents' biases
-PLACES: dict[Type, tuple[int, float]] = {f16: (9, 2.0**14), bf16: (6, 2.0**126)}
+FP4_SHIFTS: dict[Type, tuple[int, float]] = {f16: (9, 2.0**14), bf16: (6, 2.0**126)}
 
 
 @lowers(ttg.Fp4ToFpOp)
@@ -45,19 +45,19 @@ def lower_fp4_to_fp(low: Lowering, op: Operation) -> Registers:
     source, result = op.operands[0], op.results[0].type
     axis = number_of(op, "axis")
 
-    def packed(place: Places) -> Places:
-        return (*place[:axis], place[axis] // 2, *place[axis + 1 :])
+    def packed(coords: Coords) -> Coords:
+        return (*coords[:axis], coords[axis] // 2, *coords[axis + 1 :])
 
     wanted = register_type(element_type(result))
     found = moved(layout_of(source.type), layout_of(result), packed)
-    pairs = {number: unpacked(low, low[source][number], wanted) for number in dict.fromkeys(found)}
-    return tuple(pairs[number][register & 1] for register, number in enumerate(found))
+    pairs = {byte: unpacked(low, low[source][byte], wanted) for byte in dict.fromkeys(found)}
+    return tuple(pairs[byte][register & 1] for register, byte in enumerate(found))
 
 
 def unpacked(low: Lowering, byte: Value, type: Type) -> list[Value]:
-    """The two numbers of a byte."""
+    """Return the two floats of a byte."""
     b = low.builder
-    shift, factor = PLACES[type]
+    shift, factor = FP4_SHIFTS[type]
     both = b.zext(byte, i32)
     halves = b.or_(b.and_(both, 0xF), b.shl(b.and_(both, 0xF0), 12))
     bits = b.or_(b.shl(b.and_(halves, 0x00080008), 12), b.shl(b.and_(halves, 0x00070007), shift))
@@ -77,9 +77,10 @@ DIVISIONS: dict[type[Operation], tuple[str, bool]] = {
 
 @lowers(*DIVISIONS, elementwise=True, overrides=True, differs=True)
 def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
-    """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it.
+    """Divide; the result of a division by a constant 0 is 0, because LLVM would treat the code around it as
+    unreachable.
 
-    By any other 0 it is some number.
+    The result of a division by any other 0 is undefined.
     """
     b = low.builder
     name, is_signed = DIVISIONS[type(op)]
@@ -91,8 +92,8 @@ def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
 
 
 def not_zero(low: Lowering, divisor: Value) -> Value:
-    """Return the divisor, at least 1: LLVM assumes that a divisor is not 0, and ``tl.where(d == 0, -1, x // d)`` would
-    never give -1.
+    """Return the divisor, at least 1: LLVM assumes that a divisor is not 0, so ``tl.where(d == 0, -1, x // d)`` would
+    never be -1.
     """
     b = low.builder
     if divisor.constant is not None or b.ranges.get(divisor.text, (0, 0))[0] > 0:
@@ -105,7 +106,7 @@ SHIFTS: dict[type[Operation], str] = {arith.ShLIOp: "shl", arith.ShRUIOp: "lshr"
 
 @lowers(*SHIFTS, elementwise=True, overrides=True, differs=True)
 def lower_shift(low: Lowering, op: Operation, value: Value, amount: Value) -> Value:
-    """The instruction pushes every bit out where the amount is too large; LLVM must not see such a constant."""
+    """Shift by one instruction, which shifts every bit out for a large amount; such a constant is poison to LLVM."""
     if amount.constant is not None:
         return SCALARS[type(op)](low, op, value, amount)
     return low.builder.binary(SHIFTS[type(op)], value, amount)
@@ -126,9 +127,9 @@ NATIVE: dict[type[Operation], str] = {
 
 @lowers(*NATIVE, overrides=True)
 def lower_native(low: Lowering, op: Operation) -> Registers:
-    """One instruction; for two registers of 16 bits at a time.
+    """Emit one instruction, on pairs of 16-bit registers.
 
-    A product and a sum may become one instruction with one rounding, if the options say so.
+    A multiplication and an addition may be contracted if the options allow it.
     """
     b, sides = low.builder, [low[operand] for operand in op.operands]
     scalar = sides[0][0].type
@@ -146,11 +147,11 @@ def lower_native(low: Lowering, op: Operation) -> Registers:
 
 @lowers(arith.DivfOp, elementwise=True, overrides=True, differs=True)
 def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
-    """Of f32 fast, or exact by a power of two; of other types rounded correctly."""
+    """Divide f32 by the fast instruction, or exactly by a power of two; other types are correctly rounded."""
     if lhs.type is not f32 or (divide := low.gpu.fast_functions.get("divide")) is None:
         return SCALARS[type(op)](low, op, lhs, rhs)
     known = rhs.constant
-    if known is not None and abs(numbers.frexp(known)[0]) == 0.5 and 2.0**-100 < abs(known) < 2.0**100:
+    if known is not None and abs(python_math.frexp(known)[0]) == 0.5 and 2.0**-100 < abs(known) < 2.0**100:
         return low.builder.fmul(lhs, 1.0 / known)
     return divide(low, lhs, rhs)
 
@@ -165,7 +166,7 @@ def lower_clamp(low: Lowering, op: Operation, *args: Value) -> Value:
 
 
 def is_symmetric(op: Operation, lowest: Value, highest: Value) -> bool:
-    """The limits are constants, or tensors, that differ in their sign; ``-x`` is computed as ``0 - x``."""
+    """Return True if the limits are constants or tensors of opposite sign; ``-x`` is computed as ``0 - x``."""
     if (known := highest.constant) is not None and lowest.constant == -known:
         return known >= 0
     minus = op.operands[1].owner
@@ -173,7 +174,7 @@ def is_symmetric(op: Operation, lowest: Value, highest: Value) -> bool:
 
 
 def within(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
-    """A limit of the magnitude; NaN, if it does not stay, becomes `lowest` first: its sign must not count."""
+    """Clamp the magnitude; a NaN that is not propagated becomes `lowest` first, because its sign must not matter."""
     if number_of(op, "propagateNan") == PropagateNan.ALL:
         return low.gpu.min_magnitude(low.builder, x, highest, keeps_nan=True)
     return low.gpu.min_magnitude(low.builder, low.builder.maxnum(x, lowest), highest, keeps_nan=False)
@@ -181,7 +182,7 @@ def within(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value
 
 @lowers(arith.CmpfOp, elementwise=True, overrides=True)
 def lower_comparison(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
-    """f16 is compared as it is; bf16 is wider without an instruction, or nearly."""
+    """Compare f16 natively; widening bf16 to f32 is almost free."""
     name = FLOAT_PREDICATES[predicate_of(op)]
     if lhs.type is not f16 or name in ("true", "false"):
         return SCALARS[type(op)](low, op, lhs, rhs)
@@ -190,7 +191,7 @@ def lower_comparison(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Va
 
 @lowers(math.AbsFOp, elementwise=True, overrides=True)
 def lower_abs(low: Lowering, op: Operation, x: Value) -> Value:
-    """Without its sign bit."""
+    """Clear the sign bit."""
     b, type_ = low.builder, operand_type(op)
     if is_float8(type_):
         return b.and_(x, 0x7F) if FORMATS[type_].has_negative_zero else SCALARS[type(op)](low, op, x)
@@ -204,7 +205,7 @@ FAST: dict[type[Operation], str] = {
 
 @lowers(*FAST, elementwise=True, overrides=True, differs=True)
 def lower_fast(low: Lowering, op: Operation, x: Value) -> Value:
-    """Functions of f32 that are one instruction, or nearly. Narrower floats go by way of f32; f64 has no fast forms."""
+    """Emit a fast f32 function of one or two instructions; narrower floats are widened, f64 has no fast forms."""
     made = low.gpu.fast_functions.get(FAST[type(op)])
     if made is None or x.type is f64:
         return SCALARS[type(op)](low, op, x)

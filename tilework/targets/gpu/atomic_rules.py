@@ -1,23 +1,23 @@
 """`tt.atomic_rmw` and `tt.atomic_cas` on global memory.
 
-Where neighbours are known to have one address (``out + i // 64``), nobody reads what was there, and the order cannot be
-seen, that is for integers, a thread combines its own, its warp combines theirs, and one lane does what is left.
+Where adjacent elements are known to have one address (``out + i // 64``), the old value is unused and the order is
+unobservable (integers), each thread combines its own elements, each warp combines those of its threads, and one lane
+performs the atomic.
 
-Of the threads that hold copies of an element, one performs the atomic; where the old value is used, the others get it
-through the op's scratch memory. A scalar is done by the first thread, and all get its result the same way. What is
-masked off touches nothing and gives 0. The atomics of a tile are in no order: one fence before them, one behind them
-order them with the rest.
+Of the threads that hold duplicates of an element, one performs the atomic; where the old value is used, the others get
+it through the op's scratch memory. The first thread performs a scalar atomic, and all get its result the same way.
+Elements that are masked off access no memory and return 0. The atomics of a tile are unordered among themselves: one
+fence before and one after them order them with other accesses.
 
-Atomics at which programs take turns, and the elements of a tile too.
+Ordered atomics run in program order, and within a tile in element order:
 
-    tt.take_turn        the first thread waits until the counter of the launch is the number of this program
-    tt.atomic_rmw       element after element: registers in program order; where a bit of the index is one of the lane or
-                        warp, a loop over its values, in which the others wait
-    tt.pass_turn        the counter goes to the next program; the last one sets it to 0, for the next launch
+    tt.take_turn        the first thread waits until the counter of the launch equals the id of this program
+    tt.atomic_rmw       one element at a time: registers in program order; an index bit that is a lane or warp bit
+                        becomes a loop over its values, in which the other lanes or warps wait
+    tt.pass_turn        the counter advances to the next program; the last one resets it to 0 for the next launch
 
-The counter comes in the second hidden parameter of a kernel (`runtime/devices/gpu/turn_counters.py`). Blocks must start
-in the order of their numbers, x fastest: one that runs and waits keeps its place, and the one that it waits for has got
-one before.
+The counter is the second hidden parameter of a kernel (`runtime/devices/gpu/turn_counters.py`). This relies on blocks
+being scheduled in the order of their ids, x fastest: a block that waits is resident, and so is the one it waits for.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,18 +45,18 @@ from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
 
-Found = dict[int, Value]  # what was in memory, by register
+Found = dict[int, Value]  # the old values, by register
 Step = Callable[[int, Value | None], Value]
 
 
 @lowers(tt.TakeTurnOp)
 def lower_take_turn(low: Lowering, op: Operation) -> None:
-    b, number = low.builder, turn_of(low, op)[0]
-    counter = Atomic(low.turns, None, MemSemantic.ACQUIRE, MemSyncScope.GPU, True)
+    b, program = low.builder, turn_of(low, op)[0]
+    counter = Atomic(low.turn_counter, None, MemSemantic.ACQUIRE, MemSyncScope.GPU, True)
 
     def look(_: Value) -> tuple[Value, Value]:
         (seen,) = low.gpu.atomic_load(low, counter, i32)
-        return seen, b.icmp("eq", seen, number)
+        return seen, b.icmp("eq", seen, program)
 
     with b.if_(b.icmp("eq", low.thread, 0)):
         b.until(constant(i32, 0), look)
@@ -65,17 +65,17 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
 
 @lowers(tt.PassTurnOp)
 def lower_pass_turn(low: Lowering, op: Operation) -> None:
-    b, (number, total) = low.builder, turn_of(low, op)
-    following = b.add(number, 1)
+    b, (program, total) = low.builder, turn_of(low, op)
+    following = b.add(program, 1)
     low.barrier(all_memory=True)
     with b.if_(b.icmp("eq", low.thread, 0)):
         low.gpu.fence(b, MemSyncScope.GPU)
-        counter = Atomic(low.turns, None, MemSemantic.RELEASE, MemSyncScope.GPU, False)
+        counter = Atomic(low.turn_counter, None, MemSemantic.RELEASE, MemSyncScope.GPU, False)
         low.gpu.atomic_rmw(low, counter, RMWOp.EXCH, [b.select(b.icmp("eq", following, total), 0, following)])
 
 
 def turn_of(low: Lowering, op: Operation) -> tuple[Value, Value]:
-    """The number of this program, and how many there are."""
+    """Return the linear id of this program, and the number of programs."""
     if low.facts.num_ctas > 1:
         raise low.refuse(op, "an ordered atomic in a kernel with num_ctas > 1")
     low.takes_turns = True
@@ -86,15 +86,15 @@ def turn_of(low: Lowering, op: Operation) -> tuple[Value, Value]:
 
 
 def one_by_one(low: Lowering, op: Operation, change: Step, nothing: Value, is_used: bool) -> Found:
-    """``change(register, where)`` for every element of a tile, in row-major order; what it gives, `nothing` where that
-    is not used.
+    """Emit ``change(register, where)`` for every element of a tile, in row-major order, and return the results
+    (`nothing` if they are unused).
     """
-    bits = sorted(moving_bits(low, op, layout_of(op.operands[0].type)), key=lambda bit: (bit.dim, -bit.place))
+    bits = sorted(moving_bits(low, op, layout_of(op.operands[0].type)), key=lambda bit: (bit.dim, -bit.position))
     return Elements(low, change, nothing, is_used).emit(bits, 0, None)
 
 
 class Elements(NamedTuple):
-    """Walks over the bits of an index, the highest first."""
+    """A walk over the bits of an index, from the highest."""
 
     low: Lowering
     change: Step
@@ -105,38 +105,38 @@ class Elements(NamedTuple):
         if not bits:
             return {register: self.change(register, where)}
         if bits[0].level == "register":
-            halves = [self.emit(bits[1:], register | on << bits[0].number, where) for on in (0, 1)]
+            halves = [self.emit(bits[1:], register | on << bits[0].index, where) for on in (0, 1)]
             return halves[0] | halves[1]
-        run = next((place for place, bit in enumerate(bits) if bit.level == "register"), len(bits))
-        return self.turns(bits[:run], bits[run:], register, where)
+        run = next((index for index, bit in enumerate(bits) if bit.level == "register"), len(bits))
+        return self.serialize(bits[:run], bits[run:], register, where)
 
-    def turns(self, run: Sequence[Bit], rest: Sequence[Bit], register: int, where: Value | None) -> Found:
-        """The lanes and warps that `run` tells apart, one after the other."""
+    def serialize(self, run: Sequence[Bit], rest: Sequence[Bit], register: int, where: Value | None) -> Found:
+        """Loop over the lanes and warps that the bits of `run` distinguish, one at a time."""
         low, b = self.low, self.low.builder
         mine = constant(i32, 0)
         for bit in run:
-            mine = b.or_(b.shl(mine, 1), b.and_(b.lshr(low.places[bit.level], bit.number), 1))
-        inside = [register | place for place in subsets([bit.number for bit in rest if bit.level == "register"])]
+            mine = b.or_(b.shl(mine, 1), b.and_(b.lshr(low.ids[bit.level], bit.index), 1))
+        inside = [register | other for other in subsets([bit.index for bit in rest if bit.level == "register"])]
         kept = [self.nothing] * len(inside) if self.is_used else []
         with b.loop_carrying(constant(i32, 0), constant(i32, 1 << len(run)), 1, kept, unroll=1) as loop:
-            is_turn = b.icmp("eq", mine, loop.index)
-            made = self.emit(rest, register, is_turn if where is None else b.and_(where, is_turn))
+            is_selected = b.icmp("eq", mine, loop.index)
+            made = self.emit(rest, register, is_selected if where is None else b.and_(where, is_selected))
             if any(bit.level == "warp" for bit in run):
                 low.barrier(all_memory=True)
             else:
                 low.warp_barrier()
             if self.is_used:
                 pairs = zip(inside, loop.carried, strict=True)
-                loop.next([b.select(is_turn, made[number], old) for number, old in pairs])
+                loop.next([b.select(is_selected, made[member], old) for member, old in pairs])
         return dict(zip(inside, loop.results or [self.nothing] * len(inside), strict=True))
 
 
 BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH)
-REDUCTIONS = {kind: kind.name.lower() for kind in NEUTRAL}  # as instructions of a warp are called
-SIMPLE = {"add": "add", "and": "and_", "or": "or_", "xor": "xor"}  # as the builder calls them
-LEAST_LANES = 2  # bits: fewer shuffles cost as much as they save
+REDUCTIONS = {kind: kind.name.lower() for kind in NEUTRAL}  # the names of warp reductions
+SIMPLE = {"add": "add", "and": "and_", "or": "or_", "xor": "xor"}  # methods of the builder
+LEAST_LANES = 2  # bits of the lane id: with fewer, shuffles cost as much as they save
 READING = (MemSemantic.RELAXED, MemSemantic.ACQUIRE)
-Change = Callable[[int, Atomic], Sequence[Value]]  # from a register on
+Change = Callable[[int, Atomic], Sequence[Value]]  # the first register, and the access
 
 
 @lowers(tt.AtomicRMWOp)
@@ -146,14 +146,14 @@ def lower_rmw(low: Lowering, op: Operation) -> Registers:
     element, addresses = pointee(pointers.type), low[pointers]
     gpu, held, kind = low.gpu, held_type(element), RMWOp(number_of(op, "atomic_rmw_op"))
     if only_reads(op, kind, low[given][0]):
-        return perform(low, op, addresses, mask, 1, lambda place, at: gpu.atomic_load(low, at, held))
+        return perform(low, op, addresses, mask, 1, lambda _, at: gpu.atomic_load(low, at, held))
     counts = is_float(element) and kind is not RMWOp.FADD and kind not in BITWISE
     if counts or not gpu.has_atomic(kind, held):
         raise low.refuse(op, f"an atomic {kind.name.lower()} on {element}")
     if tt.is_ordered(op) and is_tensor(op.results[0].type):
         return change_in_order(low, op, kind, mask)
-    if (place := window(op)) is not None:
-        return collect(low, op, kind, mask, place)
+    if (reach := window(op)) is not None:
+        return collect(low, op, kind, mask, reach)
     if any(equal := equal_addresses(low, op, kind)):
         return meet_in_warps(low, op, kind, mask, *equal)
     return change_tile(low, op, addresses, width_of(low, pointers, mask, held.bits), given, mask)
@@ -162,19 +162,19 @@ def lower_rmw(low: Lowering, op: Operation) -> Registers:
 def change_tile(
     low: Lowering, op: Operation, addresses: Registers, most: int, given: SSAValue, mask: SSAValue | None
 ) -> Registers:
-    """Change what is at the addresses, each `most` of which are neighbours, by the given values."""
+    """Perform an atomic read-modify-write at the addresses, groups of `most` of which are adjacent."""
     element, kind = element_type(given.type), RMWOp(number_of(op, "atomic_rmw_op"))
     width = low.gpu.atomic_width(kind, held_type(element), most)
 
-    def change(place: int, at: Atomic) -> Sequence[Value]:
-        changes = [to_memory(low, element, value) for value in low[given][place : place + width]]
+    def change(first: int, at: Atomic) -> Sequence[Value]:
+        changes = [to_memory(low, element, value) for value in low[given][first : first + width]]
         return low.gpu.atomic_rmw(low, at, kind, changes)
 
     return perform(low, op, addresses, mask, width, change)
 
 
 def equal_addresses(low: Lowering, op: Operation, kind: RMWOp) -> tuple[int, int]:
-    """The bits of registers' and of lanes' numbers along which values go to one place, and can meet before they do."""
+    """Return the masks of register and lane index bits along which values have one address and can be combined."""
     pointers, result = op.operands[0], op.results[0]
     if result.first_use is not None or kind not in NEUTRAL or register_type(element_type(result.type)) is not i32:
         return 0, 0
@@ -185,9 +185,7 @@ def equal_addresses(low: Lowering, op: Operation, kind: RMWOp) -> tuple[int, int
 def meet_in_warps(
     low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, registers: int, lanes: int
 ) -> Registers:
-    """Combine what goes to one place, of registers and of lanes; the first lane of those that have it changes
-    memory.
-    """
+    """Combine the values of registers and lanes that have one address; the first of these lanes performs the atomic."""
     b, scope = low.builder, MemSyncScope(number_of(op, "scope", 1))
     pointers, values = op.operands[:2]
     neutral = constant(i32, NEUTRAL[kind])
@@ -200,7 +198,7 @@ def meet_in_warps(
     def merge() -> None:
         first = b.icmp("eq", b.and_(low.lane, lanes), 0) if lanes else None
         if lanes and MemSemantic(number_of(op, "sem", 4)) is not MemSemantic.RELAXED:
-            low.warp_barrier()  # what lanes did before comes before what another one does for them
+            low.warp_barrier()  # earlier accesses of all lanes precede the atomic that one lane performs
         for register, given in groups.items():
             counted = [value if may is None else b.select(may, value, neutral) for value, may in given]
             value = over_lanes(low, kind, lanes, reduce(partial(combined, low, kind), counted))
@@ -211,13 +209,13 @@ def meet_in_warps(
             at = Atomic(low[pointers][register], both(low, first, may), MemSemantic.RELAXED, scope, False, True)
             low.gpu.atomic_rmw(low, at, kind, [value])
         if lanes and not ends_kernel(op):
-            low.warp_barrier()  # and what they do behind it, after
+            low.warp_barrier()  # later accesses of all lanes follow it
 
     return perform(low, op, low[pointers], mask, 1, change, merge)
 
 
 def over_lanes(low: Lowering, kind: RMWOp, lanes: int, value: Value) -> Value:
-    """The values of lanes that differ in the bits `lanes` of their numbers, combined, in all of them."""
+    """Combine the values of all lanes that differ only in the bits `lanes` of their ids; each gets the result."""
     if lanes == low.lane_mask and (made := low.gpu.reduce_warp(low.builder, REDUCTIONS[kind], value)) is not None:
         return made
     for bit in bits_of(lanes):
@@ -237,7 +235,7 @@ def bits_of(mask: int) -> list[int]:
 
 
 def change_in_order(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None) -> Registers:
-    """Change what is at the addresses of a tile, one element after the other."""
+    """Perform the atomics of a tile one element at a time."""
     pointers, given = op.operands[:2]
     type, element, scope = op.results[0].type, element_type(given.type), MemSyncScope(number_of(op, "scope", 1))
     is_used, mine = op.results[0].first_use is not None, store_predicate(low, type)
@@ -252,44 +250,43 @@ def change_in_order(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | 
     low.gpu.fence(low.builder, scope)
     found = one_by_one(low, op, change, nothing, is_used)
     low.gpu.fence(low.builder, scope)
-    return told(low, op, found, copied_registers(type), mine)
+    return broadcast_old(low, op, found, copied_registers(type), mine)
 
 
-def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, place: Window) -> Registers:
-    """Change a table in shared memory where an element is within reach of it, then what it stands for."""
+def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, reach: Window) -> Registers:
+    """Accumulate into a table in shared memory where an address is in its window, then update global memory from it."""
     b, gpu = low.builder, low.gpu
     pointers, values = op.operands[:2]
     element, address = pointee(pointers.type), low.scratch_address(op)
-    base, neutral = low.scalar(place.base), constant(i32, NEUTRAL[kind])
+    base, neutral = low.scalar(reach.base), constant(i32, NEUTRAL[kind])
     scope = MemSyncScope(number_of(op, "scope", 1))
-    table = Table(low, address, place.entries, layout_of(values.type), element)
-    left: list[tuple[Atomic, Value]] = []  # what is out of its reach
+    table = Table(low, address, reach.entries, layout_of(values.type), element)
+    left: list[tuple[Atomic, Value]] = []  # atomics outside the window
     table.fill(neutral)
     low.barrier()
 
     def change(register: int, at: Atomic) -> Sequence[Value]:
         apart, value = b.sub(b.ptrtoint(at.address, i64), b.ptrtoint(base, i64)), low[values][register]
-        inside = b.icmp("ult", apart, 4 * place.entries)
+        inside = b.icmp("ult", apart, 4 * reach.entries)
         gpu.change_shared(b, b.gep(address, b.trunc(apart, i32)), both(low, at.may, inside), kind, value)
         left.append((at._replace(may=both(low, at.may, b.not_(inside))), value))
         return ()
 
     def merge() -> None:
-        if any_left := [
-            at.may for at, _ in left if at.may is not None
-        ]:  # not if all is masked off, as the compiler knows
+        # empty if the mask is a constant false
+        if any_left := [at.may for at, _ in left if at.may is not None]:
             with b.if_(reduce(b.or_, any_left)):
                 for at, value in left:
                     gpu.atomic_rmw(low, at, kind, [value])
         low.barrier()
-        for number, value in table.read():
+        for entry, value in table.read():
             may = both(low, table.mine, b.icmp("ne", value, neutral))
-            first, more = b.exact.get(number.text, (number, 0))
+            first, more = b.exact.get(entry.text, (entry, 0))
             where = b.gep(b.gep(base, b.mul(b.zext(first, i64), 4)), 4 * more)
             gpu.atomic_rmw(low, Atomic(where, may, MemSemantic.RELAXED, scope, False, True), kind, [value])
 
     made = perform(low, op, low[pointers], mask, 1, change, merge)
-    if not ends_kernel(op):  # a thread reads what others have changed for it
+    if not ends_kernel(op):  # a thread may read what others updated on its behalf
         low.barrier(all_memory=True)
     return made
 
@@ -310,24 +307,24 @@ def exchange_tile(
     given: SSAValue,
     mask: SSAValue | None = None,
 ) -> Registers:
-    """Put the given values where the expected ones are."""
+    """Compare and swap the elements of a tile."""
     element = element_type(given.type)
 
-    def change(place: int, at: Atomic) -> Sequence[Value]:
-        compared, value = (to_memory(low, element, low[operand][place]) for operand in (expected, given))
+    def change(register: int, at: Atomic) -> Sequence[Value]:
+        compared, value = (to_memory(low, element, low[operand][register]) for operand in (expected, given))
         return low.gpu.atomic_cas(low, at, compared, value)
 
     return perform(low, op, addresses, mask, 1, change)
 
 
 def only_reads(op: Operation, kind: RMWOp, value: Value) -> bool:
-    """Adding 0 to a scalar is a way to read it with an ordering."""
+    """Return True for an addition of 0 to a scalar: an idiom for an ordered load."""
     is_zero = kind is RMWOp.ADD and value.constant == 0
     return is_zero and not is_tensor(op.results[0].type) and number_of(op, "sem", 4) in READING
 
 
 def ends_kernel(op: Operation) -> bool:
-    """Return True if nothing touches memory behind an op."""
+    """Return True if no op after this one accesses memory."""
     following = op.next_op
     while following is not None:
         if reads(following) or writes(following):
@@ -348,9 +345,9 @@ def perform(
     change: Change,
     more: Callable[[], None] | None = None,
 ) -> Registers:
-    """Let the one thread that should do so change each group of `width` registers, and tell all what was there before.
+    """Update each group of `width` registers by one of the threads that hold it, and broadcast the old values.
 
-    Then do `more` of the kind, if given.
+    `more`, if given, emits further atomics after them.
     """
     type = op.results[0].type
     sem, scope = MemSemantic(number_of(op, "sem", 4)), MemSyncScope(number_of(op, "scope", 1))
@@ -358,12 +355,12 @@ def perform(
     masks: Registers | None = low[mask] if mask is not None else None
     mine, copies = store_predicate(low, type), copied_registers(type)
     found: dict[int, Value] = {}
-    places = [first for first in range(0, len(addresses), width) if not first & copies]
-    is_fenced = (len(places) > 1 or more is not None) and sem is not MemSemantic.RELAXED
+    firsts = [first for first in range(0, len(addresses), width) if not first & copies]
+    is_fenced = (len(firsts) > 1 or more is not None) and sem is not MemSemantic.RELAXED
     if is_fenced and sem is not MemSemantic.ACQUIRE:
         low.gpu.fence(low.builder, scope)
     own, is_tile = MemSemantic.RELAXED if is_fenced else sem, is_tensor(type)
-    for first in places:
+    for first in firsts:
         may = both(low, mine, masks[first] if masks is not None else None)
         if may is not None and may.constant == 0:
             found.update(dict.fromkeys(range(first, first + width), constant(register_type(element_type(type)), 0)))
@@ -374,11 +371,11 @@ def perform(
         more()
     if is_fenced and sem is not MemSemantic.RELEASE and not ends_kernel(op):
         low.gpu.fence(low.builder, scope)
-    return told(low, op, found, copies, mine)
+    return broadcast_old(low, op, found, copies, mine)
 
 
-def told(low: Lowering, op: Operation, found: dict[int, Value], copies: int, mine: Value | None) -> Registers:
-    """The old values, in all threads that hold the elements."""
+def broadcast_old(low: Lowering, op: Operation, found: dict[int, Value], copies: int, mine: Value | None) -> Registers:
+    """Return the old values in all threads that hold the elements."""
     result, element, count = op.results[0], element_type(op.results[0].type), register_count(op.results[0].type)
     if result.first_use is None:
         return (constant(register_type(element), 0),) * count
@@ -386,8 +383,8 @@ def told(low: Lowering, op: Operation, found: dict[int, Value], copies: int, min
         return tuple(found[register & ~copies] for register in range(count))
     if low.facts.num_ctas > 1 and shared_by_blocks(result.type):
         raise low.refuse(op, "an atomic whose result several blocks of a cluster use")
-    places = dense(layout_of(result.type)) if is_tensor(result.type) else SCALAR
-    move = Move(low, low.scratch_address(op), places, element)
+    offsets = dense(layout_of(result.type)) if is_tensor(result.type) else SCALAR
+    move = Move(low, low.scratch_address(op), offsets, element)
     move.store_words(mine, found)
     low.barrier(all_memory=True)
     return move.load()
@@ -402,7 +399,7 @@ def shared_by_blocks(type: Attribute) -> bool:
 
 
 def dense(tensor: LinearLayout) -> LinearLayout:
-    """An offset for each different element of a block: neighbouring registers first, then lanes, then warps."""
+    """Return dense offsets of the distinct elements of a block: registers fastest, then lanes, then warps."""
     taken = 0
     bases: dict[str, list[tuple[int]]] = {}
     for name in ("register", "lane", "warp"):

@@ -1,19 +1,19 @@
-"""The bits of a layout one by one: which bit of the register, lane or warp number moves along which dimension.
+"""The bases of a layout as bits: which bit of the register, lane or warp index is which bit of a coordinate.
 
     #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [8, 4], ...}> on 8x8:
-    Bit("register", 0, dim=1, place=0)      register 1 is one column to the right
-    Bit("lane", 0, dim=1, place=1)          lane 1 is two columns to the right
-    Bit("lane", 2, dim=0, place=0)          lane 4 is a row down
+    Bit("register", 0, dim=1, position=0)      register 1 is one column to the right
+    Bit("lane", 0, dim=1, position=1)          lane 1 is two columns to the right
+    Bit("lane", 2, dim=0, position=0)          lane 4 is a row down
 
-Every basis of the layout of a tensor is one bit of one coordinate, or zero (a copy). So work along an axis goes bit by
-bit: registers are combined, lanes shuffle, warps meet in memory.
+Every basis of a tensor's layout is one bit of one coordinate, or zero (a duplicate). So work along an axis proceeds bit
+by bit: registers are combined, lanes shuffle, warps exchange values through shared memory.
 
-The function of scalars that a reduction, a scan or a map carries as its region.
+`call` emits the scalar function that a reduction, a scan or a map carries as its region:
 
     sums = call(low, op.regions[0], [*left, *right])
 
-A region of one block is emitted in place. One with branches (a function that returns early) gets blocks of its own, and
-the values that its returns give meet in phis.
+A region of one block is emitted inline. One with branches (a function that returns early) gets blocks of its own, and
+its return values are joined by phis.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from tilework.targets.llvm.values import Value, constant
 
 
 def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
-    """The results of the region for these scalars."""
+    """Emit the region for these scalars, and return its results."""
     blocks = list(region.blocks)
     if len(blocks) == 1:
         return low.combine(blocks[0], args)
@@ -56,9 +56,9 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
 
 
 def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:
-    """All parts combined, neighbours first: a tree keeps the order and is not deep."""
+    """Combine all parts as a balanced tree that keeps their order."""
     left = [list(part) for part in parts]
-    # values of 16 bits are computed in pairs, given several
+    # 16-bit values are combined in pairs, so several go to one call
     is_one_by_one = single_op(region) is None or left[0][0].type.bits == 16
     while len(left) > 1:
         firsts, seconds = left[: len(left) & ~1 : 2], left[1::2]
@@ -72,39 +72,39 @@ def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> lis
 
 
 class Bit(NamedTuple):
-    """Bit `number` of a register, lane, warp or block is bit `place` of the coordinate `dim`."""
+    """Bit `index` of the register, lane, warp or block index is bit `position` of the coordinate `dim`."""
 
     level: str
-    number: int
+    index: int
     dim: int
-    place: int
+    position: int
 
 
 def moving_bits(low: Lowering, op: Operation, layout: LinearLayout) -> list[Bit]:
-    """All bits that are no copies, by dimension and place."""
+    """Return the bits of a layout, without those of duplicates, sorted by dimension and position."""
     dims = [int(name.removeprefix("dim")) for name in layout.out_names]
     found: dict[tuple[int, int], Bit] = {}
     for level, vectors in layout.bases:
-        for number, vector in enumerate(vectors):
+        for index, vector in enumerate(vectors):
             for dim, moved in zip(dims, vector, strict=True):
                 if not moved:
                     continue
                 key = (dim, moved.bit_length() - 1)
                 if key in found or moved & (moved - 1) or sum(map(bool, vector)) > 1:
                     raise low.refuse(op, f"{op.name} of a layout in which two bits move to the same element")
-                found[key] = Bit(level, number, *key)
+                found[key] = Bit(level, index, *key)
     return [found[key] for key in sorted(found)]
 
 
-def stays_in_block(low: Lowering, op: Operation, bits: Iterable[Bit], axis: int) -> None:
-    """Refuse an axis that several blocks of a cluster share."""
+def check_in_block(low: Lowering, op: Operation, bits: Iterable[Bit], axis: int) -> None:
+    """Refuse an axis that is split between the blocks of a cluster."""
     if any(bit.level == "block" and bit.dim == axis for bit in bits):
         raise low.refuse(op, f"{op.name} along an axis that is split between the blocks of a cluster")
 
 
-def numbers(bits: Iterable[Bit], level: str) -> list[int]:
-    """The bit numbers at one level, in the order given."""
-    return [bit.number for bit in bits if bit.level == level]
+def bits_at(bits: Iterable[Bit], level: str) -> list[int]:
+    """Return the indices of the bits at one level, in the order given."""
+    return [bit.index for bit in bits if bit.level == level]
 
 
 def mask_of(bits: Iterable[int]) -> int:
@@ -112,29 +112,29 @@ def mask_of(bits: Iterable[int]) -> int:
 
 
 def spread_index(index: int, bits: Sequence[int]) -> int:
-    """The number whose bits `bits` are those of `index`.
+    """Deposit the bits of `index` at the positions `bits`.
 
     >>> spread_index(3, [1, 4])
     18
     """
-    return sum(1 << bit for place, bit in enumerate(bits) if index >> place & 1)
+    return sum(1 << bit for position, bit in enumerate(bits) if index >> position & 1)
 
 
 def subsets(bits: Sequence[int]) -> list[int]:
-    """All numbers that have only these bits, counted by them."""
+    """Return all integers with only these bits set, in the order of their deposited index."""
     return [spread_index(index, bits) for index in range(1 << len(bits))]
 
 
 def memory_layout(
     layout: LinearLayout, registers: Sequence[int], lanes: Mapping[int, int], warps: Mapping[int, int]
 ) -> LinearLayout:
-    """Offsets in memory: register bit i moves by offset bit `registers[i]`, lane and warp bits by those they are mapped
-    to.
+    """Return a layout of memory offsets: register bit i is offset bit `registers[i]`, and lane and warp bits are the
+    offset bits that they are mapped to.
     """
     columns = [("register", tuple(1 << bit for bit in registers))]
-    for level, places in (("lane", lanes), ("warp", warps)):
+    for level, targets in (("lane", lanes), ("warp", warps)):
         count = len(layout.by_in[level])
-        columns.append((level, tuple(1 << places[bit] if bit in places else 0 for bit in range(count))))
+        columns.append((level, tuple(1 << targets[bit] if bit in targets else 0 for bit in range(count))))
     total = len(set(registers) | set(lanes.values()) | set(warps.values()))
     return LinearLayout.packed(tuple(columns), (("offset", 1 << total),))
 
@@ -142,29 +142,29 @@ def memory_layout(
 def exchange_layouts(
     layout: LinearLayout, parts: int, together: int, lanes: Sequence[int], others: Sequence[int], warps: Sequence[int]
 ) -> tuple[LinearLayout, LinearLayout]:
-    """The layouts in which a thread writes `1 << parts` registers for the other `warps`, and reads those of all of
-    them.
+    """Return the layouts in which a thread writes `1 << parts` registers for the other `warps`, and reads those of all
+    of them.
 
-    In memory `1 << together` registers lie side by side, then the `lanes`, the other registers, the `others` among the
-    warps, and the `warps`, which are further registers when a thread reads.
+    The offset bits are, from the lowest: `together` register bits, the `lanes`, the other register bits, the `others`
+    among the warps, and the `warps`, which are further register bits when a thread reads.
     """
     levels = [*(("register", bit) for bit in range(together)), *(("lane", bit) for bit in sorted(lanes))]
     levels += [("register", bit) for bit in range(together, parts)]
-    place = {level: offset for offset, level in enumerate([*levels, *(("warp", bit) for bit in (*others, *warps))])}
-    registers = [place["register", bit] for bit in range(parts)]
-    by_lane = {bit: place["lane", bit] for bit in lanes}
-    by_warp, along = ({bit: place["warp", bit] for bit in some} for some in (others, warps))
+    target = {level: offset for offset, level in enumerate([*levels, *(("warp", bit) for bit in (*others, *warps))])}
+    registers = [target["register", bit] for bit in range(parts)]
+    by_lane = {bit: target["lane", bit] for bit in lanes}
+    by_warp, along = ({bit: target["warp", bit] for bit in some} for some in (others, warps))
     written = memory_layout(layout, registers, by_lane, by_warp | along)
     return written, memory_layout(layout, [*registers, *along.values()], by_lane, by_warp)
 
 
 def lane_is(low: Lowering, mask: int, wanted: int) -> Value:
-    """Return True if the bits `mask` of this lane's number are those of `wanted`."""
+    """Return a condition: the bits `mask` of the lane id equal `wanted`."""
     return low.builder.icmp("eq", low.builder.and_(low.lane, mask), constant(i32, wanted))
 
 
 def has_bits(low: Lowering, value: Value, mask: int, wanted: int) -> Value | None:
-    """Return True if the bits `mask` of a number are those of `wanted`; None if there are none to ask for."""
+    """Return a condition: the bits `mask` of `value` equal `wanted`; None if it always holds."""
     if not mask or value.constant is not None:
         return None
     b = low.builder

@@ -1,4 +1,4 @@
-"""Tiles of pointers that a loop moves on: it carries one pointer, and each register is at a fixed distance from it.
+"""Tiles of pointers that a loop advances: the loop carries one pointer, and each register has a fixed distance from it.
 
     %p = scf.for ... iter_args(%q = %start) {              %base = phi ptr [ ... ], [ %next, ... ]
       tt.load %q                                           ld [%base + %row0], ld [%base + %row1] ...
@@ -6,8 +6,8 @@
       scf.yield %r
     }
 
-The pointers of neighbours in memory differ by constants, others by those terms of their sums that they do not share;
-the builder remembers them. A distance is one register where a pointer would be two, and only one sum is carried on.
+The pointers of adjacent elements differ by constants, others by the terms of their address sums that they do not share,
+which the builder records. A distance takes one register where a pointer takes two, and the loop advances only one.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ from tilework.targets.llvm.values import Value
 
 @dataclass(frozen=True)
 class Tile:
-    """Pointers as one and distances from it, of the first of each `width` neighbours of `size` bytes."""
+    """A base pointer, and the distances from it of the first of each `width` adjacent elements of `size` bytes."""
 
     base: Value
     apart: list[tuple[Value | None, int]]
@@ -39,16 +39,16 @@ class Tile:
     size: int
 
     def registers(self, low: Lowering, base: Value) -> Registers:
-        """The pointers, counted from where the base has come to."""
+        """Return the pointers for the current base."""
         b, made = low.builder, list[Value]()
         low.bases.add(base.text)
         for own, fixed in self.apart:
             first = b.gep(base if own is None else b.gep(base, own), fixed)
-            made += [b.gep(first, place * self.size) for place in range(self.width)]
+            made += [b.gep(first, index * self.size) for index in range(self.width)]
         return tuple(made)
 
     def moved(self, low: Lowering, first: Value) -> Value:
-        """The base pointer for this first pointer."""
+        """Return the base pointer that corresponds to this first pointer."""
         base, terms, bytes = taken_apart(low, first)
         own, fixed = self.apart[0]
         if base.text in low.bases and bytes == fixed and terms == ([] if own is None else [own]):
@@ -58,7 +58,7 @@ class Tile:
 
 
 class CarriedPointers(Carried):
-    """Of tiles whose pointers all move by the same, one pointer."""
+    """The values that a loop carries: one base pointer for each tile whose pointers advance together."""
 
     low: Lowering
 
@@ -89,7 +89,7 @@ def lower_for_with_pointers(low: Lowering, op: Operation) -> list[Any]:
 
 
 def tile_of(low: Lowering, op: Operation, position: int, registers: Any) -> Tile | None:
-    """A carried value as a tile, if it is one of pointers that move together."""
+    """Return a carried value as a `Tile`, if it is a tile of pointers that advance together."""
     body = op.regions[0].block
     arg = body.args[position + 1]
     if not is_tensor(arg.type) or not isinstance(element_type(arg.type), PointerType):
@@ -118,7 +118,7 @@ def tile_of(low: Lowering, op: Operation, position: int, registers: Any) -> Tile
 
 
 def is_copied_from(pointers: SSAValue) -> bool:
-    """Return True if an asynchronous copy reads what these pointers, or others that are counted from them, point to."""
+    """Return True if an asynchronous copy reads from these pointers or from ones derived from them."""
     return any(
         type(use.operation) is ttg.AsyncCopyGlobalToLocalOp
         or (type(use.operation) is tt.AddPtrOp and is_copied_from(use.operation.results[0]))
@@ -127,7 +127,7 @@ def is_copied_from(pointers: SSAValue) -> bool:
 
 
 def has_given_stride(low: Lowering, pointers: SSAValue) -> bool:
-    """Return True if a tile is multiplied by what only the launch knows on the way to these pointers."""
+    """Return True if the pointers depend on a tile multiplied by a value that is unknown at compile time (a stride)."""
     seen, pending = set[SSAValue](), [pointers]
     while pending:
         if (value := pending.pop()) in seen or not isinstance(value, OpResult) or not is_tensor(value.type):
@@ -140,7 +140,7 @@ def has_given_stride(low: Lowering, pointers: SSAValue) -> bool:
 
 
 def move_together(low: Lowering, arg: SSAValue, last: SSAValue) -> bool:
-    """Return True if a tile of pointers is `arg` with the same added to all."""
+    """Return True if `last` is `arg` plus uniform offsets."""
     while last is not arg:
         if not isinstance(last, OpResult):
             return False
@@ -158,12 +158,12 @@ def move_together(low: Lowering, arg: SSAValue, last: SSAValue) -> bool:
 
 
 def is_uniform(low: Lowering, value: SSAValue) -> bool:
-    """Return True if all elements of a tile are one number."""
+    """Return True if all elements of a tile are equal."""
     return is_tensor(value.type) and low.axis.of(value).constancy == shape_of(value.type)
 
 
 def taken_apart(low: Lowering, pointer: Value) -> tuple[Value, list[Value], int]:
-    """A pointer as another one, what is added to it, and how much of that is constant."""
+    """Split a pointer into a base, the variable terms added to it, and the constant offset."""
     b, terms, fixed = low.builder, list[Value](), 0
     while pointer.text not in low.bases:
         if (constant := b.offsets.get(pointer.text)) is not None:
@@ -182,7 +182,7 @@ def in_bytes(low: Lowering, offset: Value, size: int) -> Value:
 
 @lowers(tt.AddPtrOp, overrides=True)
 def lower_addptr(low: Lowering, op: Operation) -> Registers:
-    """Add a uniform offset of a whole tile to its base pointer."""
+    """Add offsets to a tile of pointers; a uniform offset is added to the base pointer only."""
     b, size = low.builder, pointee_bytes(element_type(op.operands[0].type))
     pairs = list(zip(low[op.operands[0]], low[op.operands[1]], strict=True))
     if not low.bases or not is_uniform(low, op.operands[1]):

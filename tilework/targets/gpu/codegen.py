@@ -3,20 +3,16 @@
     ; tilework: {"fp_contract": "explicit", "shared": 16384}
     define KERNEL_CONVENTION void @NAME(ARGUMENTS, ptr addrspace(1) %scratch, ptr addrspace(1) %profile)
 
-Shared memory is one dynamic array, planned by `analysis/allocation.py`; barriers are where `analysis/membar.py` wants
-them. Functions that are not inlined get their frames of shared memory and of the program's scratch memory as further
-arguments, for each call its own.
+Shared memory is one dynamic array, planned by `analysis/allocation.py`; barriers are inserted where
+`analysis/membar.py` requires them. Functions that are not inlined take their frames of shared memory and of global
+scratch memory as extra arguments, one frame per call.
 
-The program that runs: its ids, the grid, calls, barriers.
+This file also lowers program ids, grid sizes, calls and barriers.
 
-Drop instructions without used results.
-
-    sweep(function)       # before its text is asked for
-
-The builder writes an instruction when a rule asks for it. A rule for one register of a tile does not know that the
-pointer of only every eighth will be used, nor that a loop carries the others round for nothing. LLVM would find out,
-but its time for such phis and addresses grows faster than their number: without them a matrix product takes a third of
-the time.
+`sweep` drops instructions without used results before a function is printed. A rule that lowers one register of a tile
+does not know that only every eighth pointer will be used, nor that a loop carries the others for nothing. LLVM would
+remove them, but its time for such phis and addresses is superlinear: a matmul compiles three times as fast without
+them.
 """
 
 import json
@@ -65,27 +61,27 @@ from tilework.targets.llvm.types import Type, array, i8, i32, i64, pointer, ptr,
 from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.ttg.dots_from_memory import with_dots_from_memory
 
-TOGETHER = 8  # programs along y that take turns; a power of two
+TOGETHER = 8  # programs along y that share a column of the reordered grid; a power of two
 
 
 @lowers(tt.GetProgramIdOp)
 def lower_program_id(low: Lowering, op: Operation) -> Registers:
-    """A cluster runs one program: its blocks are neighbours along x."""
+    """Return the id of a block, or of a cluster: a cluster runs one program, in blocks that are adjacent along x."""
     axis = number_of(op, "axis")
     found = low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1)
     return (reordered(low, found, axis) if low.facts.longest_first and axis < len("xy") else found,)
 
 
 def reordered(low: Lowering, found: Value, axis: int) -> Value:
-    """Blocks run programs of `TOGETHER` y with x backwards; in a grid too large to count, as they are."""
+    """Run the programs of `TOGETHER` rows column by column, the last column first; a huge grid keeps its order."""
     b, gpu = low.builder, low.gpu
-    x, y = (gpu.program_id(b, place, clusters=False) for place in range(2))
-    columns, rows = (gpu.num_programs(b, place, clusters=False) for place in range(2))
+    x, y = (gpu.program_id(b, dim, clusters=False) for dim in range(2))
+    columns, rows = (gpu.num_programs(b, dim, clusters=False) for dim in range(2))
     first = b.and_(y, -TOGETHER)
     height = b.intrinsic("umin", i32, b.sub(rows, first), constant(i32, TOGETHER))
-    number = b.add(x, b.mul(columns, b.sub(y, first)))
-    turn = b.binary("udiv", number, height)
-    made = b.add(first, b.sub(number, b.mul(turn, height))) if axis else b.sub(b.sub(columns, 1), turn)
+    linear = b.add(x, b.mul(columns, b.sub(y, first)))
+    column = b.binary("udiv", linear, height)
+    made = b.add(first, b.sub(linear, b.mul(column, height))) if axis else b.sub(b.sub(columns, 1), column)
     is_small = b.icmp("ult", columns, (1 << 32) // TOGETHER)
     return gpu.shuffle(b, b.select(is_small, made, found), constant(i32, 0))
 
@@ -97,7 +93,7 @@ def lower_num_programs(low: Lowering, op: Operation) -> Registers:
 
 @lowers(tt.CallOp)
 def lower_call(low: Lowering, op: Operation) -> list[Any]:
-    """Functions get the starts of their shared memory and of their scratch memory behind their arguments."""
+    """Pass the addresses of the callee's shared-memory and scratch frames after its arguments."""
     if low.warps.first:
         raise low.refuse(op, "a function that is not inlined, called in a partition of warps,")
     frame = low.allocation.scratch.get(op)
@@ -113,14 +109,14 @@ def lower_barrier(low: Lowering, op: Operation) -> None:
 
 NAME = re.compile(r"%[-\w.$]+")
 REMOVABLE = frozenset(
-    """add sub mul and or xor shl lshr ashr sdiv udiv srem urem fadd fsub fmul fdiv fneg icmp fcmp select zext sext trunc fpext
-    fptrunc sitofp uitofp fptosi fptoui bitcast ptrtoint inttoptr addrspacecast getelementptr extractelement insertelement
-    shufflevector extractvalue insertvalue phi freeze""".split()
+    """add sub mul and or xor shl lshr ashr sdiv udiv srem urem fadd fsub fmul fdiv fneg icmp fcmp select zext sext
+    trunc fpext fptrunc sitofp uitofp fptosi fptoui bitcast ptrtoint inttoptr addrspacecast getelementptr
+    extractelement insertelement shufflevector extractvalue insertvalue phi freeze""".split()
 )
 
 
 def is_removable(text: str) -> bool:
-    """Return True if an instruction (behind its ``%x = ``) does nothing but make its value."""
+    """Return True if an instruction (the text after ``%x = ``) has no effect but its result."""
     opcode = text[: text.find(" ")]
     if opcode in REMOVABLE:
         return True
@@ -130,10 +126,10 @@ def is_removable(text: str) -> bool:
 
 
 def sweep(function: Function) -> None:
-    """Take away what no instruction with an effect depends on, cycles through phis included."""
+    """Remove instructions on which no side effect depends, including cycles through phis."""
     made: dict[str, str] = {}
     waiting: list[str] = []
-    names: list[list[str]] = []  # of what each line of a block makes, if it may go
+    names: list[list[str]] = []  # for each line of a block, the name it defines if it is removable
     for block in function.blocks:
         names.append(own := [])
         for line in block.lines:
@@ -157,7 +153,7 @@ def sweep(function: Function) -> None:
 
 
 RULES = (arithmetic, carried_pointers, global_access, views)  # importing these fills the table of rules
-MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
+MORE_RULES = {  # modules, and the prefixes of the op names that they lower
     "tilework.targets.gpu.atomic_rules": "tt.atomic_ tt.take_turn tt.pass_turn",
     "tilework.targets.gpu.convert": "ttg.convert_layout",
     "tilework.targets.gpu.debug": "tt.print tt.assert",
@@ -174,7 +170,7 @@ MORE_RULES = {  # files, and how the names of the ops begin that they have rules
 
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
-    """LLVM text of every function of a module of TTGIR."""
+    """Return the LLVM text of all functions of a TTGIR module."""
     longest_first = LONGEST_FIRST in module.attributes
     module = with_dots_from_memory(module, gpu.target)
     by_groups = "ttng.warp_group_dot" in load_rules(MORE_RULES, module)
@@ -183,7 +179,7 @@ def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool =
 
 
 class Emitter:
-    """The module being written."""
+    """Writes one LLVM module."""
 
     def __init__(self, source: ModuleOp, gpu: Gpu, facts: Facts, lines: bool) -> None:
         self.source, self.gpu, self.facts = source, gpu, facts
@@ -198,12 +194,12 @@ class Emitter:
             self.alone.leave(self.around.concerns)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
-        self.takes_turns = False  # whether the launcher must bring a counter
+        self.takes_turns = False  # the launcher must pass a turn counter
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
         self.registers = integer(source.attributes, MAX_REGISTERS)
-        # What the launcher must know about those among the arguments; None where it passes what the descriptor
-        # describes.
+        # For each descriptor argument, its metadata for the launcher; None where the launcher passes base, shape and
+        # strides instead.
         self.descriptors: list[dict[str, Any] | None] = []
         self.smem = self.module.global_variable(
             SMEM, array(i8, 0), None, space=SHARED_SPACE, align=gpu.shared_alignment
@@ -213,22 +209,22 @@ class Emitter:
         for op in self.source.body.block.ops:
             if isinstance(op, tt.FuncOp) and has_body(op):
                 self.function(op)
-        told: dict[str, Any] = {"fp_contract": "explicit", "shared": self.shared_bytes()}
+        metadata: dict[str, Any] = {"fp_contract": "explicit", "shared": self.shared_bytes()}
         if self.program.size:
-            told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
-        if self.total_warps != self.facts.num_warps:  # beside those that were asked for, others run partitions
-            told["num_warps"] = self.total_warps
+            metadata |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
+        if self.total_warps != self.facts.num_warps:  # partitions run on further warps
+            metadata["num_warps"] = self.total_warps
         if self.takes_turns:
-            told["takes_turns"] = True
+            metadata["takes_turns"] = True
         if any(self.descriptors):
-            told["tensordesc_meta"] = self.descriptors
+            metadata["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):
             if isinstance(facts := self.source.attributes.get(attribute), StringAttr):
-                told[name] = json.loads(facts.data)
-        return f"; tilework: {json.dumps(told)}\n{self.module.text()}"
+                metadata[name] = json.loads(facts.data)
+        return f"; tilework: {json.dumps(metadata)}\n{self.module.text()}"
 
     def shared_bytes(self) -> int:
-        """The shared memory of the kernel, those of the functions it calls included."""
+        """Return the bytes of shared memory of the kernel and the functions it calls."""
         return max((allocation.size for allocation in self.allocation.values()), default=0)
 
     def function(self, op: tt.FuncOp) -> None:
@@ -264,8 +260,8 @@ class Emitter:
                     raise PassError(
                         f"a tensor descriptor as argument cannot be compiled for {self.gpu.name}", op.location
                     )
-                by_value[position], told = found
-                self.descriptors.append(told)
+                by_value[position], metadata = found
+                self.descriptors.append(metadata)
                 params.append((ptr, f"a{position}"))
             elif is_true(given[position].get(TENSOR_MAP)):
                 if self.gpu.map_parameter is None:
@@ -289,23 +285,23 @@ class Emitter:
         low.values.update(zip(args, low.held([arg.type for arg in args], flat), strict=True))
         low.smem = self.smem
         low.scratch = self.program_scratch(low, function.args[len(args)])
-        low.turns = function.args[len(args) + 1]
+        low.turn_counter = function.args[len(args) + 1]
         return low
 
     def warps_of(self, root: Operation) -> Warps:
-        """The warps that run a function; they are not all where something under `root` has partitions."""
+        """Return the warps that run a function: not all of the block if an op under `root` has partitions."""
         are_all = not any(isinstance(op, ttg.WarpSpecializeOp) for op in root.walk())
         return Warps(self.facts.num_warps, are_all=are_all)
 
     def program_scratch(self, low: Lowering, whole: Value) -> Value:
-        """The part of the scratch memory that belongs to this block."""
+        """Return the address of this block's part of the scratch memory."""
         if not self.program.size:
             return whole
         b = low.builder
         x, y, z = (self.gpu.program_id(b, axis, clusters=False) for axis in range(3))
         width, height = (self.gpu.num_programs(b, axis, clusters=False) for axis in range(2))
-        number = b.add(b.mul(b.add(b.mul(z, height), y), width), x)
-        return b.gep(whole, b.mul(b.zext(number, i64), self.program.size))
+        linear = b.add(b.mul(b.add(b.mul(z, height), y), width), x)
+        return b.gep(whole, b.mul(b.zext(linear, i64), self.program.size))
 
     def internal(self, name: str, op: tt.FuncOp, type: FunctionType) -> Lowering:
         inputs, outputs = (
@@ -327,15 +323,13 @@ FRAME: Sequence[tuple[Type, str]] = ((pointer(SHARED_SPACE), "smem"), (pointer(1
 
 
 def parameter_type(type: Attribute, gpu: Gpu) -> Type:
-    """The type in which a scalar is passed: an i1 as a byte, a pointer as one to global memory where the GPU has
-    address spaces.
-    """
+    """Return the type in which a scalar is passed: i8 for an i1, and for a pointer one in the GPU's argument space."""
     (made,) = Lowering.types_of(type)
     return i8 if made.bits == 1 else pointer(gpu.argument_space) if made is ptr else made
 
 
 def from_parameter(low: Lowering, type: Attribute, value: Value) -> Value:
-    """A parameter as the register that the rules expect."""
+    """Convert a parameter to the register type that the rules expect."""
     if isinstance(type, TensorDescType):
         return value
     (wanted,) = Lowering.types_of(type)

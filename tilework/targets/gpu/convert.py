@@ -1,7 +1,7 @@
-"""`ttg.convert_layout`: registers change places, lanes or warps, as cheaply as the two layouts allow.
+"""`ttg.convert_layout`: move elements between registers, lanes and warps, as cheaply as the two layouts allow.
 
-`layouts/conversion.py` decides the way. Through shared memory a tensor goes in rounds that use the same bytes again:
-all threads write, wait, read, and wait before the next round writes.
+`layouts/conversion.py` chooses the method. A conversion through shared memory proceeds in rounds that reuse the same
+bytes: all threads write, wait, read, and wait before the next round writes.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ def lower_convert(low: Lowering, op: Operation) -> Registers:
     if way.kind == "none":
         return registers
     if way.kind == "register":
-        places = [way.comp.apply(register=register) for register in range(result.in_size("register"))]
-        return tuple(registers[place["register"]] for place in places)
+        sources = [way.comp.apply(register=register) for register in range(result.in_size("register"))]
+        return tuple(registers[source["register"]] for source in sources)
     if way.kind == "shuffle":
         return through_shuffles(low, registers, way.comp, result.in_size("register"))
     if way.kind == "cluster":
@@ -41,9 +41,9 @@ def lower_convert(low: Lowering, op: Operation) -> Registers:
 
 
 def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, count: int) -> Registers:
-    """Each lane names the lane it reads from.
+    """Convert by shuffles, in which each lane names its source lane.
 
-    Where the register it wants depends on the lane, it reads all and selects.
+    Where the source register depends on the lane, it reads all candidates and selects.
     """
     b = low.builder
     if (exchange := only_exchange(comp)) is not None and (found := through_exchanges(low, registers, *exchange)):
@@ -64,8 +64,8 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
     bits = [(1 << bit, 1 << bit) for bit in range(choices.mask.bit_length()) if choices.mask >> bit & 1]
     made = []
     for register in range(0, count, held):
-        place = comp.apply(register=register) if "register" in comp.by_in else {"register": register, "lane": 0}
-        made.append(chosen(b, choices.value, bits, place["register"] // held, partial(read, place["lane"])))
+        source = comp.apply(register=register) if "register" in comp.by_in else {"register": register, "lane": 0}
+        made.append(chosen(b, choices.value, bits, source["register"] // held, partial(read, source["lane"])))
     return unpacked(low, made, registers[0].type) if held > 1 else tuple(made)
 
 
@@ -74,15 +74,15 @@ def unpacked(low: Lowering, words: Sequence[Value], type: Type) -> Registers:
 
 
 def elements_together(comp: LinearLayout, bits: int) -> int:
-    """The number of elements, in adjacent registers, that move together as one 32-bit register."""
+    """Return how many elements, in adjacent registers, move together as one 32-bit register."""
     bases = dict(comp.bases)
     at, held, count = comp.out_names.index("register"), WORD // bits if bits in (8, 16) else 1, 1
     while count < held and (bit := log2(count)) < len(bases.get("register", ())):
         others = [
             vector
             for level in bases
-            for place, vector in enumerate(bases[level])
-            if (level, place) != ("register", bit)
+            for index, vector in enumerate(bases[level])
+            if (level, index) != ("register", bit)
         ]
         if bases["register"][bit] != unit(comp, count) or any(vector[at] & count for vector in others):
             break
@@ -91,14 +91,14 @@ def elements_together(comp: LinearLayout, bits: int) -> int:
 
 
 def unit(comp: LinearLayout, register: int) -> tuple[int, ...]:
-    """The place of this register, in the first lane."""
+    """Return the output vector of this register in lane 0."""
     return tuple(register if name == "register" else 0 for name in comp.out_names)
 
 
 def through_exchanges(low: Lowering, registers: Registers, register: int, lane: int) -> Registers | None:
-    """Words of two registers at a time change places between lanes; None if the GPU has no instruction for that."""
+    """Swap pairs of words between lanes; return None if the GPU has no such instruction."""
     b, type = low.builder, registers[0].type
-    held = WORD // type.bits if type.bits in (16, WORD) else 0  # elements of a word
+    held = WORD // type.bits if type.bits in (16, WORD) else 0  # elements per word
     if not low.gpu.exchanges(1 << lane) or not held or (1 << register) % held or len(registers) % held:
         return None
     packed = pack_words(low, registers)
@@ -122,11 +122,11 @@ def through_memory(
     load = Move(low, base, plan.offsets(result), element, round_size=size, matrices=plan.load != "plain")
     made: dict[int, Value] = {}
     if comes_at_once(op):
-        low.warp_barrier()  # no load is asked for behind it, and it costs nothing
-    for turn in range(plan.reps):
-        if turn or in_warp:
-            wait()  # the first time for the round before, of a loop around it (`membar.waits_for_itself`)
-        store.store(registers, turn)
+        low.warp_barrier()  # it costs nothing here, and keeps later loads from being issued before it
+    for round_index in range(plan.reps):
+        if round_index or in_warp:
+            wait()  # in round 0 for the previous iteration of a loop around it (`membar.waits_for_itself`)
+        store.store(registers, round_index)
         wait()
-        made.update(load.load_some(turn))
+        made.update(load.load_some(round_index))
     return load.with_copies(made)

@@ -1,10 +1,10 @@
-"""`tt.print` and `tt.assert`, by what each GPU's run-time has for them.
+"""`tt.print` and `tt.assert`, by the facilities of each GPU's runtime.
 
     pid (0, 0, 0) idx (  5) x: 2.500000
 
-An element of a tensor is printed once, by the first thread that holds it; a scalar, or a prefix alone, by every thread.
-Values are passed as to C's `printf`: floats as double, small integers as i32. An assert fails in the threads that hold
-an element which is false; after one on a tensor all threads wait.
+The first thread that holds an element of a tensor prints it; every thread prints a scalar, or a prefix alone. Values
+are passed as to C's `printf`: floats as double, small integers as i32. An assert fails in the threads that hold a false
+element; a barrier follows an assert on a tensor.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ def lower_print(low: Lowering, op: Operation) -> None:
     if not op.operands:
         show(f"{start}{text}\n", program)
     signs = array_values(op.properties["isSigned"])
-    for number, (operand, is_signed) in enumerate(zip(op.operands, signs, strict=True)):
-        which = f"(operand {number}) " if len(op.operands) > 1 else ""
+    for index, (operand, is_signed) in enumerate(zip(op.operands, signs, strict=True)):
+        which = f"(operand {index}) " if len(op.operands) > 1 else ""
         element = element_type(operand.type)
         form = spelling(element, bool(number_of(op, "hex")), bool(is_signed))
         given = low[operand]
@@ -46,27 +46,27 @@ def lower_print(low: Lowering, op: Operation) -> None:
             show(f"{start} idx (){text}{which}{form}\n", [*program, argument(low, element, given[0], form)])
             continue
         layout, copies = layout_of(operand.type), copied_registers(operand.type)
-        places = ", ".join(f"%{len(str(extent - 1))}u" for extent in shown[number])
+        index_format = ", ".join(f"%{len(str(extent - 1))}u" for extent in shown[index])
         with low.only_if(low.is_first_copy(layout)):
             for register, spot in enumerate(coordinates(low, layout)):
                 if not register & copies:
                     values = [*program, *spot, argument(low, element, given[register], form)]
-                    with low.only_if(is_shown(low, spot, shape_of(operand.type), shown[number])):
-                        show(f"{start} idx ({places}){text}{which}{form}\n", values)
+                    with low.only_if(is_shown(low, spot, shape_of(operand.type), shown[index])):
+                        show(f"{start} idx ({index_format}){text}{which}{form}\n", values)
 
 
 def is_shown(low: Lowering, spot: Sequence[Value], shape: Shape, sizes: Shape) -> Value | None:
-    """Return True if an element is not padding; None if all are shown."""
+    """Return a condition that holds if an element is not padding; None if there is no padding."""
     inside = [
-        low.builder.icmp("ult", place, size)
-        for place, extent, size in zip(spot, shape, sizes, strict=True)
+        low.builder.icmp("ult", coordinate, size)
+        for coordinate, extent, size in zip(spot, shape, sizes, strict=True)
         if size != extent
     ]
     return reduce(low.builder.and_, inside) if inside else None
 
 
 def spelling(element: Attribute, as_hex: bool, is_signed: bool) -> str:
-    """The conversion specifier of C's printf for a value."""
+    """Return the conversion specifier of C's printf for a value."""
     held = memory_type(element)
     if held.is_pointer:
         return "%p"
@@ -79,7 +79,7 @@ def spelling(element: Attribute, as_hex: bool, is_signed: bool) -> str:
 
 
 def argument(low: Lowering, element: Attribute, value: Value, form: str) -> Value:
-    """A value as printf takes it."""
+    """Convert a value to the type that printf expects."""
     b = low.builder
     if form == "%p":
         return value

@@ -1,5 +1,5 @@
-"""The interface of a GPU, as the rules of this folder use it: a vendor implements `Gpu` once, and adds rules of its
-own.
+"""The interface between the vendor-neutral rules of this folder and a GPU: a vendor implements `Gpu` and adds its own
+rules.
 
     class ToyGpu(Gpu):
         rules = Rules(NEUTRAL)
@@ -7,9 +7,9 @@ own.
         def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
             return b.call("toy.read_lane", i32, [word, lane], attributes="convergent")
 
-Methods emit code with the builder `b` they are given. What is abstract every GPU has. The rest has a default that is
-right on any GPU: an instruction that is missing (a reduction of a warp, an asynchronous copy, matrices from shared
-memory), and the rules do without it.
+Methods emit code with the builder `b`. Every GPU implements the abstract ones. The others have a default that is
+correct on any GPU: it reports an instruction as missing (a warp reduction, an asynchronous copy, matrix loads from
+shared memory), and the rules do without it.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from tilework.targets.llvm.rules import Rules
 from tilework.targets.llvm.types import Type, f32, f64, i1, i8, i32, vector
 from tilework.targets.llvm.values import Value, constant
 
-Function = Callable[..., Value]  # of a `Lowering` and arguments
+Function = Callable[..., Value]  # takes a `Lowering` and the arguments
 
 
 class Words(NamedTuple):
@@ -44,11 +44,11 @@ class Hints(NamedTuple):
     cache: CacheModifier = CacheModifier.NONE
     evict: EvictionPolicy = EvictionPolicy.NORMAL
     is_volatile: bool = False
-    in_l1: bool = False  # whether the wish is about the cache of the multiprocessor only
+    in_l1: bool = False  # the hint concerns only the L1 cache
 
 
 class Access(NamedTuple):
-    """A load or store of one thread, done where the predicate holds, or everywhere without one."""
+    """A load or store of one thread; predicated if there is a predicate."""
 
     address: Value
     words: Words
@@ -57,10 +57,10 @@ class Access(NamedTuple):
 
 
 class Atomic(NamedTuple):
-    """A change of global memory, done where `may` holds: its ordering, who sees that, and whether the old value is
-    read.
+    """An atomic access to global memory where `may` holds: its memory ordering and scope, and whether the old value is
+    used.
 
-    One of a tile may be forgotten as soon as it is on its way.
+    An atomic of a tile need not complete before the next one is issued.
     """
 
     address: Value
@@ -72,8 +72,8 @@ class Atomic(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Bytes from global memory to `target + apart` in shared memory: zeros where the mask is 0, nothing without the
-    predicate.
+    """A copy of bytes from global memory to `target + apart` in shared memory: of zeros where the mask is false, and
+    not done at all where the predicate is false.
     """
 
     target: Value
@@ -85,17 +85,17 @@ class Copy(NamedTuple):
 
 
 class Warps(NamedTuple):
-    """Warps of a block that run the same code: how many, which is the first, and the barrier at which they meet."""
+    """Warps of a block that run the same code: their count, the first one, and the id of their barrier."""
 
     count: int
     first: int = 0
     barrier: int = 0
-    are_all: bool = True  # whether the block has no others
-    are_apart: bool = False  # whether they come to the barrier from different places of the code
+    are_all: bool = True  # the block has no other warps
+    are_apart: bool = False  # they reach the barrier from different code paths
 
 
 class Emission(Protocol):
-    """The part of a `Lowering` that packing elements needs."""
+    """The part of a `Lowering` that packs elements."""
 
     builder: Builder
     gpu: "Gpu"
@@ -104,7 +104,7 @@ class Emission(Protocol):
 
 
 class MatrixForm(Protocol):
-    """A way in which a warp moves matrices between shared memory and registers; `move` is a `shared_access.Move`."""
+    """A matrix load or store between shared memory and the registers of a warp; `move` is a `shared_access.Move`."""
 
     @property
     def bytes(self) -> int:
@@ -112,20 +112,20 @@ class MatrixForm(Protocol):
         ...
 
     def addresses(self, offsets: LinearLayout) -> LinearLayout:
-        """The layout that says where the address of each lane is."""
+        """Return the layout of the address that each lane passes."""
         ...
 
     def prepare(self, low: Any) -> None:
-        """Compute here what depends on the thread alone; `low` is the `Lowering`."""
+        """Hoist the part of the address that depends only on the thread; `low` is the `Lowering`."""
         ...
 
-    def load(self, move: Any, turn: int) -> dict[int, Value]: ...
+    def load(self, move: Any, round_index: int) -> dict[int, Value]: ...
 
-    def store(self, move: Any, registers: Sequence[Value], turn: int) -> None: ...
+    def store(self, move: Any, registers: Sequence[Value], round_index: int) -> None: ...
 
 
 class Around(Protocol):
-    """Code that a vendor wants before and behind ops, beside barriers; `low` is the `Lowering`."""
+    """Code that a vendor emits before and after ops, besides barriers; `low` is the `Lowering`."""
 
     def before(self, low: Any, op: Operation) -> None: ...
 
@@ -135,7 +135,7 @@ class Around(Protocol):
 
 
 class Gpu(ABC):
-    """One kind of GPU, with the options that decide its code."""
+    """A GPU architecture, with the options that affect its code."""
 
     rules: ClassVar[Rules]
 
@@ -148,135 +148,133 @@ class Gpu(ABC):
     # The kernel
 
     kernel_convention: ClassVar[str]
-    line_tables: ClassVar[str] = "LineTablesOnly"  # what LLVM is told about source lines
-    shared_alignment: ClassVar[int] = 16  # of the start of shared memory
-    argument_space: ClassVar[int] = 0  # the address space of pointers that are arguments
-    map_parameter: ClassVar[str | None] = None  # the attributes of a parameter that is a tensor map, if there are such
+    line_tables: ClassVar[str] = "LineTablesOnly"  # LLVM's emission kind of debug information
+    shared_alignment: ClassVar[int] = 16  # of the base of shared memory
+    argument_space: ClassVar[int] = 0  # the address space of pointer arguments
+    map_parameter: ClassVar[str | None] = None  # the attributes of a tensor map parameter, if supported
 
     @abstractmethod
     def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
-        """Of a kernel with so many threads in a block, blocks in a cluster, and registers of a thread, if that is
-        said.
+        """Return the function attributes of a kernel, for the threads of a block, the blocks of a cluster, and the
+        registers of a thread (if limited).
         """
 
     def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]] | None:
-        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know; None: there are
-        none.
+        """Return the attributes of a tensor descriptor parameter and its metadata for the launcher; None if the GPU has
+        no tensor descriptors.
 
-        Blocks are copied so many `rows` at a time, if that is said.
+        A block is copied `rows` rows at a time, if given.
         """
         return None
 
     def around(self, module: ModuleOp) -> Around | None:
-        """Code around ops that the module needs on this GPU."""
+        """Return the code that this GPU needs around ops of the module."""
         return None
 
     # Ids
 
     @abstractmethod
     def thread_id(self, b: Builder) -> Value:
-        """The number of this thread in its block."""
+        """Return the id of this thread in its block."""
 
     def block_id(self, b: Builder) -> Value:
-        """The number of this block in its cluster; without `Feature.CLUSTERS` each is alone."""
+        """Return the id of this block in its cluster: 0 without `Feature.CLUSTERS`."""
         return constant(i32, 0)
 
     @abstractmethod
     def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
-        """The place in the grid of this block, or of its cluster."""
+        """Return the index in the grid of this block, or of its cluster."""
 
     @abstractmethod
     def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
-        """The size of the grid, in blocks or in clusters."""
+        """Return the size of the grid, in blocks or in clusters."""
 
-    # Threads together
+    # Synchronisation and exchange
 
     @abstractmethod
     def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
-        """All threads of these warps come here, and see what they wrote to shared memory, or to `all_memory`."""
+        """Emit a barrier of these warps that publishes their writes to shared memory, or to `all_memory`."""
 
     def cluster_barrier(self, b: Builder) -> None:
-        """All threads of a cluster come here, and see what they wrote to all memory; only with `Feature.CLUSTERS`."""
+        """Emit a barrier of a cluster that publishes writes to all memory; only with `Feature.CLUSTERS`."""
         raise NotImplementedError
 
     @abstractmethod
     def warp_barrier(self, b: Builder) -> None:
-        """The same within each warp."""
+        """Emit a barrier of the lanes of each warp."""
 
     def set_registers(self, b: Builder, count: int, before: int) -> None:  # noqa: B027
-        """Threads of these warps have `count` registers from here on, and had so many before; the block's sum stays."""
+        """Change the registers per thread of these warps from `before` to `count`; the block's total is constant."""
 
     @abstractmethod
     def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
-        """The i32 that another lane has."""
+        """Return the i32 that `lane` holds."""
 
     def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
-        """The i32 of the lane whose number differs in the bits of `mask`."""
+        """Return the i32 of the lane with id ``lane ^ mask``."""
         return self.shuffle(b, word, b.xor(b.and_(self.thread_id(b), self.warp_size - 1), mask))
 
     def uniform(self, b: Builder, word: Value) -> Value:
-        """An i32 that all lanes of a warp have alike, so that the assembler can see it."""
+        """Return an i32 that is equal in all lanes of a warp, in a form that the assembler recognises as uniform."""
         return self.shuffle(b, word, constant(i32, 0))
 
     def exchanges(self, mask: int) -> bool:
-        """Return True if `exchange` is fast between lanes whose numbers differ in `mask`."""
+        """Return True if `exchange` is fast between lanes whose ids differ in `mask`."""
         return False
 
     def exchange(self, b: Builder, first: Value, second: Value, mask: int) -> Sequence[Value]:
-        """Lanes with `mask` in their number change their `first` i32 for the `second` of their neighbour without."""
+        """Swap the `first` i32 of each lane that has `mask` set in its id with the `second` of the lane without."""
         raise NotImplementedError
 
     def reduce_warp(self, b: Builder, name: str, word: Value) -> Value | None:
-        """An i32 of all lanes by add, and, or, xor, max, min, umax or umin, where that is one instruction."""
+        """Reduce an i32 over all lanes by add, and, or, xor, max, min, umax or umin; None if no instruction does."""
         return None
 
     def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
-        """The largest number of each row of f32, where that is faster than by pairs; NaN only where all are NaN."""
+        """Return the maxnum of each row of f32, or None if that is not faster than pairwise maxima."""
         return None
 
     # Global memory
 
     @abstractmethod
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
-        """Words of global memory; where the predicate is false `other`, or zeros."""
+        """Load words from global memory; where the predicate is false the result is `other`, or zero."""
 
     @abstractmethod
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
-        """Words to global memory."""
+        """Store words to global memory."""
 
     def fetch(self, b: Builder, address: Value, predicate: Value) -> None:  # noqa: B027
-        """Ask for the line of an address, which comes into the cache of all multiprocessors; nothing, where that cannot
-        be asked for.
-        """
+        """Prefetch the cache line of an address into L2, if the GPU has such an instruction."""
 
     def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
-        """A pointer that a loop moves on, in a way that LLVM does not make several of: one base, and offsets from
-        it.
+        """Return a pointer that a loop advances, in a form that LLVM's strength reduction does not split into several
+        induction variables.
         """
         return b.gep(pointer, bytes)
 
     def hidden_zero(self, b: Builder, loop: Operation) -> Value | None:
-        """A 0 that hides from the assembler how far the addresses of copies are apart in `loop`; None: it shall see."""
+        """Return an opaque 0 that hides the distances between copy addresses in `loop` from the assembler, or None."""
         return None
 
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
-        """The number of adjacent elements, at most `most`, that one instruction changes."""
+        """Return how many adjacent elements, at most `most`, one instruction updates."""
         return 1
 
     @abstractmethod
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
-        """Return True if values that memory holds so can be changed; without a `kind`, compared and exchanged."""
+        """Return True if the GPU has this atomic for values of type `held`; without a `kind`, compare-and-swap."""
 
     @abstractmethod
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
-        """Change as many neighbours as there are values; what was there, or 0 where nothing was done.
+        """Update as many adjacent elements as there are values, and return the old ones (0 where `at.may` is false).
 
-        Values are as memory holds them. The old value may be left out if it has no use.
+        Values have their memory types. The result may be empty if it is unused.
         """
 
     @abstractmethod
     def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
-        """Put `value` where `compared` was; what was there."""
+        """Compare and swap; return the old value."""
 
     @abstractmethod
     def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
@@ -284,72 +282,70 @@ class Gpu(ABC):
 
     @abstractmethod
     def fence(self, b: Builder, scope: MemSyncScope) -> None:
-        """Order this thread's accesses before the fence with those behind it, for all threads of `scope`."""
+        """Order this thread's accesses before the fence with those after it, for all threads of `scope`."""
 
     # Shared memory; plain loads and stores are LLVM's
 
     @abstractmethod
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
-        """Words to shared memory; all threads of the warp go on together."""
+        """Store words to shared memory without divergence of the warp."""
 
     @abstractmethod
     def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
-        """Change an integer in shared memory atomically, where `may` holds."""
+        """Update an integer in shared memory atomically, where `may` holds."""
 
-    stores_matrices: bool = False  # whether matrices also go from registers to memory
+    stores_matrices: bool = False  # the GPU has matrix stores as well as loads
 
     def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> MatrixForm | None:
-        """The form in which registers at these offsets (those below `limit`) move as matrices, where the GPU has
-        that.
-        """
+        """Return the matrix access that moves registers at these offsets (those below `limit`), if there is one."""
         return None
 
-    copy_bytes: ClassVar[tuple[int, int] | None] = None  # the least and most that an asynchronous copy moves
+    copy_bytes: ClassVar[tuple[int, int] | None] = None  # minimum and maximum of an asynchronous copy
 
     def async_copy(self, b: Builder, copy: Copy) -> None:
-        """Begin to copy."""
+        """Start an asynchronous copy."""
         raise AssertionError(f"{self.name} copies nothing asynchronously: its copy_bytes is None")
 
     def commit_copies(self, b: Builder) -> None:  # noqa: B027
-        """The copies begun so far are a group."""
+        """Commit the copies started so far as a group."""
 
     def wait_copies(self, b: Builder, pending: int) -> None:  # noqa: B027
-        """Wait until at most so many groups are under way."""
+        """Wait until at most `pending` groups are in flight."""
 
     def stored_for_matrices(self, b: Builder, type: Attribute) -> None:  # noqa: B027
-        """Let matrix units see what this thread has stored to memory of this type."""
+        """Make this thread's stores to memory of this type visible to the matrix units."""
 
     # Arithmetic
 
-    carried_bit: ClassVar[Type] = i1  # in what a bit comes to the block where its ways meet
-    flushes: bool = False  # whether fast functions may take denormal numbers for zero
-    native_floats: frozenset[Type] = frozenset({f32, f64})  # what is added, multiplied and compared without widening
-    magnitude_floats: frozenset[Type] = frozenset()  # of which the smaller magnitude is one instruction
+    carried_bit: ClassVar[Type] = i1  # the type of an i1 in phis
+    flushes: bool = False  # fast functions may flush denormals to zero
+    native_floats: frozenset[Type] = frozenset({f32, f64})  # types with arithmetic that needs no widening
+    magnitude_floats: frozenset[Type] = frozenset()  # types with a `min_magnitude` instruction
     fast_functions: ClassVar[Mapping[str, Function]] = {}  # of f32: exp, exp2, sqrt, rsqrt, divide
-    functions: ClassVar[Mapping[str, Function]] = {}  # of libraries, by symbol
-    links_libraries: ClassVar[bool] = False  # whether functions come from libraries that the options name
-    assembly_types: Mapping[str, Type] = {}  # by the letters of the constraints of inline assembly
+    functions: ClassVar[Mapping[str, Function]] = {}  # library functions, by symbol
+    links_libraries: ClassVar[bool] = False  # `extern_libs` are linked
+    assembly_types: Mapping[str, Type] = {}  # by the constraint codes of inline assembly
 
-    def assembly_type(self, letter: str, type: Type) -> Type:
-        """The type of an operand of inline assembly: that of its letter, or one of the same width."""
-        wanted = self.assembly_types[letter]
+    def assembly_type(self, code: str, type: Type) -> Type:
+        """Return the type of an inline assembly operand: `type` itself if it has the width of its constraint code."""
+        wanted = self.assembly_types[code]
         return type if type.bits == wanted.bits and not type.is_vector else wanted
 
     def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
-        """Four bytes of two words: each hex digit of the selector is one, from the lowest; 4 is the first of `high`."""
+        """Select four bytes of two words: each hex digit of the selector is one, 4 the lowest of `high`."""
         lanes = [*b.lanes(b.bitcast(low, vector(i8, 4))), *b.lanes(b.bitcast(high, vector(i8, 4)))]
-        return b.bitcast(b.build_vector([lanes[selector >> 4 * place & 7] for place in range(4)]), i32)
+        return b.bitcast(b.build_vector([lanes[selector >> 4 * index & 7] for index in range(4)]), i32)
 
     def min_magnitude(self, b: Builder, x: Value, y: Value, keeps_nan: bool) -> Value:
-        """The smaller of |x| and |y|, negative if one of them is, of `magnitude_floats`; NaN stays, or is not seen."""
+        """Return min(|x|, |y|), negative if exactly one of them is; NaN propagates or is ignored."""
         raise NotImplementedError
 
     # Messages
 
     @abstractmethod
     def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
-        """A function that emits a call of C's printf: integers of 32 or 64 bits, doubles, pointers."""
+        """Return a function that emits a call of C's printf: integers of 32 or 64 bits, doubles, pointers."""
 
     @abstractmethod
     def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
-        """End the kernel with a message."""
+        """Abort the kernel with a message."""

@@ -1,14 +1,14 @@
-"""Code that the user brings: assembly in `tt.elementwise_inline_asm`, functions of libraries in
-`tt.extern_elementwise`.
+"""User code: inline assembly (`tt.elementwise_inline_asm`) and library functions (`tt.extern_elementwise`).
 
     tt.elementwise_inline_asm "shl.b32 $0, $1, 3;" {constraints = "=r,r", packed_element = 4} %x : tensor<64xi8> -> ...
 
-One piece of assembly handles `packed_element` registers of a thread. Elements below 32 bits are packed into words: four
-i8, or two f16, in one `r`. A letter says how a word is passed (`Gpu.assembly_types`): narrower values are extended,
-wider results cut. What does not fit is refused here, because LLVM would end the process.
+One piece of assembly processes `packed_element` registers of a thread. Elements below 32 bits are packed into words:
+four i8, or two f16, in one `r`. The constraint code determines the type of an operand (`Gpu.assembly_types`): narrower
+values are extended, wider results truncated. Invalid constraints are refused here, because LLVM would abort the
+process.
 
-A function of libdevice is our own code (`targets/llvm/math`), with the processor's instruction where it is one; any
-other symbol is called, and linked from the libraries that the options name, where the GPU's compiler can do that.
+Functions of libdevice are our own code (`targets/llvm/math`), or the GPU's instruction if there is one. Any other
+symbol is called, and linked from the libraries that the options name, if the GPU's compiler supports that.
 """
 
 import re
@@ -36,7 +36,7 @@ OPERAND = re.compile(r"\$\$|\$\{?(\d+)")
 
 @lowers(tt.ElementwiseInlineAsmOp)
 def lower_inline_asm(low: Lowering, op: Operation) -> list[Registers]:
-    """Registers in groups of `packed_element`, those that hold copies left out."""
+    """Emit the assembly for each group of `packed_element` registers, without registers that hold duplicates."""
     some = op.operands[0].type if op.operands else op.results[0].type
     copies, count = copied_registers(some), register_count(some)
     kept = [register for register in range(count) if not register & copies]
@@ -50,7 +50,7 @@ def lower_inline_asm(low: Lowering, op: Operation) -> list[Registers]:
 
 
 def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[list[Value]]:
-    """One piece of assembly on some registers of each operand; what it leaves in as many of each result."""
+    """Emit the assembly for some registers of each operand, and return the registers of each result."""
     outs = [
         word_type(element_type(result.type), pack) for result in op.results for _ in range(words(result.type, pack))
     ]
@@ -60,12 +60,11 @@ def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[l
         values = [to_memory(low, element, low[operand][register]) for register in group]
         values += [constant(held_type(element), 0)] * (pack - len(group))
         inputs += packed(low, values)
-    letters, listed = constraints(low, op, len(outs), len(inputs))
+    codes, listed = constraints(low, op, len(outs), len(inputs))
     passed_as = low.gpu.assembly_type
-    types = [passed_as(letter, type) for letter, type in zip(letters, outs, strict=False)]
+    types = [passed_as(code, type) for code, type in zip(codes, outs, strict=False)]
     given = [
-        fit(low, value, passed_as(letter, value.type))
-        for letter, value in zip(letters[len(outs) :], inputs, strict=True)
+        fit(low, value, passed_as(code, value.type)) for code, value in zip(codes[len(outs) :], inputs, strict=True)
     ]
     check_operands(low, op, len(outs) + len(inputs))
     is_pure, text = bool(number_of(op, "pure")), text_of(op, "asm_string")
@@ -82,26 +81,26 @@ def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[l
 
 
 def words(type: Attribute, pack: int) -> int:
-    """The registers that `pack` elements take."""
+    """Return the number of registers that `pack` elements take."""
     bits = held_type(element_type(type)).bits
     return -(-pack * bits // WORD) if bits < WORD else pack
 
 
 def word_type(element: Attribute, pack: int) -> Type:
-    """The type of a register operand: a single narrow element keeps its own."""
+    """Return the type of a register operand: a single narrow element keeps its own type."""
     held = held_type(element)
     return held if held.bits >= WORD or pack == 1 else integer(WORD)
 
 
 def packed(low: Lowering, values: Sequence[Value]) -> list[Value]:
-    """Elements in words, the first in the lowest bits; missing ones are 0."""
+    """Pack elements into words, the first in the lowest bits; missing ones are 0."""
     if values[0].type.bits >= WORD or len(values) == 1:
         return list(values)
     return pack_words(low, values)
 
 
 def unpacked(low: Lowering, given: Sequence[Value], held: Type, pack: int) -> list[Value]:
-    """The elements in words."""
+    """Return the elements of words."""
     b = low.builder
     if held.bits >= WORD or pack == 1:
         return list(given)
@@ -109,7 +108,7 @@ def unpacked(low: Lowering, given: Sequence[Value], held: Type, pack: int) -> li
 
 
 def constraints(low: Lowering, op: Operation, outputs: int, inputs: int) -> tuple[list[str], list[str]]:
-    """The letters of outputs and inputs, and all constraints: those, then clobbers."""
+    """Return the constraint codes of outputs and inputs, and all constraints: those, then the clobbers."""
     whole = text_of(op, "constraints")
     listed = sorted((part.strip() for part in whole.split(",") if part.strip()), key=lambda part: part.startswith("~"))
     found = [part for part in listed if not part.startswith("~")]
@@ -117,28 +116,28 @@ def constraints(low: Lowering, op: Operation, outputs: int, inputs: int) -> tupl
         part.startswith("=") == (at < outputs) for at, part in enumerate(found)
     ):
         raise complain(low, op, f"the constraints {whole!r} should name {outputs} outputs, then {inputs} inputs")
-    letters = [part.lstrip("=&") for part in found]
-    letters = [letters[int(letter)] if letter.isdigit() and int(letter) < outputs else letter for letter in letters]
+    codes = [part.lstrip("=&") for part in found]
+    codes = [codes[int(code)] if code.isdigit() and int(code) < outputs else code for code in codes]
     known = low.gpu.assembly_types
-    if unknown := [letter for letter in letters if letter not in known]:
+    if unknown := [code for code in codes if code not in known]:
         raise complain(low, op, f"the constraint {unknown[0]!r} is none of {', '.join(known)}")
-    return letters, listed
+    return codes, listed
 
 
 def check_operands(low: Lowering, op: Operation, count: int) -> None:
-    """The assembly names no operand that it does not have."""
+    """Refuse assembly that names an operand that it does not have."""
     for found in OPERAND.finditer(text_of(op, "asm_string")):
         if found[1] is not None and int(found[1]) >= count:
             raise complain(low, op, f"the assembly names operand ${found[1]}, and has only {count}")
 
 
 def complain(low: Lowering, op: Operation, what: str) -> PassError:
-    """The error about assembly that makes no sense on any target."""
+    """Return the error for invalid inline assembly."""
     return low.refuse(op, f"inline assembly ({what})")
 
 
 def fit(low: Lowering, value: Value, wanted: Type) -> Value:
-    """The same bits in another type: extended with zeros, or cut."""
+    """Return the same bits in another type, zero-extended or truncated."""
     b = low.builder
     if value.type is wanted:
         return value
@@ -151,7 +150,7 @@ def fit(low: Lowering, value: Value, wanted: Type) -> Value:
     return b.bitcast(whole, wanted)
 
 
-# Functions of libraries
+# Library functions
 
 
 @lowers(tt.ExternElementwiseOp, elementwise=True, overrides=True, differs=True)

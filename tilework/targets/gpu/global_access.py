@@ -1,8 +1,8 @@
 """`tt.load` and `tt.store`: predicated accesses to global memory, as wide as pointers and masks allow.
 
-Registers that are neighbours in memory move together, up to 16 bytes at a time: as many as the layout has side by side,
-as the pointers are known to be contiguous and aligned for, and as share one bit of the mask. Where several threads hold
-the same element, all load it and one stores it.
+Registers that are adjacent in memory move together, up to 16 bytes at a time: as many as are adjacent in the layout,
+have pointers that are known to be contiguous and aligned, and share one bit of the mask. Where several threads hold the
+same element, all load it and one stores it.
 """
 
 from math import prod
@@ -26,21 +26,21 @@ from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
 
 PLAIN = Hints()
-MOST_KEPT = 1 << 18  # bits of a tile: an eighth of what a multiprocessor has
+MOST_KEPT = 1 << 18  # bits of a tile: an eighth of the L1 cache of a multiprocessor
 
 
 def segments(op: Operation) -> list[SSAValue | None]:
-    """The operands of an op by their segments, each of them at most one."""
+    """Return the operand of each segment, or None if the segment is empty."""
     found: list[SSAValue | None] = []
-    place = 0
+    position = 0
     for count in array_values(op.properties["operandSegmentSizes"]):
-        found.append(op.operands[place] if count else None)
-        place += count
+        found.append(op.operands[position] if count else None)
+        position += count
     return found
 
 
 def vector_run(layout: LinearLayout, axis: int) -> int:
-    """The number of registers, from the first on, that are adjacent along `axis`."""
+    """Return how many of the first registers are adjacent along `axis`."""
     run = 1
     for vector_ in dict(layout.bases)["register"]:
         if vector_[axis] != run or sum(map(bool, vector_)) != 1:
@@ -50,7 +50,7 @@ def vector_run(layout: LinearLayout, axis: int) -> int:
 
 
 def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int, base: SSAValue | None = None) -> int:
-    """The number of registers that move together; with a `base`, `pointers` are offsets from it."""
+    """Return how many registers move together; with a `base`, `pointers` are offsets from it."""
     type = pointers.type
     if not is_tensor(type):
         return 1
@@ -74,8 +74,10 @@ def pointee(type: Attribute) -> Attribute:
 
 
 def hints_of(op: Operation) -> Hints:
-    """The cache hints of an op. Data that all programs load (the weights of a layer) stays in the cache while they
-    stream the rest, but not for longer: L2 would keep lines marked `evict_last` for kernels that do not need them.
+    """Return the cache hints of an op.
+
+    Data that all programs load (the weights of a layer) gets `evict_last` in L1, so that streamed data does not evict
+    it; in L2 such lines would outlive the kernel.
     """
     cache, evict = CacheModifier(number_of(op, "cache", 1)), EvictionPolicy(number_of(op, "evict", 1))
     is_own = evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(op)
@@ -83,7 +85,7 @@ def hints_of(op: Operation) -> Hints:
 
 
 def is_the_same_for_all(load: Operation) -> bool:
-    """Return True if several programs load this small tile: its pointers are made of arguments and constants."""
+    """Return True if all programs load this small tile: its pointers depend only on arguments and constants."""
     pointers = load.operands[0]
     if not is_tensor(pointers.type) or prod(shape_of(pointers.type)) * bit_width(pointee(pointers.type)) > MOST_KEPT:
         return False
@@ -115,7 +117,7 @@ def lower_load(low: Lowering, op: Operation) -> Registers:
 def load_tile(
     low: Lowering, op: Operation, addresses: Registers, width: int, mask: SSAValue | None, other: SSAValue | None
 ) -> Registers:
-    """Load from addresses of which each `width` are adjacent; equal ones are read once."""
+    """Load from addresses in groups of `width` adjacent ones; equal addresses are loaded once."""
     element, hints = element_type(op.results[0].type), hints_of(op)
     masks: Registers | None = low[mask] if mask is not None else None
     others: Registers | None = low[other] if other is not None else None
@@ -140,7 +142,7 @@ def load(
     other: Registers | None = None,
     hints: Hints = PLAIN,
 ) -> Registers:
-    """`width` neighbours from memory; where the predicate is false, `other` (or zero)."""
+    """Load `width` adjacent elements; where the predicate is false the result is `other`, or zero."""
     held = held_type(element)
     if predicate is not None and predicate.constant == 0:
         return other if other is not None else (from_memory(low, element, constant(held, 0)),) * width
@@ -163,7 +165,7 @@ def lower_store(low: Lowering, op: Operation) -> None:
 def store_tile(
     low: Lowering, op: Operation, addresses: Registers, width: int, values: SSAValue, mask: SSAValue | None
 ) -> None:
-    """Write what one thread of those that hold it shall write."""
+    """Store a tile; of the threads that hold an element, one stores it."""
     element, registers = element_type(values.type), low[values]
     hints, moved = hints_of(op), words(held_type(element).bits, width)
     masks = low[mask] if mask is not None else None
@@ -180,24 +182,24 @@ def store_tile(
 
 @lowers(ttg.FetchOp)
 def lower_fetch(low: Lowering, op: Operation) -> None:
-    """One thread asks for each line: the one whose part of the tile is the first in it."""
+    """Prefetch each cache line once, by the thread whose part of the tile is the first in the line."""
     b, (pointers, *masked) = low.builder, op.operands
     mask, bits = masked[0] if masked else None, held_type(pointee(pointers.type)).bits
     addresses, masks = low[pointers], low[mask] if mask is not None else None
     width, offsets = width_of(low, pointers, mask, bits), row_offsets(low, pointers)
-    firsts: dict[int, Value] = {}  # by how many bytes a part is behind one that begins where the first does in its line
+    firsts: dict[int, Value] = {}  # by the byte offset of a part in its line, relative to the first part
     for part in range(0, len(addresses), width):
         apart = part if offsets is None else offsets[part] * bits // 8 % LINE
         if apart not in firsts:
-            place = b.and_(b.trunc(b.ptrtoint(addresses[part], i64), i32), LINE - 1)
-            firsts[apart] = b.icmp("ult", place, width * bits // 8)
+            in_line = b.and_(b.trunc(b.ptrtoint(addresses[part], i64), i32), LINE - 1)
+            firsts[apart] = b.icmp("ult", in_line, width * bits // 8)
         predicate = both(low, firsts[apart], masks[part] if masks is not None else None)
-        assert predicate is not None, "only one of several threads asks"
+        assert predicate is not None, "one thread prefetches each line"
         low.gpu.fetch(b, addresses[part], predicate)
 
 
 def row_offsets(low: Lowering, pointers: SSAValue) -> list[int] | None:
-    """The distance in elements of each register of a thread from the first, where the whole tile is contiguous."""
+    """Return each register's distance in elements from the first, or None if the tile is not contiguous."""
     shape = shape_of(pointers.type)
     if len(shape) != 1 or low.axis.of(pointers).contiguity[0] < shape[0]:
         return None
@@ -208,20 +210,20 @@ def row_offsets(low: Lowering, pointers: SSAValue) -> list[int] | None:
 
 
 def both(low: Lowering, one: Value | None, other: Value | None) -> Value | None:
-    """The conjunction of two predicates; None is true."""
+    """Return the conjunction of two predicates; None is true."""
     found = other if one is None else one if other is None else low.builder.and_(one, other)
     return None if found is not None and found.constant == 1 else found
 
 
 def copied_registers(type: Attribute) -> int:
-    """The bits of a register's number that only tell copies apart."""
+    """Return the mask of the register index bits that only distinguish duplicates."""
     if not is_tensor(type):
         return 0
     return sum(1 << bit for bit, column in enumerate(layout_of(type).by_in["register"]) if not column)
 
 
 def store_predicate(low: Lowering, type: Attribute) -> Value | None:
-    """Return True if this thread is the one that writes what it holds; a scalar is written by the first."""
+    """Return a condition that holds in the one thread that stores each element; the first thread stores a scalar."""
     if is_tensor(type):
         return low.is_first_copy(layout_of(type))
     mine = low.builder.icmp("eq", low.thread, 0)

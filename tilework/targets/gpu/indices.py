@@ -1,10 +1,10 @@
-"""Linear layouts as arithmetic: where the registers of this thread are in a tensor, or in memory.
+"""Evaluate linear layouts at run time: the coordinates of this thread's registers in a tensor, or their offsets.
 
     coordinates(low, layout)      # for each register its coordinates: [(%row, %column), (%row, %column + 1), ...]
 
-The xor of the bases of the set bits of `lane` is a few shifts and masks: bits that move by the same distance move
-together. The part of a register is a constant. Where the two can have no bit in common, xor is a sum, and sums with
-constants are what addresses are made of.
+The xor of the bases of the set bits of `lane` is a few shifts and masks: bits that shift by the same distance share one
+shift. The contribution of the register index is a constant. Where the two have no bit in common, the xor is a sum, and
+addressing modes can add a constant.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Spread(NamedTuple):
 
 
 def image(b: Builder, parts: Iterable[tuple[Value, Sequence[int]]]) -> Spread:
-    """The xor, over the set bits of each value, of the bit's column."""
+    """Return the xor, over the set bits of each value, of the bit's column."""
     total, covered = constant(i32, 0), 0
     for value, columns in parts:
         groups: dict[int, int] = {}  # distance -> bits of `value` that move by it
@@ -44,7 +44,7 @@ def image(b: Builder, parts: Iterable[tuple[Value, Sequence[int]]]) -> Spread:
 
 
 def combined(b: Builder, spread: Spread, fixed: int) -> Value:
-    """`spread ^ fixed`, as a sum where they have no bit in common."""
+    """Return `spread ^ fixed`, as a sum where they have no bit in common."""
     both = fixed & spread.mask
     base = b.xor(spread.value, both) if both else spread.value
     made = b.add(base, fixed ^ both)
@@ -55,16 +55,16 @@ def combined(b: Builder, spread: Spread, fixed: int) -> Value:
 
 
 def spread_of(low: Lowering, layout: LinearLayout, out: str, more: Mapping[str, Value] | None = None) -> Spread:
-    """The terms that lane, warp and block (and `more` values) add to one output of a layout."""
+    """Return what lane, warp and block (and `more` values) contribute to one output of a layout."""
     position = layout.out_names.index(out)
     bases = dict(layout.bases)
-    values = {**low.places, **(more or {})}
+    values = {**low.ids, **(more or {})}
     parts = [(value, [vector[position] for vector in bases[name]]) for name, value in values.items() if name in bases]
     return image(low.builder, parts)
 
 
 def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:
-    """The coordinates of each register of this thread, dimension 0 first."""
+    """Return the coordinates of each register of this thread, dimension 0 first."""
     names = sorted(layout.out_names, key=lambda name: int(name.removeprefix("dim")))
     spreads = [(layout.out_names.index(name), spread_of(low, layout, name)) for name in names]
     images = [layout.vector(image) for image in layout.images("register")]
@@ -74,11 +74,11 @@ def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:
 def chosen(
     b: Builder, index: Value, bits: Sequence[tuple[int, int]], first: int, read: Callable[[int], Value]
 ) -> Value:
-    """Apply `read` to the offset that `index` selects: `first`, xor the offset of each (bit, offset) whose bit is
-    set.
+    """Apply `read` to the offset that `index` selects: `first`, xor the offset of each (bit, offset) pair whose bit is
+    set in `index`.
     """
     if not bits:
         return read(first)
-    (bit, number), *rest = bits
-    without, with_bit = (chosen(b, index, rest, first ^ more, read) for more in (0, number))
+    (bit, distance), *rest = bits
+    without, with_bit = (chosen(b, index, rest, first ^ more, read) for more in (0, distance))
     return b.select(b.icmp("ne", b.and_(index, bit), 0), with_bit, without)

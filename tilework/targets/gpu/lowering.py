@@ -1,8 +1,8 @@
-"""The object that rules work with: the values known so far, the builder, and the GPU.
+"""The state that lowering rules share: the values lowered so far, the LLVM builder and the GPU.
 
-A tensor is what one thread holds of it: a tuple with one LLVM value per register of its layout, in the order of the
-linear layout's `register` index, copies included. A scalar is a tuple of one. A memory descriptor is a `Shared`
-(`shared_access.py`), a token an empty tuple.
+The value of a tensor is the part that one thread holds: a tuple with one LLVM value per register of its layout, in the
+order of the linear layout's `register` index, duplicates included. A scalar is a tuple of one, a memory descriptor a
+`Shared` (`shared_access.py`), a token an empty tuple.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,19 +40,20 @@ Registers = tuple[Value, ...]
 NEUTRAL = Rules(COMMON)
 lowers = NEUTRAL.lowers
 
-MAKE_RUNS = frozenset({arith.CmpiOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp})  # of equal integers
+# Ops whose results are often equal for adjacent elements.
+MAKE_RUNS = frozenset({arith.CmpiOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp})
 SHARED_SPACE = 3
 SMEM = "global_smem"
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Memory of a descriptor: the address of its buffer, and the offset (in elements, by xor) of its first element in
-    it.
+    """Memory of a descriptor: the address of its buffer, and the offset of its first element in the buffer (in
+    elements, combined by xor).
     """
 
     base: Value
-    origin: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Facts:
     num_ctas: int = 1
     fuses: bool = True
     longest_first: bool = False
-    by_groups: bool = False  # whether groups of warps multiply, at addresses that all lanes of a warp have alike
+    by_groups: bool = False  # warp groups run MMAs, whose addresses must be uniform in each warp
 
 
 def register_count(type: Attribute) -> int:
@@ -81,18 +82,18 @@ class Lowering(OpLowering[Any]):
         super().__init__(module, builder, gpu.rules, facts.fuses)
         self.facts, self.gpu, self.device, self.bit = facts, gpu, gpu.name, gpu.carried_bit
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
-        self.bytes: dict[str, tuple[Value, int]] = {}  # which word an element of 8 bits is in, and where
+        self.bytes: dict[str, tuple[Value, int]] = {}  # the word that holds an 8-bit element, and its byte index
         self.barriers = Barriers()
         self.around: Around | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
-        self.turns: Value = constant(ptr, 0)  # the counter of programs that take turns (`atomic_rules.py`)
+        self.turn_counter: Value = constant(ptr, 0)  # orders programs (`atomic_rules.py`)
         self.takes_turns = False
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
-        self.bases: set[str] = set()  # the names of pointers that loops move on (`carried_pointers.py`)
+        self.bases: set[str] = set()  # the names of pointers that loops advance (`carried_pointers.py`)
         self.alone = FirstWarp()
-        self.is_alone = False  # whether only the first warp runs what is built
-        self.specialised: Any = None  # what other warps of the block run (`warp_specialize_rules.py`)
+        self.is_alone = False  # only the first warp runs the code being emitted
+        self.specialised: Any = None  # the code of the worker warps (`warp_specialize_rules.py`)
         self.thread = gpu.thread_id(builder)
         self.lane_mask = gpu.warp_size - 1
         self.lane = builder.and_(self.thread, self.lane_mask)
@@ -104,7 +105,7 @@ class Lowering(OpLowering[Any]):
         self.block = gpu.block_id(builder) if facts.num_ctas > 1 else constant(i32, 0)
 
     def of_warps(self, warps: Warps) -> Self:
-        """The same function as other warps run it: threads and warps are counted from the first of them."""
+        """Return a copy for a partition of warps, in which thread and warp ids start at its first warp."""
         found, b = copy(self), self.builder
         found.warps, found.values, found.words = warps, dict(self.values), {}
         found.warp = b.sub(self.warp, warps.first) if warps.count > 1 else constant(i32, 0)
@@ -124,7 +125,7 @@ class Lowering(OpLowering[Any]):
         return (register_type(element_type(type)),) * register_count(type)
 
     def flat(self, values: Sequence[Any]) -> list[Value]:
-        """Registers, or the address of memory."""
+        """Return the registers of all values as one list; a buffer contributes its address."""
         found: list[Value] = []
         for value in values:
             found.extend((value.base,) if isinstance(value, Shared) else value)
@@ -138,13 +139,13 @@ class Lowering(OpLowering[Any]):
     def like(self, values: Sequence[Any], flat: Sequence[Value]) -> list[Any]:
         left = iter(flat)
         return [
-            Shared(next(left), value.origin) if isinstance(value, Shared) else tuple(islice(left, len(value)))
+            Shared(next(left), value.offset) if isinstance(value, Shared) else tuple(islice(left, len(value)))
             for value in values
         ]
 
     def carried(self, values: Sequence[Any]) -> list[Value]:
-        """Small elements in words: ptxas keeps each value that crosses blocks in a register of 32 bits, or spills it
-        (and loses some of 16 bits).
+        """Return the values as they cross basic blocks, with small elements packed into words: ptxas gives every such
+        value a 32-bit register, or spills it (and miscompiles some 16-bit spills).
         """
         packed = [tuple(pack_words(self, value)) if fill_words(value) else value for value in values]
         return [self.builder.zext(one, self.bit) if one.type is i1 else one for one in self.flat(packed)]
@@ -161,25 +162,25 @@ class Lowering(OpLowering[Any]):
         ]
 
     def check_joined(self, op: Operation, *sides: Sequence[Any]) -> None:
-        """Memory that begins at different places of its buffers, depending on the way: only addresses are carried."""
+        """Refuse memory whose offset in its buffer depends on the path taken: only addresses are carried."""
         for values in zip(*sides, strict=True):
-            if len({value.origin for value in values if isinstance(value, Shared)}) > 1:
+            if len({value.offset for value in values if isinstance(value, Shared)}) > 1:
                 raise self.refuse(op, "memory that is one or another part of a buffer")
 
     def check_passed(self, op: Operation, values: Sequence[Any]) -> None:
-        """Only the address of a buffer can pass, not a part of one."""
-        if any(isinstance(value, Shared) and value.origin for value in values):
+        """Refuse subslices: only the address of a whole buffer can be passed on."""
+        if any(isinstance(value, Shared) and value.offset for value in values):
             raise self.refuse(op, "a part of a buffer that is passed on")
 
     @property
-    def places(self) -> dict[str, Value]:
+    def ids(self) -> dict[str, Value]:
         """The indices of this thread, by the names that layouts use."""
         return {"lane": self.lane, "warp": self.warp, "block": self.block}
 
     # Ops and regions
 
     def emit(self, op: Operation) -> None:
-        """One op with the barriers around it."""
+        """Lower one op, with the barriers before and after it."""
         if self.specialised is not None and type(op) is tt.ReturnOp:
             self.specialised.end()
         if op in self.barriers.before:
@@ -204,9 +205,7 @@ class Lowering(OpLowering[Any]):
         return tuple([rule(self, op, *column) for column in zip(*sides, strict=True)])
 
     def equal_along(self, value: SSAValue, name: str) -> int:
-        """The bits of a register's or lane's number that do not change a value, since neighbours are known to be
-        equal.
-        """
+        """Return the mask of the register or lane index bits along which `value` is known to be constant."""
         if not is_tensor(value.type):
             return 0
         runs = [run & -run for run in self.axis.of(value).constancy]
@@ -216,7 +215,7 @@ class Lowering(OpLowering[Any]):
         return sum(1 << bit for bit, vector in enumerate(vectors) if all(map(lt, vector, runs)))
 
     def region(self, block: Block, args: Sequence[Any] | Mapping[SSAValue, Any]) -> list[Any]:
-        """Emit the ops of a block on the given arguments (registers each), and give the operands of its terminator."""
+        """Emit the ops of a block with these arguments, and return the operands of its terminator."""
         self.values.update(args if isinstance(args, Mapping) else zip(block.args, args, strict=True))
         last = block.last_op
         assert last is not None, "a region ends in a terminator"
@@ -229,7 +228,7 @@ class Lowering(OpLowering[Any]):
         return [self.values[operand] for operand in last.operands]
 
     def first_warp_only(self, run: Sequence[Operation]) -> None:
-        """Let the first warp do what it does alone (`analysis/single_warp.py`)."""
+        """Emit ops that only the first warp runs (`analysis/single_warp.py`)."""
         if run[0] in self.barriers.before:
             self.barrier()
         alone = copy(self)
@@ -239,16 +238,16 @@ class Lowering(OpLowering[Any]):
                 alone.lower(op)
 
     def combine(self, block: Block, args: Sequence[Value]) -> list[Value]:
-        """A region on scalars, one value for each argument: the combine functions of reductions and scans."""
+        """Emit a combine function of a reduction or scan on scalars, one value for each argument."""
         return [registers[0] for registers in self.region(block, [(arg,) for arg in args])]
 
-    # What all threads do together
+    # Synchronisation and exchange
 
     def barrier(self, all_memory: bool = False) -> None:
-        """Wait until all threads that run this code are here, and see what they wrote to shared memory, or to
+        """Emit a barrier of all threads that run this code; it publishes their writes to shared memory, or to
         `all_memory`.
 
-        Blocks of a cluster share a program, and so the memory that it sees.
+        The blocks of a cluster run one program, so a barrier for global memory spans the cluster.
         """
         assert not self.is_alone, "the first warp alone cannot wait for the others"
         if all_memory and self.facts.num_ctas > 1:
@@ -257,23 +256,23 @@ class Lowering(OpLowering[Any]):
             self.gpu.barrier(self.builder, self.warps, all_memory)
 
     def warp_barrier(self) -> None:
-        """The same within each warp."""
+        """Emit a barrier of the lanes of each warp."""
         self.gpu.warp_barrier(self.builder)
 
     def scratch_address(self, op: Operation) -> Value:
-        """The shared memory that an op has for itself while it runs."""
+        """Return the address of an op's scratch buffer in shared memory."""
         return self.builder.gep(self.smem, self.allocation.scratch[op].offset)
 
     def shuffle(self, value: Value, lane: Value) -> Value:
-        """A register of another lane."""
+        """Return the value that `lane` holds in this register."""
         return self.in_words(value, lambda word: self.gpu.shuffle(self.builder, word, lane))
 
     def shuffle_xor(self, value: Value, mask: int) -> Value:
-        """A register of the lane whose number differs in the bits of `mask`."""
+        """Return the value that the lane with id ``lane ^ mask`` holds in this register."""
         return self.in_words(value, lambda word: self.gpu.shuffle_xor(self.builder, word, mask))
 
     def in_words(self, value: Value, move: Callable[[Value], Value]) -> Value:
-        """A value of any type moved as one or two words of 32 bits."""
+        """Apply `move`, which takes an i32, to a value of any type: to one 32-bit word, or to two."""
         b, type = self.builder, value.type
         bits = type.bits
         if bits > 32:
@@ -287,13 +286,14 @@ class Lowering(OpLowering[Any]):
         return b.bitcast(b.trunc(made, integer(bits)) if bits < 32 else made, type)
 
     def is_first_copy(self, layout: LinearLayout, in_block: bool = False) -> Value | None:
-        """Return True if no lower lane, warp or block (or, if `in_block`, of this block) holds the same elements; None
-        if none can.
+        """Return a condition that holds in the lowest lane, warp and block with these elements; None if there are no
+        duplicates.
 
-        What goes to shared memory each block of a cluster writes for itself.
+        With `in_block`, duplicates in other blocks of the cluster do not count: each block writes its own shared
+        memory.
         """
         b, found = self.builder, None
-        for name, value in self.places.items():
+        for name, value in self.ids.items():
             if in_block and name == "block":
                 continue
             mask = sum(1 << bit for bit, column in enumerate(layout.by_in.get(name, ())) if not column)
@@ -304,7 +304,7 @@ class Lowering(OpLowering[Any]):
 
     @contextmanager
     def only_if(self, condition: Value | None) -> Iterator[None]:
-        """Build what follows under a condition, or always without one."""
+        """Emit the body of the `with` under a condition, or unconditionally if it is None."""
         if condition is None:
             yield
         else:

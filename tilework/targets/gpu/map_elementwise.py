@@ -1,9 +1,9 @@
-"""`tt.map_elementwise`: a function of scalars on each element, or on `pack` neighbours at a time.
+"""`tt.map_elementwise`: a scalar function of each element, or of `pack` adjacent elements at a time.
 
-    pack = 2:   f(a0, a1, b0, b1) -> (r0, r1)      # neighbours a0, a1 of the first operand, b0, b1 of the second
+    pack = 2:   f(a0, a1, b0, b1) -> (r0, r1)      # adjacent a0, a1 of the first operand, b0, b1 of the second
 
-Neighbours follow each other in row-major order. Mostly they are registers of one thread; where they are in several
-lanes of a warp, the lanes exchange them, all compute, and each keeps its own result.
+Elements are adjacent in row-major order. Mostly they are registers of one thread; where several lanes of a warp hold
+them, the lanes exchange them, all compute, and each keeps its own result.
 """
 
 from math import prod
@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import shape_of
-from tilework.targets.gpu.axes import Bit, call, lane_is, mask_of, moving_bits, numbers, subsets
+from tilework.targets.gpu.axes import Bit, bits_at, call, lane_is, mask_of, moving_bits, subsets
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.values import Value
 
@@ -22,7 +22,7 @@ from tilework.targets.llvm.values import Value
 def lower_map_elementwise(low: Lowering, op: Operation) -> list[Registers]:
     pack = number_of(op, "pack")
     neighbours = neighbour_bits(low, op, pack)
-    registers, lanes = mask_of(numbers(neighbours, "register")), numbers(neighbours, "lane")
+    registers, lanes = mask_of(bits_at(neighbours, "register")), bits_at(neighbours, "lane")
     layout = layout_of(op.operands[0].type)
     kept = mask_of(bit for bit, column in enumerate(layout.by_in["register"]) if column)
     sources: list[Registers] = [low[operand] for operand in op.operands]
@@ -32,11 +32,11 @@ def lower_map_elementwise(low: Lowering, op: Operation) -> list[Registers]:
         returned = call(low, op.regions[0], [value for group in groups for value in group])
         for result, found in enumerate(made):
             keep_own(low, found, first, neighbours, returned[result * pack : (result + 1) * pack], lanes)
-    return [tuple(found[number & kept] for number in range(layout.in_size("register"))) for found in made]
+    return [tuple(found[register & kept] for register in range(layout.in_size("register"))) for found in made]
 
 
 def neighbour_bits(low: Lowering, op: Operation, pack: int) -> list[Bit]:
-    """The bits that tell `pack` neighbours apart, the lowest first."""
+    """Return the bits that distinguish `pack` adjacent elements, the lowest first."""
     type = op.operands[0].type
     bits = moving_bits(low, op, layout_of(type))
     shape = shape_of(type)
@@ -48,35 +48,35 @@ def neighbour_bits(low: Lowering, op: Operation, pack: int) -> list[Bit]:
 
 
 def neighbours_of(low: Lowering, source: Registers, first: int, neighbours: list[Bit]) -> list[Value]:
-    """The neighbours that begin with the register `first` of the first of the lanes that have them."""
+    """Return the adjacent elements that start in register `first` of the lowest lane that holds one."""
     b = low.builder
-    columns = {(number, 0): source[first | number] for number in subsets(numbers(neighbours, "register"))}
-    for bit in numbers(neighbours, "lane"):
+    columns = {(register, 0): source[first | register] for register in subsets(bits_at(neighbours, "register"))}
+    for bit in bits_at(neighbours, "lane"):
         upper = lane_is(low, 1 << bit, 1 << bit)
-        for (number, lane), value in list(columns.items()):
+        for (register, lane), value in list(columns.items()):
             other = low.shuffle_xor(value, 1 << bit)
-            columns[number, lane] = b.select(upper, other, value)
-            columns[number, lane | 1 << bit] = b.select(upper, value, other)
-    return [columns[place(index, neighbours)] for index in range(1 << len(neighbours))]
+            columns[register, lane] = b.select(upper, other, value)
+            columns[register, lane | 1 << bit] = b.select(upper, value, other)
+    return [columns[register_and_lane(index, neighbours)] for index in range(1 << len(neighbours))]
 
 
-def place(index: int, neighbours: list[Bit]) -> tuple[int, int]:
-    """The register and lane of neighbour `index`."""
+def register_and_lane(index: int, neighbours: list[Bit]) -> tuple[int, int]:
+    """Return the register and lane of the adjacent element `index`."""
     levels = {"register": 0, "lane": 0}
     for position, bit in enumerate(neighbours):
-        levels[bit.level] |= (index >> position & 1) << bit.number
+        levels[bit.level] |= (index >> position & 1) << bit.index
     return levels["register"], levels["lane"]
 
 
 def keep_own(
     low: Lowering, found: dict[int, Value], first: int, neighbours: list[Bit], values: list[Value], lanes: list[int]
 ) -> None:
-    """Note the results that belong to this lane."""
+    """Add the results that belong to this lane to `found`."""
     b = low.builder
     for index, value in enumerate(values):
-        number, lane = place(index, neighbours)
-        number |= first
-        if number not in found:
-            found[number] = value
+        register, lane = register_and_lane(index, neighbours)
+        register |= first
+        if register not in found:
+            found[register] = value
         else:
-            found[number] = b.select(lane_is(low, mask_of(lanes), lane), value, found[number])
+            found[register] = b.select(lane_is(low, mask_of(lanes), lane), value, found[register])

@@ -5,29 +5,30 @@
                                                 %s1 = fadd %s, %t
                                                 ... 8, 4, 2, 1
 
-Only bits that move along the axis take part: copies (zero bases) are not counted twice, and lanes that stand for other
-rows keep apart. Where warps share the axis, one lane of each row writes its warp's part to scratch memory, and all
-threads read the parts of their rows. In memory, what one thread moves at a time comes first, then the lanes (no bank
-conflicts), then the warps.
+Only bits along the axis take part: duplicates (zero bases) are not counted twice, and lanes of other rows are not
+mixed. Where several warps share the axis, one lane of each row writes its warp's partial result to scratch memory, and
+all threads read the partial results of their rows. In memory the registers that one thread moves at a time are fastest,
+then the lanes (no bank conflicts), then the warps.
 
-The combine function must be associative. One op whose arguments may change places combines far lanes and far warps
-first, as in Triton: programs that repeat its order with other shapes get the same bits. For other functions arguments
-are in the order of the axis: where a layout goes over it several times, so that registers lie behind lanes and warps,
-`reduce_rules.py` reduces, unless order is proved not to matter.
+The combine function must be associative. A single commutative op combines distant lanes and distant warps first, as in
+Triton, so that programs which rely on that order with other shapes get the same bits. For other functions the arguments
+are in the order of the axis. Where a layout covers the axis several times, so that register bits are above lane and
+warp bits, the tree below is used, unless order is known not to matter.
 
-`tt.reduce` by the tree of `ir/module_facts.py`: bit by bit of the index, from the lowest to the highest, wherever the
-bits are.
+The tree of `ir/module_facts.py` goes bit by bit of the index, from the lowest to the highest, whichever level has the
+bit:
 
-    4096 elements on 4 warps, four registers side by side, eight times:
+    4096 elements on 4 warps, four adjacent registers, eight times:
 
     bits 0-1: registers     3 combinations in each of the eight groups
-    bits 2-4: lanes         each trades half of its groups for the other lane's part of the rest: 4, 2, 1 shuffles, and one group is left
+    bits 2-4: lanes         each trades half of its groups for the other lane's part of the rest: 4, 2, 1 shuffles, and
+                            one group is left
     bits 5-6: lanes         2 butterflies
-    bits 7-8: warps         the eight groups of each warp meet in scratch memory
-    bits 9-11: lanes        where the groups are now: 3 butterflies
+    bits 7-8: warps         the eight groups of each warp are combined through scratch memory
+    bits 9-11: lanes        which hold the groups now: 3 butterflies
 
-No layout is asked for: the bits are taken in the order of the axis, so the number of warps changes who adds, and not
-what is added.
+It requires no layout: the bits are taken in the order of the axis, so the number of warps determines which thread adds,
+but not the order of additions.
 """
 
 from collections.abc import Sequence
@@ -44,20 +45,20 @@ from tilework.ir.types import axis_of, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,
+    bits_at,
     call,
+    check_in_block,
     exchange_layouts,
     fold,
     lane_is,
     mask_of,
     moving_bits,
-    numbers,
-    stays_in_block,
     subsets,
 )
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.scan import Scan, Values
 from tilework.targets.gpu.shared_access import exchange_moves
-from tilework.targets.gpu.views import register_places
+from tilework.targets.gpu.views import register_coords
 from tilework.targets.llvm.types import f32, i32
 from tilework.targets.llvm.values import Value
 
@@ -65,49 +66,49 @@ from tilework.targets.llvm.values import Value
 def reduced_by_tree(
     low: Lowering, op: Operation, layout: LinearLayout, bits: Sequence[Bit], axis: int
 ) -> dict[int, Values]:
-    """A value of each operand, by register without its bits along the axis."""
+    """Reduce by the tree; return a value of each operand, by register without its bits along the axis."""
     tree = Tree(low, op, layout, bits, axis)
     steps = {"register": tree.in_threads, "lane": tree.in_warps, "warp": tree.across_warps}
-    while left := sorted(filter(tree.is_open, tree.bits), key=lambda bit: bit.place):
+    while left := sorted(filter(tree.is_open, tree.bits), key=lambda bit: bit.position):
         held = [bit for bit in left if bit.level == "register"]
         if left[0].level == "lane" and held:
             tree.trade(left[0], held[0])
         else:
             level, group = next(groupby(left, lambda bit: bit.level))
-            steps[level](numbers(group, level), False)
+            steps[level](bits_at(group, level), False)
     return tree.totals
 
 
 class Tree(Scan):
-    """A scan of which only the totals are wanted."""
+    """A scan of which only the totals are computed."""
 
     def in_threads(self, bits: list[int], is_last: bool) -> None:
         own, region = mask_of(bits), self.op.regions[0]
         self.totals = {
-            start: fold(self.low, region, [self.totals[start | place] for place in subsets(bits)])
+            start: fold(self.low, region, [self.totals[start | other] for other in subsets(bits)])
             for start in self.totals
             if not start & own
         }
         self.done["register"] |= own
 
     def trade(self, lane: Bit, held: Bit) -> None:
-        """Combine along the bit `lane`, of which half of the lanes keep the pieces with the bit `held` and the others
-        those without.
+        """Combine along the bit `lane`: half of the lanes keep the pieces with the bit `held`, the others those
+        without.
 
-        From then on the lanes stand for the pieces: the bit is one of the index that comes later.
+        From then on the bit `lane` distinguishes these pieces: it replaces `held` as a later bit of the index.
         """
-        low, b, bit = self.low, self.low.builder, 1 << held.number
-        upper = lane_is(low, 1 << lane.number, 1 << lane.number)
+        low, b, bit = self.low, self.low.builder, 1 << held.index
+        upper = lane_is(low, 1 << lane.index, 1 << lane.index)
         for piece in [piece for piece in self.totals if not piece & bit]:
             first, second = self.totals[piece], self.totals.pop(piece | bit)
             given = b.select_all(upper, first, second)
-            others = [low.shuffle_xor(value, 1 << lane.number) for value in given]
+            others = [low.shuffle_xor(value, 1 << lane.index) for value in given]
             before, after = b.select_all(upper, others, first), b.select_all(upper, second, others)
             self.totals[piece] = self.call(before, after)
         self.bits = [bit for bit in self.bits if bit not in (lane, held)] + [
-            held._replace(level="lane", number=lane.number)
+            held._replace(level="lane", index=lane.index)
         ]
-        self.traded.append(lane.number)
+        self.traded.append(lane.index)
 
     def in_warps(self, bits: list[int], is_last: bool) -> None:
         low, b = self.low, self.low.builder
@@ -126,14 +127,14 @@ class Tree(Scan):
 
     def across_warps(self, bits: list[int], is_last: bool) -> None:
         pieces, parts = list(self.totals), self.exchange(bits)
-        for place, piece in enumerate(pieces):
-            warps = [parts[place + len(pieces) * warp] for warp in range(1 << len(bits))]
+        for index, piece in enumerate(pieces):
+            warps = [parts[index + len(pieces) * warp] for warp in range(1 << len(bits))]
             self.totals[piece] = fold(self.low, self.op.regions[0], warps)
         self.done["warp"] |= mask_of(bits)
 
 
 VECTOR_BYTES = 16
-MANY = 32  # registers of a row
+MANY = 32  # registers of a row from which `Gpu.maxima` pays
 Parts = dict[int, list[Value]]  # by register (without its bits along the axis): a value of each operand
 
 REDUCTIONS: dict[type[Operation], str] = {
@@ -155,14 +156,14 @@ class Ways(NamedTuple):
 def lower_reduce(low: Lowering, op: Operation) -> list[Registers]:
     layout, axis = layout_of(op.operands[0].type), axis_of(op)
     bits = moving_bits(low, op, layout)
-    stays_in_block(low, op, bits, axis)
+    check_in_block(low, op, bits, axis)
     if follows_axis(op):
         return results(op, axis, layout, reduced_by_tree(low, op, layout, bits, axis))
     ways = Ways(layout, [bit for bit in bits if bit.dim == axis], [bit for bit in bits if bit.dim != axis])
     region = op.regions[0]
     parts = in_threads(low, op, ways)
     parts = {register: in_warps(low, region, ways, values) for register, values in parts.items()}
-    if numbers(ways.along, "warp"):
+    if bits_at(ways.along, "warp"):
         parts = across_warps(low, op, ways, parts)
     elif not lanes_agree(region):
         parts = {register: from_first_lane(low, ways, values) for register, values in parts.items()}
@@ -170,31 +171,32 @@ def lower_reduce(low: Lowering, op: Operation) -> list[Registers]:
 
 
 def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
-    """The registers of each row of this thread."""
+    """Combine the registers of each row of this thread."""
     sources = [low[operand] for operand in op.operands]
-    along = subsets(numbers(ways.along, "register"))
-    rows = subsets(sorted(numbers(ways.across, "register")))
+    along = subsets(bits_at(ways.along, "register"))
+    rows = subsets(sorted(bits_at(ways.across, "register")))
     if is_scores(low, op, sources) and len(along) >= MANY:
-        found = low.gpu.maxima(low.builder, [[sources[0][row | place] for place in along] for row in rows])
+        found = low.gpu.maxima(low.builder, [[sources[0][row | other] for other in along] for row in rows])
         if found is not None:
             return {row: [value] for row, value in zip(rows, found, strict=True)}
     return {
-        row: fold(low, op.regions[0], [[registers[row | place] for registers in sources] for place in along])
+        row: fold(low, op.regions[0], [[registers[row | other] for registers in sources] for other in along])
         for row in rows
     }
 
 
 def is_scores(low: Lowering, op: Operation, sources: Sequence[Registers]) -> bool:
-    """Return True if all warps find maxima of f32 that tensor cores gave: a branch has other warps to hide it."""
+    """Return True for f32 maxima of an MMA result in code that all warps run, where other warps hide a branch."""
     of_floats = single_op(op.regions[0]) is arith.MaxnumfOp and sources[0][0].type is f32
     return of_floats and low.warps.are_all and is_accumulator(op.operands[0].type)
 
 
 def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> list[Value]:
-    """The lanes of a row, by butterflies or in one instruction.
+    """Combine the lanes of a row, by butterflies or in one instruction.
 
-    Nothing is fused: of two products each lane would round the other's, and lanes would have different sums."""
-    lanes = numbers(ways.along, "lane")
+    Multiply-adds are not fused: each lane would round only the other's multiplication, and lanes would disagree.
+    """
+    lanes = bits_at(ways.along, "lane")
     if (whole := whole_warp(low, region, ways, lanes, values)) is not None:
         return [whole]
     fuses, low.fuses = low.fuses, False
@@ -206,14 +208,14 @@ def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> 
 
 
 def far_first(region: Region, bits: Sequence[int]) -> Sequence[int]:
-    """The bits of lanes or warps in the order in which they are combined."""
+    """Return the bits of lanes or warps in the order in which they are combined."""
     return bits if single_op(region) is None else bits[::-1]
 
 
 def whole_warp(
     low: Lowering, region: Region, ways: Ways, lanes: Sequence[int], values: Sequence[Value]
 ) -> Value | None:
-    """An integer of all lanes of a warp, where each of them counts."""
+    """Reduce an integer over a whole warp in one instruction; None if that is not possible."""
     found = single_op(region)
     name = REDUCTIONS.get(found) if found is not None else None
     bits = values[0].type.bits
@@ -230,18 +232,16 @@ def whole_warp(
 
 
 def from_first_lane(low: Lowering, ways: Ways, values: list[Value]) -> list[Value]:
-    """Take the first lane's result where the order of arguments may matter: only that lane has combined in the order of
-    the axis.
-    """
-    if not (lanes := mask_of(numbers(ways.along, "lane"))):
+    """Broadcast the first lane's result: only that lane has combined in the order of the axis."""
+    if not (lanes := mask_of(bits_at(ways.along, "lane"))):
         return values
     first = low.builder.and_(low.lane, ~lanes & low.lane_mask)
     return [low.shuffle(value, first) for value in values]
 
 
 def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Parts:
-    """The warps of each row, through scratch memory."""
-    rows, bits = list(parts), range(len(numbers(ways.along, "warp")))
+    """Combine the warps of each row through scratch memory."""
+    rows, bits = list(parts), range(len(bits_at(ways.along, "warp")))
     warps = subsets(far_first(op.regions[0], bits))
     moves = exchange_moves(low, op, lambda size: scratch_layouts(ways, size))
     for operand, (store, _, written) in enumerate(moves):
@@ -251,24 +251,24 @@ def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Part
     return {
         row: fold(
             low, op.regions[0],
-            [[values[place + len(rows) * warp] for values in gathered] for warp in warps],
+            [[values[index + len(rows) * warp] for values in gathered] for warp in warps],
         )
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
     }  # fmt: skip
 
 
 def scratch_layouts(ways: Ways, size: int) -> tuple[LinearLayout, LinearLayout]:
-    """The layouts in which a thread writes its parts, and reads those of all warps (as further registers)."""
-    registers, lanes, others = (numbers(ways.across, level) for level in ("register", "lane", "warp"))
+    """Return the layouts in which a thread writes its parts, and reads those of all warps (as further registers)."""
+    registers, lanes, others = (bits_at(ways.across, level) for level in ("register", "lane", "warp"))
     together = min(len(registers), (VECTOR_BYTES // size).bit_length() - 1)
-    return exchange_layouts(ways.layout, len(registers), together, lanes, others, numbers(ways.along, "warp"))
+    return exchange_layouts(ways.layout, len(registers), together, lanes, others, bits_at(ways.along, "warp"))
 
 
 def results(op: Operation, axis: int, layout: LinearLayout, parts: Parts) -> list[Registers]:
-    """The registers of the results, found by their coordinates."""
+    """Return the registers of the results, found by their coordinates."""
     if not is_tensor(op.results[0].type):
         return [(value,) for value in parts[0]]
-    places = register_places(layout)
-    known = {places[row][:axis] + places[row][axis + 1 :]: values for row, values in parts.items()}
-    wanted = register_places(layout_of(op.results[0].type))
-    return [tuple(known[place][number] for place in wanted) for number in range(len(op.results))]
+    coords = register_coords(layout)
+    known = {coords[row][:axis] + coords[row][axis + 1 :]: values for row, values in parts.items()}
+    wanted = register_coords(layout_of(op.results[0].type))
+    return [tuple(known[coords][result] for coords in wanted) for result in range(len(op.results))]

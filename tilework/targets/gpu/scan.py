@@ -1,26 +1,25 @@
 """`tt.scan`: running combinations along an axis, bit by bit of the coordinate, from the lowest to the highest.
 
-    256 elements on 32 lanes, four registers side by side, twice:
+    256 elements on 32 lanes, four adjacent registers, twice:
 
     group       bits 0-1: registers    a b c d -> a ab abc abcd          a total per thread
-                bits 2-6: lanes        totals are scanned by shuffles; all registers get what the lanes before them sum up to
+                bits 2-6: lanes        totals are scanned by shuffles; all registers get the total of the lower lanes
                 bit 7:    registers    the second half gets the total of the first
 
-Behind each group of bits every thread knows two things: its elements, combined from the start of their piece (the
-elements that differ in the bits so far), and the total of the piece. The next group joins pieces: it combines the
-totals of the pieces before, and puts them in front of the elements. That works for any order of registers, lanes and
-warps along the axis, keeps the order of arguments (the function must be associative, not commutative), and treats
-copies as what they are.
+After each group of bits every thread has its elements, combined from the start of their piece (the elements that differ
+in the bits so far), and the total of the piece. The next group joins pieces: it combines the totals of the preceding
+pieces, and prepends them to the elements. This works for any order of registers, lanes and warps along the axis, keeps
+the order of arguments (the function must be associative, not commutative), and handles duplicates.
 
-What stands in front of the elements of a thread is the same for all of a piece, so it is combined by itself, and put in
-front of each element once, behind the last group: 16 elements in four pieces take 16 combinations and 8 of the pieces,
-not 48.
+The prefix of a thread's elements is the same for all of a piece, so prefixes are combined with each other, and
+prepended to each element once, after the last group: 16 elements in four pieces take 16 combinations and 8 of the
+pieces, not 48.
 
-Warps meet in scratch memory: the total of each piece is written there once, and every thread reads those of all warps.
-With `reverse` the first element is the one with all bits set.
+Warps exchange totals through scratch memory: the total of each piece is written once, and every thread reads those of
+all warps. With `reverse` the first element is the one with all bits set.
 
-Where the order of combinations is promised (`ir/module_facts.py`), each bit is a group of its own, whose pieces get
-their fronts at once, and a reduction is such a scan of which only the totals are computed.
+Where the order of combinations is guaranteed (`ir/module_facts.py`), each bit is a group of its own, whose pieces get
+their prefixes at once, and a reduction is such a scan of which only the totals are computed.
 """
 
 from collections.abc import Sequence
@@ -34,34 +33,34 @@ from tilework.ir.types import axis_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,
+    bits_at,
     call,
+    check_in_block,
     exchange_layouts,
     has_bits,
     lane_is,
     mask_of,
     moving_bits,
-    numbers,
     spread_index,
-    stays_in_block,
     subsets,
 )
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.shared_access import Move, exchange_moves
 from tilework.targets.llvm.values import Value
 
 Values = list[Value]  # one of each operand
-Front = tuple[Values, Value | None]  # what comes before an element, except where a condition holds
+Front = tuple[Values, Value | None]  # the prefix of an element, absent where a condition holds
 
 
 @lowers(tt.ScanOp)
 def lower_scan(low: Lowering, op: Operation) -> list[Registers]:
     layout, axis = layout_of(op.operands[0].type), axis_of(op)
     bits = moving_bits(low, op, layout)
-    stays_in_block(low, op, bits, axis)
+    check_in_block(low, op, bits, axis)
     scan = Scan(low, op, layout, bits, axis)
     scan.join([[bit] for bit in bits if bit.dim == axis] if follows_tree(op) else axis_groups(bits, axis))
-    kept = mask_of(numbers(bits, "register"))
+    kept = mask_of(bits_at(bits, "register"))
     registers = range(layout.in_size("register"))
     return [
         tuple(scan.elements[register & kept][operand] for register in registers) for operand in range(len(op.operands))
@@ -69,13 +68,13 @@ def lower_scan(low: Lowering, op: Operation) -> list[Registers]:
 
 
 def axis_groups(bits: Sequence[Bit], axis: int) -> list[list[Bit]]:
-    """The bits along the axis from the lowest place up, cut where the level changes or lane bits do not rise."""
+    """Return the bits along the axis, the lowest first, split where the level changes or lane bits do not ascend."""
     groups: list[list[Bit]] = []
     for bit in bits:
         if bit.dim != axis:
             continue
         last = groups[-1][-1] if groups else None
-        if last is not None and last.level == bit.level and (bit.level != "lane" or bit.number > last.number):
+        if last is not None and last.level == bit.level and (bit.level != "lane" or bit.index > last.index):
             groups[-1].append(bit)
         else:
             groups.append([bit])
@@ -87,29 +86,31 @@ class Scan:
 
     def __init__(self, low: Lowering, op: Operation, layout: LinearLayout, bits: Sequence[Bit], axis: int) -> None:
         self.low, self.op, self.layout, self.bits, self.axis = low, op, layout, bits, axis
-        self.reverse = isinstance(op, tt.ScanOp) and bool(op.properties["reverse"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
+        self.reverse = isinstance(op, tt.ScanOp) and bool(number_of(op, "reverse"))
         sources = [low[operand] for operand in op.operands]
-        registers = subsets(sorted(numbers(bits, "register")))
-        self.elements: dict[int, Values] = {number: [source[number] for source in sources] for number in registers}
-        self.fronts: dict[int, Front] = {}  # by register, as far as `elements` do not have them
+        registers = subsets(sorted(bits_at(bits, "register")))
+        self.elements: dict[int, Values] = {
+            register: [source[register] for source in sources] for register in registers
+        }
+        self.fronts: dict[int, Front] = {}  # by register: prefixes that `elements` lack
         self.totals: dict[int, Values] = dict(self.elements)
         self.done: dict[str, int] = {"register": 0, "lane": 0, "warp": 0}  # masks
-        self.traded: list[int] = []  # lane bits that stand for pieces: see `reduce_rules.py`
+        self.traded: list[int] = []  # lane bits that distinguish pieces: see `reduce_rules.py`
         self.uses_memory = False
 
     def join(self, groups: Sequence[Sequence[Bit]]) -> None:
         """Join pieces by one group of bits after the other."""
-        for place, group in enumerate(groups):
+        for at, group in enumerate(groups):
             step = {"register": self.in_threads, "lane": self.in_warps, "warp": self.across_warps}[group[0].level]
-            step([bit.number for bit in group], place == len(groups) - 1)
-            if place == len(groups) - 1 or follows_tree(self.op):
+            step([bit.index for bit in group], at == len(groups) - 1)
+            if at == len(groups) - 1 or follows_tree(self.op):
                 self.settle()
 
     def call(self, before: Values, after: Values) -> Values:
         return call(self.low, self.op.regions[0], [*before, *after])
 
     def members(self, piece: int) -> list[int]:
-        done = [bit for bit in numbers(self.bits, "register") if self.done["register"] >> bit & 1]
+        done = [bit for bit in bits_at(self.bits, "register") if self.done["register"] >> bit & 1]
         return [piece | inside for inside in subsets(done)]
 
     def is_first(self) -> bool:
@@ -117,13 +118,13 @@ class Scan:
         return not any(self.done.values())
 
     def prepend(self, piece: int, before: Values, unless: Value | None = None) -> None:
-        """Put `before` in front of all elements of a piece, except where a condition holds."""
+        """Prepend `before` to all elements of a piece, except where a condition holds."""
         joined: dict[int, Front] = {}
-        for number in self.members(piece):
-            front = self.fronts.get(number)
+        for register in self.members(piece):
+            front = self.fronts.get(register)
             if id(front) not in joined:
                 joined[id(front)] = (before, unless) if front is None else self.join_fronts(before, unless, front)
-            self.fronts[number] = joined[id(front)]
+            self.fronts[register] = joined[id(front)]
 
     def join_fronts(self, before: Values, unless: Value | None, front: Front) -> Front:
         b = self.low.builder
@@ -136,15 +137,15 @@ class Scan:
         return both, None if absent is None or unless is None else b.and_(absent, unless)
 
     def settle(self) -> None:
-        """Give the elements what stands in front of them."""
-        for number, (before, unless) in self.fronts.items():
-            old = self.elements[number]
+        """Combine the elements with their prefixes."""
+        for register, (before, unless) in self.fronts.items():
+            old = self.elements[register]
             new = self.call(before, old)
-            self.elements[number] = new if unless is None else self.low.builder.select_all(unless, old, new)
+            self.elements[register] = new if unless is None else self.low.builder.select_all(unless, old, new)
         self.fronts.clear()
 
     def ordered(self, count: int) -> Sequence[int]:
-        """The indices of `count` pieces from the first to the last."""
+        """Return the indices of `count` pieces from the first to the last."""
         return range(count - 1, -1, -1) if self.reverse else range(count)
 
     # Registers
@@ -172,13 +173,13 @@ class Scan:
     # Lanes
 
     def in_warps(self, bits: list[int], is_last: bool) -> None:
-        """Pieces of 1, 2, 4 ... lanes are joined: the upper half gets the total of the last lane of the lower one."""
+        """Join pieces of 1, 2, 4 ... lanes: the upper half gets the total of the last lane of the lower one."""
         low, b = self.low, self.low.builder
         own, first = mask_of(bits), self.is_first()
         start = has_bits(low, low.lane, own, own if self.reverse else 0)
         for piece, total in self.totals.items():
             running, below = total, 0
-            for bit in (1 << number for number in bits):
+            for bit in (1 << bit_index for bit_index in bits):
                 source = self.lane_with(zeros=bit, ones=below)
                 others = [low.shuffle(value, source) for value in running]
                 upper = lane_is(low, bit, 0 if self.reverse else bit)
@@ -193,13 +194,13 @@ class Scan:
         self.done["lane"] |= own
 
     def lane_with(self, zeros: int, ones: int) -> Value:
-        """This lane with other bits; in reverse, zeros and ones are exchanged."""
+        """Return this lane id with bits cleared and set; in reverse, zeros and ones are exchanged."""
         b = self.low.builder
         zeros, ones = (ones, zeros) if self.reverse else (zeros, ones)
         return b.or_(b.and_(self.low.lane, ~zeros & self.low.lane_mask), ones)
 
     def lane_before(self, own: int) -> Value:
-        """The lane whose number in the bits `own` is one less (in reverse, one more)."""
+        """Return the preceding lane id (in reverse, the following one), counting in the bits `own`."""
         b, lane = self.low.builder, self.low.lane
         rest = ~own & self.low.lane_mask
         moved = b.add(b.or_(lane, rest), 1) if self.reverse else b.sub(b.and_(lane, own), 1)
@@ -212,14 +213,14 @@ class Scan:
         count, own = 1 << len(bits), mask_of(bits)
         pieces = list(self.totals)
         parts = self.exchange(bits)
-        columns = [1 << bits.index(number) if number in bits else 0 for number in range(len(self.layout.by_in["warp"]))]
+        columns = [1 << bits.index(bit) if bit in bits else 0 for bit in range(len(self.layout.by_in["warp"]))]
         index = b.xor(image(b, [(low.warp, columns)]).value, count - 1 if self.reverse else 0)
         start = has_bits(low, low.warp, own, own if self.reverse else 0)
-        for place, piece in enumerate(pieces):
+        for piece_index, piece in enumerate(pieces):
             carry: Values | None = None
             before: Values | None = None
             for position, warp in enumerate(self.ordered(count)):
-                part = parts[place + len(pieces) * warp]
+                part = parts[piece_index + len(pieces) * warp]
                 if carry is None:
                     carry = part
                     continue
@@ -233,15 +234,14 @@ class Scan:
         self.done["warp"] |= own
 
     def exchange(self, bits: list[int]) -> list[Values]:
-        """The totals of the pieces in all warps along `bits`: of each piece in the first, then in the second, ...
+        """Return the totals of the pieces in all warps along `bits`: all pieces of the first warp, then of the second
+        ...
 
-        Lanes that are still to be joined have totals of their own, for which there is no room: they take turns.
+        Lanes that are not joined yet have totals of their own, and write them one after the other to the same memory.
         """
         low, b = self.low, self.low.builder
-        turns = [
-            bit.number
-            for bit in self.bits
-            if self.is_open(bit) and bit.level == "lane" and bit.number not in self.traded
+        pending = [
+            bit.index for bit in self.bits if self.is_open(bit) and bit.level == "lane" and bit.index not in self.traded
         ]
         moves = self.moves(bits)
         written = moves[0][2]
@@ -249,11 +249,11 @@ class Scan:
         copies = mask_of(bit for bit, column in enumerate(written.by_in["warp"]) if not column)
         pieces = list(self.totals)
         found: list[Values] | None = None
-        for turn in subsets(turns):
+        for chosen_lanes in subsets(pending):
             if self.uses_memory:
                 low.barrier()
             self.uses_memory = True
-            conditions = (has_bits(low, low.lane, shared, turn), has_bits(low, low.warp, copies, 0))
+            conditions = (has_bits(low, low.lane, shared, chosen_lanes), has_bits(low, low.warp, copies, 0))
             known = [condition for condition in conditions if condition is not None]
             mine = b.and_(*known) if len(known) == 2 else known[0] if known else None
             for operand, (store, _, _) in enumerate(moves):
@@ -261,23 +261,23 @@ class Scan:
             low.barrier()
             columns = [load.load() for _, load, _ in moves]
             read = [list(values) for values in zip(*columns, strict=True)]
-            is_turn = has_bits(low, low.lane, mask_of(turns), turn)
-            if found is None or is_turn is None:
+            is_selected = has_bits(low, low.lane, mask_of(pending), chosen_lanes)
+            if found is None or is_selected is None:
                 found = read
             else:
-                found = [b.select_all(is_turn, now, then) for now, then in zip(read, found, strict=True)]
+                found = [b.select_all(is_selected, now, then) for now, then in zip(read, found, strict=True)]
         assert found is not None
         return found
 
     def is_open(self, bit: Bit) -> bool:
-        """A bit along the axis that is not done."""
-        return bit.dim == self.axis and not self.done.get(bit.level, 0) >> bit.number & 1
+        """Return True for a bit along the axis that is not joined yet."""
+        return bit.dim == self.axis and not self.done.get(bit.level, 0) >> bit.index & 1
 
     def moves(self, bits: list[int]) -> list[tuple[Move, Move, LinearLayout]]:
-        """For each operand: how totals are written, how they are read, and where they lie."""
+        """Return the moves of each operand's totals to and from memory, and the layout of the writes."""
         across = [bit for bit in self.bits if bit.dim != self.axis]
         left = [*across, *filter(self.is_open, self.bits)]
-        pieces, others = len(numbers(left, "register")), [bit for bit in numbers(left, "warp") if bit not in bits]
-        lanes = [*numbers(across, "lane"), *(bit for bit in numbers(left, "lane") if bit in self.traded)]
+        pieces, others = len(bits_at(left, "register")), [bit for bit in bits_at(left, "warp") if bit not in bits]
+        lanes = [*bits_at(across, "lane"), *(bit for bit in bits_at(left, "lane") if bit in self.traded)]
         written, read = exchange_layouts(self.layout, pieces, pieces, lanes, others, bits)
         return exchange_moves(self.low, self.op, lambda size: (written, read))

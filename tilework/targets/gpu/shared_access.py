@@ -1,21 +1,19 @@
-"""Shared memory: descriptors, and moving registers there and back.
+"""Shared memory: descriptors, and moves between registers and shared memory.
 
     move = Move(low, base, offsets, f16)        # `offsets`: register, lane, warp -> offset in elements
     move.store(registers)
     registers = move.load()
 
-Registers whose offsets are neighbours move together, up to 16 bytes at a time. A register that holds a copy is not
-stored, and gets on loading what the other one got.
+Registers with adjacent offsets move together, up to 16 bytes at a time. A register that holds a duplicate is not
+stored, and on a load gets the value of the register that it duplicates.
 
-A table in shared memory that all threads of a block fill and read: neighbouring lanes have neighbouring places.
+`Table` is an array in shared memory that all threads of a block fill and read, adjacent entries in adjacent lanes.
 
-Copies from global to shared memory in the background, their groups and waits.
-
-One instruction moves some bytes (4, 8 or 16, say) that are side by side in the registers of pointers, in global and in
-shared memory, and under one bit of the mask. Where none is so narrow, or the GPU has none, elements are loaded and
-stored like any others, which is done even before the wait. Elements that are masked off become zero, whatever `other`
-says: where that is not zero, the pipeliner selects behind the wait. Where several threads hold the same element, one
-copies it, in every block of a cluster.
+Asynchronous copies go from global to shared memory. One instruction moves some bytes (say 4, 8 or 16) that are adjacent
+in the registers of pointers, in global and in shared memory, and share one bit of the mask. Where no instruction is so
+narrow, or the GPU has none, elements are loaded and stored by ordinary instructions, and are complete even before the
+wait. Elements that are masked off become zero, whatever `other` says: where `other` is not zero, the pipeliner selects
+after the wait. Where several threads hold the same element, one copies it, in every block of a cluster.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -43,10 +41,10 @@ from tilework.targets.llvm.values import Value
 
 
 class Move:
-    """One way of all registers of a thread to or from shared memory.
+    """A move of all registers of a thread to or from shared memory.
 
-    With a `round_size` (in elements) those whose offset is in the same round go at a time, all rounds to the same
-    memory. With `matrices` they go as matrices (`Gpu.matrix_form`) where the layout allows it. `more` are values beside
+    With a `round_size` (in elements) the registers move in rounds of that many offsets, which all use the same memory.
+    With `matrices` they move as matrices (`Gpu.matrix_form`) where the layout allows it. `more` are values besides
     lane, warp and block on which the layout depends.
     """
 
@@ -56,7 +54,7 @@ class Move:
         base: Value,
         layout: LinearLayout,
         element: Attribute,
-        origin: int = 0,
+        offset: int = 0,
         round_size: int = 0,
         matrices: bool = False,
         more: Mapping[str, Value] | None = None,
@@ -68,55 +66,55 @@ class Move:
         self.copies = sum(1 << bit for bit, column in enumerate(self.columns) if not column)
         self.round_size = round_size or 1 << 30
         run = vector_bits(layout, self.held.bits)
-        self.run = 0 if origin & ((1 << run) - 1) else run
-        self.form = self.matrix_form(layout, origin) if matrices else None
-        places = self.form.addresses(layout) if self.form else layout
-        self.spread = spread_of(low, places, "offset", more)
-        self.fixed = [image ^ origin for image in places.images("register")]
+        self.run = 0 if offset & ((1 << run) - 1) else run
+        self.form = self.matrix_form(layout, offset) if matrices else None
+        offsets = self.form.addresses(layout) if self.form else layout
+        self.spread = spread_of(low, offsets, "offset", more)
+        self.fixed = [image ^ offset for image in offsets.images("register")]
 
-    def matrix_form(self, layout: LinearLayout, origin: int) -> MatrixForm | None:
-        """The form in which registers move as matrices, if that is possible and moves more of them at a time."""
-        if self.held is not register_type(self.element) or origin * self.bytes % 16:
+    def matrix_form(self, layout: LinearLayout, offset: int) -> MatrixForm | None:
+        """Return the matrix access for these registers, if there is one and it is wider than a vector access."""
+        if self.held is not register_type(self.element) or offset * self.bytes % 16:
             return None
         form = self.low.gpu.matrix_form(layout, self.held.bits, self.round_size)
         return form if form is not None and form.bytes > self.bytes << self.run else None
 
     def address(self, offset: int) -> Value:
-        """The address of the element with this part of the offset."""
+        """Return the address of the element at this register's contribution to the offset."""
         b = self.low.builder
         apart = offset & ~self.spread.mask
         moved = combined(b, self.spread, offset & self.spread.mask)
         return b.gep(b.gep(self.base, b.mul(moved, self.bytes)), apart * self.bytes)
 
-    def groups(self, turn: int) -> list[tuple[int, list[int]]]:
-        """(offset, registers in the order of memory) of each access; without registers that hold copies."""
+    def groups(self, round_index: int) -> list[tuple[int, list[int]]]:
+        """Return (offset, registers in memory order) of each access, without registers that hold duplicates."""
         lanes = [self.columns.index(1 << bit) for bit in range(self.run)]
         taken, members = sum(1 << bit for bit in lanes), subsets(lanes)
         found = []
         for first, offset in enumerate(self.fixed):
-            if first & (taken | self.copies) or offset // self.round_size != turn:
+            if first & (taken | self.copies) or offset // self.round_size != round_index:
                 continue
             found.append((offset % self.round_size, [first | member for member in members]))
         return found
 
-    def store(self, registers: Registers, turn: int = 0) -> None:
+    def store(self, registers: Registers, round_index: int = 0) -> None:
         if self.form is not None:
-            return self.form.store(self, registers, turn)
+            return self.form.store(self, registers, round_index)
         low, b = self.low, self.low.builder
-        for offset, members in self.groups(turn):
+        for offset, members in self.groups(round_index):
             held = [to_memory(low, self.element, registers[member]) for member in members]
             parts = pack_words(low, held) if self.held.bits < WORD <= self.held.bits * len(held) else held
             b.store(b.joined(parts), self.address(offset), align=self.bytes * len(held))
 
     def store_if(self, condition: Value | None, registers: Registers) -> None:
-        """`store` where the condition holds; everywhere without one."""
+        """Store where the condition holds, or unconditionally if it is None."""
         if condition is None or condition.constant == 1:
             self.store(registers)
         else:
             self.store_words(condition, registers)
 
     def store_words(self, condition: Value | None, registers: Mapping[int, Value] | Registers) -> None:
-        """Without a branch, also under a condition: a barrier follows, and all threads of a warp must come to it
+        """Store without a branch, even under a condition: all threads of a warp must reach the barrier that follows
         together.
         """
         low = self.low
@@ -128,13 +126,13 @@ class Move:
     def load(self) -> Registers:
         return self.with_copies(self.load_some(0))
 
-    def load_some(self, turn: int) -> dict[int, Value]:
-        """The registers of one round."""
+    def load_some(self, round_index: int) -> dict[int, Value]:
+        """Load the registers of one round."""
         if self.form is not None:
-            return self.form.load(self, turn)
+            return self.form.load(self, round_index)
         low, b = self.low, self.low.builder
         found: dict[int, Value] = {}
-        for offset, members in self.groups(turn):
+        for offset, members in self.groups(round_index):
             size = self.held.bits * len(members)
             type, count = (i32, size // WORD) if self.held.bits < WORD <= size else (self.held, len(members))
             loaded = b.load(vector(type, count) if count > 1 else type, self.address(offset), align=size // 8)
@@ -152,8 +150,9 @@ class Move:
 def exchange_moves(
     low: Lowering, op: Operation, layouts: Callable[[int], tuple[LinearLayout, LinearLayout]]
 ) -> list[tuple[Move, Move, LinearLayout]]:
-    """The moves of each operand to and from scratch memory, and its offset there: the operands with the largest
-    elements come first. `layouts` gives the layouts of writes and reads for elements of so many bytes.
+    """Return, for each operand, its moves to and from scratch memory and the layout of its writes; the operands with
+    the largest elements come first in memory. `layouts` returns the layouts of writes and reads for an element size in
+    bytes.
     """
     types = [element_type(operand.type) for operand in op.operands]
     sizes = [held_type(type).bits // 8 for type in types]
@@ -167,31 +166,31 @@ def exchange_moves(
 
 
 def move_of(low: Lowering, memory: Shared, descriptor: Attribute, tensor: Attribute, matrices: bool = False) -> Move:
-    """Between the memory of a descriptor and the registers of a tensor."""
+    """Return the move between the memory of a descriptor and the registers of a tensor."""
     layout = offsets_of(layout_of(tensor), layout_of(descriptor))
-    return Move(low, memory.base, layout, element_type(tensor), memory.origin, matrices=matrices)
+    return Move(low, memory.base, layout, element_type(tensor), memory.offset, matrices=matrices)
 
 
-def stays_in_block(low: Lowering, op: Operation, descriptor: Attribute, tensor: Attribute) -> None:
-    """Refuse to read memory that another block of the cluster holds, and to leave parts of one's own unwritten."""
+def check_in_block(low: Lowering, op: Operation, descriptor: Attribute, tensor: Attribute) -> None:
+    """Refuse accesses to the shared memory of another block of the cluster, and stores that leave gaps in it."""
     if low.facts.num_ctas == 1:
         return
     way = layout_of(tensor).invert_and_compose(layout_of(descriptor))
     copies = [not any(vector) for vector in dict(layout_of(descriptor).bases)["block"]]
     at, offset = way.out_names.index("block"), way.out_names.index("offset")
     for name, vectors in way.bases:
-        for bit, place in enumerate(vectors):
+        for bit, target in enumerate(vectors):
             is_own = name == "block" and not copies[bit]
             strays = any(
-                (place[at] ^ (is_own << bit)) >> block & 1 for block, copied in enumerate(copies) if not copied
+                (target[at] ^ (is_own << bit)) >> block & 1 for block, copied in enumerate(copies) if not copied
             )
-            lacks = name == "block" and copies[bit] and place[offset] and type(op) is not ttg.LocalLoadOp
+            lacks = name == "block" and copies[bit] and target[offset] and type(op) is not ttg.LocalLoadOp
             if strays or lacks:
                 raise low.refuse(op, "an exchange between the blocks of a cluster")
 
 
 def buffer_bytes(type: MemDescType) -> int:
-    """The bytes of one buffer: what the encoding describes, in one block."""
+    """Return the bytes of one buffer (the dimensions of the encoding) in one block."""
     encoding = shared_of(type)
     assert encoding is not None
     shape = type.alloc_dims[len(type.alloc_dims) - encoding.rank :]
@@ -204,26 +203,26 @@ def lower_local_alloc(low: Lowering, op: Operation) -> Shared:
     made = Shared(low.builder.gep(low.smem, low.allocation.explicit[op.results[0]].offset))
     if op.operands:
         source = op.operands[0]
-        stays_in_block(low, op, op.results[0].type, source.type)
+        check_in_block(low, op, op.results[0].type, source.type)
         move_of(low, made, op.results[0].type, source.type, low.gpu.stores_matrices).store(low[source])
     return made
 
 
 @lowers(ttg.LocalDeallocOp)
 def lower_local_dealloc(low: Lowering, op: Operation) -> None:
-    """Memory is planned; nothing happens."""
+    """Emit nothing: memory is allocated statically."""
 
 
 @lowers(ttg.LocalLoadOp)
 def lower_local_load(low: Lowering, op: Operation) -> Registers:
     memory = op.operands[0]
-    stays_in_block(low, op, memory.type, op.results[0].type)
+    check_in_block(low, op, memory.type, op.results[0].type)
     return move_of(low, low[memory], memory.type, op.results[0].type, matrices=True).load()
 
 
 def prepare_reads(low: Lowering, loop: Operation) -> None:
-    """Compute here what depends on the thread alone, of where `loop` reads factors of products in the background: they
-    wait for it.
+    """Hoist the thread-dependent part of the addresses from which `loop` loads operands of asynchronous MMAs: the MMAs
+    wait for these loads.
     """
     for op in loop.regions[0].block.ops:
         if type(op) is ttg.LocalLoadOp and any(
@@ -239,66 +238,66 @@ def prepare_reads(low: Lowering, loop: Operation) -> None:
 @lowers(ttg.LocalStoreOp)
 def lower_local_store(low: Lowering, op: Operation) -> None:
     source, memory = op.operands
-    stays_in_block(low, op, memory.type, source.type)
+    check_in_block(low, op, memory.type, source.type)
     move_of(low, low[memory], memory.type, source.type, low.gpu.stores_matrices).store(low[source])
 
 
 @lowers(ttg.MemDescIndexOp)
 def lower_index(low: Lowering, op: Operation) -> Shared:
-    """One of several buffers."""
+    """Select one of several buffers."""
     memory, index = op.operands
     type = memory.type
     assert isinstance(type, MemDescType)
     b, source = low.builder, low[memory]
     result = op.results[0].type
     assert isinstance(result, MemDescType)
-    return Shared(b.gep(source.base, b.mul(low.scalar(index), buffer_bytes(result))), source.origin)
+    return Shared(b.gep(source.base, b.mul(low.scalar(index), buffer_bytes(result))), source.offset)
 
 
 @lowers(ttg.MemDescSubsliceOp)
 def lower_subslice(low: Lowering, op: Operation) -> Shared:
-    """A part of a buffer: the offset of its first element in the whole."""
+    """Select a part of a buffer by the offset of its first element."""
     memory = op.operands[0]
-    places = layout_of(memory.type).pseudoinvert()
+    inverse = layout_of(memory.type).pseudoinvert()
     starts = array_values(op.properties["offsets"])
-    rank = len(places.in_names)
-    found = places.apply({f"dim{dim}": start for dim, start in enumerate(starts[len(starts) - rank :])})
-    return Shared(low[memory].base, low[memory].origin ^ found["offset"])
+    rank = len(inverse.in_names)
+    found = inverse.apply({f"dim{dim}": start for dim, start in enumerate(starts[len(starts) - rank :])})
+    return Shared(low[memory].base, low[memory].offset ^ found["offset"])
 
 
 @lowers(ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescReinterpretOp)
 def lower_memory_view(low: Lowering, op: Operation) -> Shared:
-    """The same bytes; the encoding of the result says how they are read."""
+    """Return the same memory; the encoding of the result describes it."""
     return low[op.operands[0]]
 
 
 @lowers(ttg.GlobalScratchAllocOp)
 def lower_global_scratch(low: Lowering, op: Operation) -> Registers:
-    """Memory of this program, at an offset that the codegen has planned."""
+    """Return this program's scratch memory at the offset planned for the op."""
     return (low.builder.gep(low.scratch, low.scratch_offsets[op]),)
 
 
 class Table:
-    """So many places (a power of two) from an address on; `like` is any layout of the block's threads."""
+    """An array of `entries` (a power of two) elements at an address; `like` is any layout of the block's threads."""
 
-    def __init__(self, low: Lowering, base: Value, places: int, like: LinearLayout, element: Attribute) -> None:
-        bits = log2(places)
+    def __init__(self, low: Lowering, base: Value, entries: int, like: LinearLayout, element: Attribute) -> None:
+        bits = log2(entries)
         lanes, warps = (len(like.by_in[level]) for level in ("lane", "warp"))
         by_lane = {bit: bit for bit in range(min(lanes, bits))}
         by_warp = {bit: bit + lanes for bit in range(min(warps, max(0, bits - lanes)))}
         self.low, self.layout = low, memory_layout(like, range(lanes + warps, bits), by_lane, by_warp)
         self.move = Move(low, base, self.layout, element)
-        self.mine = low.is_first_copy(self.layout)  # whether this thread has places of its own
+        self.mine = low.is_first_copy(self.layout)  # whether this thread owns entries
 
     def fill(self, value: Value) -> None:
-        """The same value everywhere."""
+        """Store one value to all entries."""
         self.move.store_if(self.mine, (value,) * self.layout.in_size("register"))
 
     def read(self) -> Iterator[tuple[Value, Value]]:
-        """The number and the value of each place that this thread has."""
-        places = coordinates(self.low, self.layout.rename_outs(["dim0"]))
-        for (place,), value in zip(places, self.move.load(), strict=True):
-            yield place, value
+        """Yield the index and the value of each entry that this thread owns."""
+        entries = coordinates(self.low, self.layout.rename_outs(["dim0"]))
+        for (entry,), value in zip(entries, self.move.load(), strict=True):
+            yield entry, value
 
 
 @lowers(ttg.AsyncCopyGlobalToLocalOp)
@@ -307,11 +306,11 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
     assert pointers is not None and memory is not None
     element = pointee(pointers.type)
     buffer: Shared = low[memory]
-    move = Move(low, buffer.base, offsets_of(layout(pointers), layout(memory)), element, buffer.origin)
+    move = Move(low, buffer.base, offsets_of(layout(pointers), layout(memory)), element, buffer.offset)
     known = width_of(low, pointers, mask, move.held.bits)
     shortest, longest = low.gpu.copy_bytes or (1 << 30, move.bytes)
-    told = min(number_of(op, "contiguity", 1), longest // move.bytes)
-    width = min(max(known, told), in_order(move))
+    hinted = min(number_of(op, "contiguity", 1), longest // move.bytes)
+    width = min(max(known, hinted), in_order(move))
     addresses: Registers = low[pointers]
     masks: Registers | None = low[mask] if mask is not None else None
     if width * move.bytes < shortest:
@@ -325,23 +324,23 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
     mine = low.is_first_copy(layout(pointers), in_block=True)
     for first in range(0, len(addresses), width):
         if not first & move.copies:
-            target, apart = place_of(low, move, first)
+            target, apart = address_of(low, move, first)
             mask = masks[first] if masks else None
-            asked = Copy(target, apart, addresses[first], width * move.bytes, mask, mine)
-            low.gpu.async_copy(low.builder, asked)
+            copy = Copy(target, apart, addresses[first], width * move.bytes, mask, mine)
+            low.gpu.async_copy(low.builder, copy)
     return ()
 
 
 def in_order(move: Move) -> int:
-    """The number of registers, from the first on, that are adjacent in shared memory, aligned and in this order."""
+    """Return how many of the first registers are adjacent in shared memory, aligned and in this order."""
     run = 0
     while run < move.run and move.columns[run] == 1 << run:
         run += 1
     return 1 << run
 
 
-def place_of(low: Lowering, move: Move, register: int) -> tuple[Value, int]:
-    """The shared-memory address of `register`, and a constant offset in bytes from it."""
+def address_of(low: Lowering, move: Move, register: int) -> tuple[Value, int]:
+    """Return the shared-memory address of `register` as an address and a constant offset in bytes."""
     b, offset = low.builder, move.fixed[register]
     moved = combined(b, move.spread, offset & move.spread.mask)
     return b.gep(move.base, b.mul(moved, move.bytes)), (offset & ~move.spread.mask) * move.bytes

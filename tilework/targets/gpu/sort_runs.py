@@ -1,7 +1,7 @@
-"""`tt.sort_runs`: the steps of `layouts/sort_plan.py` in registers, by shuffles, and with trips through shared memory.
+"""`tt.sort_runs`: the steps of `layouts/sort_plan.py` in registers, by shuffles, and through shared memory.
 
-What one thread holds is sorted by Batcher's odd-even merge sort, which needs fewer comparisons than a bitonic network
-(191 for 32 elements, not 240).
+The elements of one thread are sorted by Batcher's odd-even merge sort, which needs fewer comparisons than a bitonic
+network (191 for 32 elements, not 240).
 """
 
 from collections.abc import Iterator
@@ -39,25 +39,25 @@ def lower_sort_runs(low: Lowering, op: Operation) -> Registers:
     if plan.first is not None:
         network.travel(plan.first)
     network.invert()
-    network.in_threads([number for _, number in places(plan.home, plan.in_threads)])
+    network.in_threads([bit for _, bit in bit_owners(plan.home, plan.in_threads)])
     for segment in plan.segments:
         if segment.trip is not None:
             network.travel(segment.trip)
         for step in segment.steps:
-            network.step(step, places(segment.layout, bits))
+            network.step(step, bit_owners(segment.layout, bits))
     network.invert()
     network.travel(plan.last)
     return tuple(low.builder.cast(value, network.given) for value in network.values)
 
 
-def places(layout: LinearLayout, bits: int) -> list[tuple[str, int]]:
-    """The level and bit of each of the lowest bits of the index."""
-    found = {column: (level, number) for level, columns in layout.columns for number, column in enumerate(columns)}
+def bit_owners(layout: LinearLayout, bits: int) -> list[tuple[str, int]]:
+    """Return the level and bit that hold each of the lowest bits of the index."""
+    found = {column: (level, bit) for level, columns in layout.columns for bit, column in enumerate(columns)}
     return [found[1 << bit] for bit in range(bits)]
 
 
 def odd_even_merge_sort(bits: int) -> Iterator[tuple[int, int]]:
-    """The comparisons that sort 2**bits elements; the smaller one comes first.
+    """Yield the comparisons that sort 2**bits elements; the smaller element goes to the first index.
 
     >>> list(odd_even_merge_sort(2))
     [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)]
@@ -72,9 +72,11 @@ def odd_even_merge_sort(bits: int) -> Iterator[tuple[int, int]]:
 
 
 class Network:
-    """The registers of a thread on the way, with elements of at least 32 bits.
+    """The registers of a thread during the sort, with elements of at least 32 bits.
 
-    Runs fall in some registers. Where all runs of a thread fall, its elements are inverted before and after."""
+    `falls` marks registers of descending runs. Where all runs of a thread descend, its elements are inverted before and
+    after.
+    """
 
     def __init__(self, low: Lowering, op: Operation, is_signed: bool) -> None:
         self.low, self.op, self.sign = low, op, "s" if is_signed else "u"
@@ -88,7 +90,7 @@ class Network:
         self.last: Trip | None = None
 
     def fall(self, layout: LinearLayout, column: int) -> None:
-        """Sort downwards where this bit of the index is set."""
+        """Sort in descending order where this bit of the index is set."""
         for level, columns in layout.columns:
             if column in columns:
                 bit = 1 << columns.index(column)
@@ -99,7 +101,7 @@ class Network:
 
     def has_bit(self, level: str, bit: int) -> Value:
         b = self.low.builder
-        return b.icmp("ne", b.and_(self.low.places[level], bit), 0)
+        return b.icmp("ne", b.and_(self.low.ids[level], bit), 0)
 
     def invert(self) -> None:
         if self.inverted is not None:
@@ -114,20 +116,20 @@ class Network:
                 self.order(*(row | spread_index(index, bits) for index in pair))
 
     def order(self, first: int, second: int) -> None:
-        """Put the smaller of two registers first, or the larger where they fall."""
+        """Put the smaller of two registers first, or the larger one if their run descends."""
         small, large = self.low.builder.in_order(self.sign, self.values[first], self.values[second])
         self.values[first], self.values[second] = (large, small) if self.falls[first] else (small, large)
 
-    def step(self, step: Step, place: list[tuple[str, int]]) -> None:
-        moved = [place[bit] for bit in range(step.mask.bit_length()) if step.mask >> bit & 1]
-        lanes, registers = (mask_of(number for at, number in moved if at == level) for level in ("lane", "register"))
-        level, number = place[step.bit]
+    def step(self, step: Step, owners: list[tuple[str, int]]) -> None:
+        moved = [owners[bit] for bit in range(step.mask.bit_length()) if step.mask >> bit & 1]
+        lanes, registers = (mask_of(bit for at, bit in moved if at == level) for level in ("lane", "register"))
+        level, owner_bit = owners[step.bit]
         if not lanes:
             for register in range(len(self.values)):
-                if not register >> number & 1:
+                if not register >> owner_bit & 1:
                     self.order(register, register ^ registers)
             return
-        b, is_upper = self.low.builder, self.has_bit(level, 1 << number)
+        b, is_upper = self.low.builder, self.has_bit(level, 1 << owner_bit)
         made = []
         for register, value in enumerate(self.values):
             other = self.low.shuffle_xor(self.values[register ^ registers], lanes)
@@ -136,10 +138,10 @@ class Network:
         self.values = made
 
     def travel(self, trip: Trip) -> None:
-        """Rename registers, or write all of them to shared memory, wait, and read."""
+        """Change the layout: rename registers, or write all of them to shared memory, wait, and read."""
         if trip.in_threads:
-            at = {place: register for register, place in enumerate(trip.source.images("register"))}
-            self.values = [self.values[at[place]] for place in trip.result.images("register")]
+            at = {index: register for register, index in enumerate(trip.source.images("register"))}
+            self.values = [self.values[at[index]] for index in trip.result.images("register")]
             return
         if self.last is not None:
             self.wait(trip.in_warps and self.last.in_warps)
@@ -152,17 +154,17 @@ class Network:
         self.low.warp_barrier() if in_warps else self.low.barrier()
 
     def accesses(self, layout: LinearLayout) -> Iterator[tuple[Value, list[int]]]:
-        """The address of each vector of elements, and the registers that they are in; copies are left out."""
+        """Yield the address of each vector of elements and its registers, without duplicates."""
         low, b, columns = self.low, self.low.builder, layout.by_in["register"]
         bits = self.values[0].type.bits
         base, threads = low.scratch_address(self.op), spread_of(low, layout, "dim0")
         together = [columns.index(1 << bit) for bit in range(vector_bits(layout, bits))]
         first = mask_of([*together, *(bit for bit, column in enumerate(columns) if not column)])
-        for register, place in enumerate(layout.images("register")):
+        for register, index in enumerate(layout.images("register")):
             if not register & first:
-                mine = b.mul(b.xor(threads.value, place & threads.mask), bits // 8)
+                mine = b.mul(b.xor(threads.value, index & threads.mask), bits // 8)
                 mine = b.add(mine, b.shl(b.lshr(mine, log2(ROW_BYTES)), log2(PAD_BYTES)))
-                address = b.gep(b.gep(base, mine), padded((place & ~threads.mask) * bits // 8))
+                address = b.gep(b.gep(base, mine), padded((index & ~threads.mask) * bits // 8))
                 yield address, [register | other for other in subsets(together)]
 
     def store(self, layout: LinearLayout) -> None:
@@ -187,5 +189,5 @@ class Network:
 
 
 def without_blocks(layout: LinearLayout) -> LinearLayout:
-    """The layout within one block."""
+    """Return the layout within one block."""
     return LinearLayout.packed(tuple((name, some) for name, some in layout.columns if name != "block"), layout.outs)

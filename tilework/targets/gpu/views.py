@@ -1,8 +1,8 @@
-"""Ops that name registers anew: the element at each place of the result is found in a register of the same thread.
+"""Ops that only rename registers: each element of the result is in a register of the same thread.
 
-`moved(source, result, where)` is that search: `where` gives, for the coordinates of an element of the result, its
-coordinates in the source. Layouts are linear and inferred from each other, so it is enough to look at the registers of
-thread 0.
+`moved(source, result, where)` finds it: `where` maps the coordinates of an element of the result to its coordinates in
+the source. Layouts are linear and inferred from each other, so the registers of thread 0 determine those of all
+threads.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ from tilework.targets.llvm.scalars import scalar_constant
 from tilework.targets.llvm.types import i32
 from tilework.targets.llvm.values import constant
 
-Places = tuple[int, ...]
+Coords = tuple[int, ...]
 
 
-def register_places(layout: LinearLayout) -> list[Places]:
-    """The coordinates of each register of thread 0."""
+def register_coords(layout: LinearLayout) -> list[Coords]:
+    """Return the coordinates of each register of thread 0."""
     fields = [layout.fields[f"dim{dim}"] for dim in range(len(layout.outs))]
     if len(fields) == 2:
         (shift, mask), (other, more) = fields
@@ -35,18 +35,18 @@ def register_places(layout: LinearLayout) -> list[Places]:
     return [tuple(image >> shift & mask for shift, mask in fields) for image in layout.images("register")]
 
 
-def moved(source: LinearLayout, result: LinearLayout, where: Callable[[Places], Places]) -> list[int]:
-    """The register of the source for each register of the result."""
-    known: dict[Places, int] = {}
-    for register, place in enumerate(register_places(source)):
-        known.setdefault(place, register)
-    return [known[where(place)] for place in register_places(result)]
+def moved(source: LinearLayout, result: LinearLayout, where: Callable[[Coords], Coords]) -> list[int]:
+    """Return the source register of each register of the result."""
+    known: dict[Coords, int] = {}
+    for register, coords in enumerate(register_coords(source)):
+        known.setdefault(coords, register)
+    return [known[where(coords)] for coords in register_coords(result)]
 
 
-def view(low: Lowering, op: Operation, where: Callable[[Places], Places]) -> Registers:
+def view(low: Lowering, op: Operation, where: Callable[[Coords], Coords]) -> Registers:
     registers = low[op.operands[0]]
     return tuple(
-        registers[place] for place in moved(layout_of(op.operands[0].type), layout_of(op.results[0].type), where)
+        registers[register] for register in moved(layout_of(op.operands[0].type), layout_of(op.results[0].type), where)
     )
 
 
@@ -55,14 +55,14 @@ def lower_constant(low: Lowering, op: Operation) -> Registers:
     value, type = op.properties["value"], op.results[0].type
     if not isinstance(value, DenseIntOrFPElementsAttr):
         return (scalar_constant(low, value),)
-    if (number := attr_value(value)) is None:
+    if (element := attr_value(value)) is None:
         raise low.refuse(op, "a constant tensor with different elements")
-    return (scalar_constant(low, splat_attr(number, value.get_element_type())),) * register_count(type)
+    return (scalar_constant(low, splat_attr(element, value.get_element_type())),) * register_count(type)
 
 
 @lowers(ub.PoisonOp, overrides=True)
 def lower_poison(low: Lowering, op: Operation) -> Registers:
-    """One that LLVM may choose, the same in all registers."""
+    """Return an arbitrary value that LLVM chooses, the same in all registers."""
     type = op.results[0].type
     made = register_type(element_type(type))
     return (low.builder.pure(f"freeze {made.text} poison", made),) * register_count(type)
@@ -82,46 +82,46 @@ def lower_unsplat(low: Lowering, op: Operation) -> Registers:
 def lower_make_range(low: Lowering, op: Operation) -> Registers:
     start = number_of(op, "start")
     return tuple(
-        low.builder.add(place, constant(i32, start)) for (place,) in coordinates(low, layout_of(op.results[0].type))
+        low.builder.add(index, constant(i32, start)) for (index,) in coordinates(low, layout_of(op.results[0].type))
     )
 
 
 @lowers(tt.ExpandDimsOp)
 def lower_expand_dims(low: Lowering, op: Operation) -> Registers:
     axis = number_of(op, "axis")
-    return view(low, op, lambda place: place[:axis] + place[axis + 1 :])
+    return view(low, op, lambda coords: coords[:axis] + coords[axis + 1 :])
 
 
 @lowers(tt.BroadcastOp)
 def lower_broadcast(low: Lowering, op: Operation) -> Registers:
     shape = shape_of(op.operands[0].type)
-    return view(low, op, lambda place: tuple(at % size for at, size in zip(place, shape, strict=True)))
+    return view(low, op, lambda coords: tuple(at % size for at, size in zip(coords, shape, strict=True)))
 
 
 @lowers(tt.TransOp)
 def lower_trans(low: Lowering, op: Operation) -> Registers:
-    """Dimension `order[i]` of the source is dimension i of the result."""
+    """Transpose: dimension `order[i]` of the source is dimension i of the result."""
     order = array_values(op.properties["order"])
     back = [order.index(dim) for dim in range(len(order))]
-    return view(low, op, lambda place: tuple(place[dim] for dim in back))
+    return view(low, op, lambda coords: tuple(coords[dim] for dim in back))
 
 
 @lowers(tt.ReshapeOp)
 def lower_reshape(low: Lowering, op: Operation) -> Registers:
-    """The same row-major number; if the order is free, the same register."""
+    """Keep the row-major index of each element; with `allow_reorder`, keep the registers."""
     before, after = shape_of(op.operands[0].type), shape_of(op.results[0].type)
     if op.properties.get("allow_reorder") is not None:
         registers = low[op.operands[0]]
         assert len(registers) == register_count(op.results[0].type), "a reshape that may reorder keeps its registers"
         return registers
 
-    def where(place: Places) -> Places:
-        number = 0
-        for at, size in zip(place, after, strict=True):
-            number = number * size + at
+    def where(coords: Coords) -> Coords:
+        index = 0
+        for at, size in zip(coords, after, strict=True):
+            index = index * size + at
         found = []
         for size in reversed(before):
-            number, at = divmod(number, size)
+            index, at = divmod(index, size)
             found.append(at)
         return tuple(reversed(found))
 
@@ -130,11 +130,11 @@ def lower_reshape(low: Lowering, op: Operation) -> Registers:
 
 @lowers(tt.JoinOp)
 def lower_join(low: Lowering, op: Operation) -> Registers:
-    """The last coordinate says which operand."""
+    """Select the operand by the last coordinate."""
     sides = [low[operand] for operand in op.operands]
     result = layout_of(op.results[0].type)
-    found = moved(layout_of(op.operands[0].type), result, lambda place: place[:-1])
-    return tuple(sides[place[-1]][number] for place, number in zip(register_places(result), found, strict=True))
+    found = moved(layout_of(op.operands[0].type), result, lambda coords: coords[:-1])
+    return tuple(sides[coords[-1]][register] for coords, register in zip(register_coords(result), found, strict=True))
 
 
 @lowers(tt.SplitOp)
@@ -142,14 +142,14 @@ def lower_split(low: Lowering, op: Operation) -> list[Registers]:
     source = layout_of(op.operands[0].type)
     registers, result = low[op.operands[0]], layout_of(op.results[0].type)
     return [
-        tuple(registers[number] for number in moved(source, result, lambda place, side=side: (*place, side)))
+        tuple(registers[register] for register in moved(source, result, lambda coords, side=side: (*coords, side)))
         for side in (0, 1)
     ]
 
 
 @lowers(tt.CatOp)
 def lower_cat(low: Lowering, op: Operation) -> Registers:
-    """Elements may come in any order: the registers of both."""
+    """Concatenate the registers of both operands: the order of elements is unspecified."""
     registers = low[op.operands[0]] + low[op.operands[1]]
     count = register_count(op.results[0].type)
     if len(registers) != count:

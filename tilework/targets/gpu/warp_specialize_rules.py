@@ -1,23 +1,23 @@
-"""`ttg.warp_specialize`: warps beyond those of the kernel wait at its start until there is a partition for them.
+"""`ttg.warp_specialize`: worker warps, beyond those of the kernel, wait at its start until a partition is ready.
 
-    kernel:   if warp >= 4: goto workers            workers:  meet                     ; all warps of the block, barrier 1
+    kernel:   if warp >= 4: goto workers            workers:  barrier 1                ; all warps of the block
               code before the op                              if warp < 8:  partition 0
-              store what is captured                          else:         partition 1
-              meet                                            ret
+              store captured values                           else:         partition 1
+              barrier 1                                       ret
               default region
 
-So it is where the op runs once. Where there are several, or where it may run any number of times, the kernel writes
-beside the captured values which op it has come to, workers do that op's partition, meet the kernel again and wait for
+This is the form for one op that runs once. Where there are several ops, or the op is in a loop, the kernel also stores
+the index of the op that it has reached; workers run that op's partition, join the kernel at the barrier and wait for
 the next one:
 
-              state = 0; meet                       workers:  meet; switch state: 0: partition, meet, goto workers
-              default region; meet                                              1: ...
-              state = 2; meet; ret                                              2: ret
+        state = 0; barrier                     workers:  barrier; switch state: 0: partition, barrier, goto workers
+        default region; barrier                                                 1: ...
+        state = 2; barrier; ret                                                 2: ret
 
-Captured values that can be had without the kernel (parameters, buffers, a little arithmetic on them) are not stored:
-each partition computes them; where others are stored, all meet once more when they have been read. Barrier 0 is that of
-the default region and partition i has barrier 2 + i. Where the op says how many registers its regions want, warps
-change to that number when they have met, and back before they meet again.
+Captured values that a worker can compute (parameters, buffers, a little arithmetic on them) are not stored: each
+partition recomputes them. If others are stored, another barrier follows their loads. Barrier 0 belongs to the default
+region and barrier 2 + i to partition i. Where the op has register counts for its regions, warps change to them after
+the barrier, and back before the next one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,15 +37,15 @@ from tilework.targets.llvm.types import Type, i8
 from tilework.targets.llvm.values import Value, constant
 
 MEETING = 1  # the barrier of all warps
-FIRST_OWN = 2  # that of partition 0
+FIRST_OWN = 2  # the barrier of partition 0
 MOST_PARTITIONS = 14
-GROUP = 4  # warps that have equally many registers
+GROUP = 4  # warps that change their register count together
 CLUSTER_BARRIER = frozenset({ttng.ClusterArriveOp, ttng.ClusterWaitOp})
-MOST_REPEATED = 16  # ops that a partition computes again rather than being given a value
+MOST_REPEATED = 16  # ops that a partition recomputes rather than loading a captured value
 
 
 class Specialised:
-    """The ops of one kernel; `registers` is what each thread has outside of them."""
+    """The `ttg.warp_specialize` ops of one kernel; `registers` is the register count of a thread outside of them."""
 
     def __init__(self, low: Lowering, function: tt.FuncOp, total: int, registers: int | None) -> None:
         self.low, self.registers = low, registers
@@ -54,13 +54,13 @@ class Specialised:
         (first, *others), entry = self.ops, function.regions[0].blocks[0]
         self.runs_once = not others and first.parent is entry
         if low.facts.num_ctas > 1 or any(type(op) in CLUSTER_BARRIER for op in ops_in_order(*function.regions)):
-            # the barrier of a cluster is for all threads of its blocks
+            # a cluster barrier counts all threads of its blocks
             raise low.refuse(first, "a cluster of blocks with partitions of warps")
-        self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # no warp waits for the workers
+        self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # no warp waits for workers
 
     @property
     def state(self) -> Value:
-        """The address of the flag that tells workers which partition to run."""
+        """Return the address of the index of the op whose partitions the workers run."""
         return self.low.builder.gep(self.low.smem, self.low.allocation.scratch[self.low.allocation.function].offset)
 
     def meet(self, low: Lowering) -> None:
@@ -82,28 +82,28 @@ class Specialised:
             b.resume(again)
             self.meet(low)
             state = b.load(i8, self.state)
-            for number, op in enumerate(self.ops):
-                with b.if_(b.icmp("eq", state, number)):
+            for index, op in enumerate(self.ops):
+                with b.if_(b.icmp("eq", state, index)):
                     self.partitions(op)
                     self.meet(low)
                     b.br(again)
             b.ret()
 
     def partitions(self, op: ttg.WarpSpecializeOp) -> None:
-        """The code of each partition for its warps; those that share a group of warps change registers together."""
+        """Emit the partitions of an op; partitions in one warp group change their register count together."""
         starts, counts = (array_values(op.properties[name]) for name in ("warpGroupStartIds", "partitionNumWarps"))
         if len(counts) > MOST_PARTITIONS:
             raise self.low.refuse(op, f"more than {MOST_PARTITIONS} partitions")
         registers, groups = self.registers_of(op)[1:], dict[int, list[int]]()
-        for number in sorted(range(len(starts)), key=lambda number: starts[number]):
-            groups.setdefault(starts[number] // GROUP, []).append(number)
-        for numbers in groups.values():
-            first, own = starts[numbers[0]], registers[numbers[0]]
-            with self.low.builder.if_(self.is_among(first, sum(counts[number] for number in numbers))):
+        for index in sorted(range(len(starts)), key=lambda index: starts[index]):
+            groups.setdefault(starts[index] // GROUP, []).append(index)
+        for members in groups.values():
+            first, own = starts[members[0]], registers[members[0]]
+            with self.low.builder.if_(self.is_among(first, sum(counts[index] for index in members))):
                 self.change_registers(own, self.registers)
-                for number in numbers:
-                    with self.low.only_if(self.is_among(starts[number], counts[number]) if len(numbers) > 1 else None):
-                        self.partition(op, number, Warps(counts[number], starts[number], FIRST_OWN + number, False))
+                for index in members:
+                    with self.low.only_if(self.is_among(starts[index], counts[index]) if len(members) > 1 else None):
+                        self.partition(op, index, Warps(counts[index], starts[index], FIRST_OWN + index, False))
                 if not self.ends_kernel:
                     self.change_registers(self.registers, own)
 
@@ -111,20 +111,20 @@ class Specialised:
         b, warp = self.low.builder, self.low.warp
         return b.and_(b.icmp("uge", warp, first), b.icmp("ult", warp, first + count))
 
-    def partition(self, op: ttg.WarpSpecializeOp, number: int, warps: Warps) -> None:
+    def partition(self, op: ttg.WarpSpecializeOp, index: int, warps: Warps) -> None:
         low = self.low.of_warps(warps)
         captured = self.captured(low, op)
         self.meet_if_passed(op)
-        low.region(self.only_block(op, op.partitions[number]), captured)
+        low.region(self.only_block(op, op.partitions[index]), captured)
         if self.ends_kernel:
-            low.builder.ret()  # not on to the code of others, which assemblers would take for divergent
+            low.builder.ret()  # falling through would look divergent to the assembler
 
     def registers_of(self, op: ttg.WarpSpecializeOp) -> Sequence[int | None]:
-        """The registers of threads of the default region and of each partition."""
+        """Return the register counts of the default region and of each partition."""
         if self.registers is None or (given := op.properties.get("actualRegisters")) is None:
             return (None,) * (1 + len(op.partitions))
         warps, counts = (self.low.warps.count, *array_values(op.properties["partitionNumWarps"])), array_values(given)
-        if sum(map(mul, warps, counts)) > self.registers * self.all.count:  # they would wait for each other for ever
+        if sum(map(mul, warps, counts)) > self.registers * self.all.count:  # the warps would deadlock
             raise self.low.refuse(
                 op, f"partitions that want {list(counts)} registers, of which there are {self.registers},"
             )
@@ -140,18 +140,18 @@ class Specialised:
         return region.block
 
     def default(self, op: ttg.WarpSpecializeOp) -> list[Any]:
-        """The op as the kernel's own warps run it."""
+        """Emit the op for the kernel's own warps, and return its results."""
         low, b = self.low, self.low.builder
         with low.only_if(b.icmp("eq", low.thread, 0)):
-            for value, place in self.passed(op):
+            for value, address in self.passed(op):
                 low.check_passed(op, [low[value]])
                 (held,) = low.flat([low[value]])
-                b.store(b.zext(held, i8) if held.type.bits == 1 else held, place)
+                b.store(b.zext(held, i8) if held.type.bits == 1 else held, address)
             if not self.runs_once:
                 b.store(constant(i8, self.ops.index(op)), self.state)
         self.meet(low)
         own = self.registers_of(op)[0]
-        self.change_registers(own, self.registers)  # all do, before they meet again: some wait for registers of others
+        self.change_registers(own, self.registers)  # before the next barrier, or warps deadlock
         self.meet_if_passed(op)
         values = low.region(self.only_block(op, op.default_region), ())
         if not self.ends_kernel:
@@ -170,34 +170,36 @@ class Specialised:
     # Captured values
 
     def meet_if_passed(self, op: ttg.WarpSpecializeOp) -> None:
-        """The memory of what was passed is free once all have read it."""
+        """Emit a barrier after the loads of captured values, whose memory is free from then on."""
         if any(not self.is_repeated(value) for value in op.operands):
             self.meet(self.low)
 
     def passed(self, op: ttg.WarpSpecializeOp) -> Iterator[tuple[SSAValue, Value]]:
-        """Those that must be stored, each with its place: large ones first, so that all are aligned."""
+        """Yield the captured values that must be stored, with their addresses: large ones first, so that all are
+        aligned.
+        """
         offset, found = 0, [value for value in dict.fromkeys(op.operands) if not self.is_repeated(value)]
         for value in sorted(found, key=lambda value: -passed_type(self.low, op, value).bits):
             yield value, self.low.builder.gep(self.low.scratch_address(op), offset)
             offset += passed_type(self.low, op, value).bits // 8
 
     def captured(self, low: Lowering, op: ttg.WarpSpecializeOp) -> list[Any]:
-        """The captured values that each partition gets."""
-        b, places = low.builder, dict(self.passed(op))
+        """Return the captured values as a partition gets them."""
+        b, addresses = low.builder, dict(self.passed(op))
         found: list[Any] = []
         for value in op.operands:
-            if (place := places.get(value)) is None:
+            if (address := addresses.get(value)) is None:
                 repeat(low, value)
                 found.append(low[value])
                 continue
-            made = b.load(passed_type(low, op, value), place)
+            made = b.load(passed_type(low, op, value), address)
             (wanted,) = low.types_of(value.type)
             made = made if made.type is wanted else b.icmp("ne", made, 0)
             found.append(Shared(made) if isinstance(value.type, MemDescType) else (made,))
         return found
 
     def is_repeated(self, value: SSAValue) -> bool:
-        """Return True if all warps can compute it: from parameters, by few ops without effects."""
+        """Return True if workers can recompute a value: from parameters, by few ops without side effects."""
         seen: set[SSAValue] = set()
         pending = [value]
         while pending:
@@ -216,14 +218,14 @@ class Specialised:
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Return True if an op gives the same wherever it stands; a buffer without contents is its address."""
+    """Return True if an op has the same result wherever it runs; an uninitialised buffer is just an address."""
     if isinstance(op, ttg.LocalAllocOp):
         return not op.operands
     return isinstance(op, ttg.GlobalScratchAllocOp) or is_pure(op)
 
 
 def repeat(low: Lowering, value: SSAValue) -> None:
-    """Compute a value in another place."""
+    """Recompute a value in a worker."""
     if value not in low.values and isinstance(op := value.owner, Operation):
         for operand in op.operands:
             repeat(low, operand)
@@ -231,7 +233,7 @@ def repeat(low: Lowering, value: SSAValue) -> None:
 
 
 def passed_type(low: Lowering, op: Operation, value: SSAValue) -> Type:
-    """The type of a value in memory."""
+    """Return the type of a captured value in memory."""
     types = low.types_of(value.type)
     if is_tensor(value.type) or len(types) != 1:
         raise low.refuse(op, f"a captured value of type {value.type}")

@@ -1,11 +1,11 @@
-"""Elements as memory holds them, and small ones in 32-bit words, as memory and matrix units move them.
+"""Elements in their memory types, and small elements packed into 32-bit words as memory and matrix units use them.
 
     elements = unpack_word(low, word, f16)      # two halves, the first in the lowest bits
     pack_word(low, elements)                    # `word` again: nothing is built
 
-A tensor is a tuple of elements, so a word that is loaded is taken apart and put together again where it is used.
-`Lowering.words` remembers it by the names of its elements; it is known wherever they are. Bytes that come from two
-words are chosen at once.
+A tensor is a tuple of elements, so a loaded word is unpacked, and packed again where it is used. `Lowering.words`
+remembers each word by the names of its elements, so that packing them again costs nothing. Four bytes that come from
+two words take one byte permutation.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,24 +24,24 @@ WORD = 32
 
 
 def held_type(element: Attribute) -> Type:
-    """The type of an element in memory; pointers are integers."""
+    """Return the type of an element in memory; pointers are integers."""
     held = memory_type(element)
     return i64 if held.is_pointer else held
 
 
 def to_memory(low: Emission, element: Attribute, value: Value) -> Value:
-    """A register as memory holds it."""
+    """Convert a register to its memory type."""
     b = low.builder
     return b.ptrtoint(value, i64) if value.type.is_pointer else conversions.to_memory(b, element, value)
 
 
 def from_memory(low: Emission, element: Attribute, value: Value) -> Value:
-    """A value loaded from memory, in its register type."""
+    """Convert a value loaded from memory to its register type."""
     return conversions.from_memory(low.builder, element, value)
 
 
 def pack_word(low: Emission, elements: Sequence[Value]) -> Value:
-    """Elements in one register, the first in the lowest bits; a single one of 64 bits as it is."""
+    """Pack elements into one word, the first in the lowest bits; a single 64-bit element stays as it is."""
     b = low.builder
     if len(elements) == 1:
         return b.bitcast(elements[0], i32) if elements[0].type.bits == WORD else elements[0]
@@ -57,19 +57,19 @@ def pack_word(low: Emission, elements: Sequence[Value]) -> Value:
 
 
 def chosen_bytes(low: Emission, elements: Sequence[Value]) -> Value | None:
-    """Four bytes as they come from two words; None if they do not."""
-    places = [low.bytes.get(element.text) for element in elements]
-    found = [place for place in places if place is not None]
+    """Pack four bytes that come from at most two words; None if they do not."""
+    positions = [low.bytes.get(element.text) for element in elements]
+    found = [position for position in positions if position is not None]
     words = list({word.text: word for word, _ in found}.values())
-    if None in places or len(words) > 2:
+    if None in positions or len(words) > 2:
         return None
     first, second = words[0], words[-1]
     chosen = [at + 4 * (word.text != first.text) for word, at in found]
-    return low.gpu.choose_bytes(low.builder, first, second, sum(at << 4 * place for place, at in enumerate(chosen)))
+    return low.gpu.choose_bytes(low.builder, first, second, sum(at << 4 * index for index, at in enumerate(chosen)))
 
 
 def pack_words(low: Emission, elements: Sequence[Value]) -> list[Value]:
-    """Elements of less than 32 bits in words; the last word is filled up with zeros."""
+    """Pack elements of less than 32 bits into words; the last word is padded with zeros."""
     each = WORD // elements[0].type.bits
     filled = [*elements, *[constant(elements[0].type, 0)] * (-len(elements) % each)]
     return [pack_word(low, filled[start : start + each]) for start in range(0, len(filled), each)]
@@ -86,7 +86,7 @@ def fill_words(value: Any) -> bool:
 
 
 def unpack_word(low: Emission, word: Value, element: Type) -> list[Value]:
-    """The elements of a word."""
+    """Return the elements of a word."""
     b = low.builder
     if element.bits == WORD:
         return [b.bitcast(word, element)]
@@ -98,7 +98,7 @@ def unpack_word(low: Emission, word: Value, element: Type) -> list[Value]:
 
 
 def words(bits: int, width: int) -> Words:
-    """The registers that an access of `width` elements uses."""
+    """Return the registers that an access of `width` elements uses."""
     total = bits * width
     if total <= 16:
         return Words(i16, 1, total)
@@ -107,7 +107,7 @@ def words(bits: int, width: int) -> Words:
 
 
 def pack(low: Emission, values: Sequence[Value], word: Type) -> list[Value]:
-    """Elements of memory in words, the first in the lowest bits."""
+    """Pack elements in memory types into words, the first in the lowest bits."""
     b = low.builder
     bits = values[0].type.bits
     if bits > word.bits:
@@ -124,7 +124,7 @@ def pack(low: Emission, values: Sequence[Value], word: Type) -> list[Value]:
 
 
 def unpack(low: Emission, loaded: Sequence[Value], held: Type, width: int) -> list[Value]:
-    """The elements in words."""
+    """Return the elements of words."""
     b = low.builder
     word = loaded[0].type
     if held.bits == word.bits:
@@ -140,7 +140,7 @@ def unpack(low: Emission, loaded: Sequence[Value], held: Type, width: int) -> li
 def in_groups(
     registers: Sequence[Value], each: int, convert: Callable[[list[Value]], list[Value]]
 ) -> tuple[Value, ...]:
-    """Apply a function to `each` registers at a time, or to the fewer that there are."""
+    """Apply a function to groups of `each` registers; the last group may be smaller."""
     groups = [list(registers[first : first + each]) for first in range(0, len(registers), each)]
     return tuple([value for group in groups for value in convert(group)])
 

@@ -85,7 +85,7 @@ def lower_buffer_copy(low: Lowering, op: Operation) -> Registers:
     assert memory is not None and base is not None and offsets is not None
     element, buffer, where = pointee(base.type), low[memory], offsets_of(layout(offsets), layout(memory))
     assert isinstance(buffer, Shared)
-    move = Move(low, buffer.base, where, element, buffer.origin)
+    move = Move(low, buffer.base, where, element, buffer.offset)
     given = places(low, base, offsets, move.bytes)
     masks: Registers | None = low[mask] if mask is not None else None
     width = number_of(op, "contiguity", 1)

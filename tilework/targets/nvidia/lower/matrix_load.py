@@ -75,21 +75,21 @@ class Matrices:
         """The bytes that a thread moves at a time."""
         return 4 << len(self.matrices)
 
-    def accesses(self, move: Move, turn: int) -> list[tuple[int, list[list[int]]]]:
+    def accesses(self, move: Move, round_index: int) -> list[tuple[int, list[list[int]]]]:
         """(offset, the registers in each word) of every instruction of a round."""
         taken, inside = move.copies | mask_of((*self.inside, *self.matrices)), subsets(self.inside)
         words = subsets(self.matrices)
         return [
             (offset % move.round_size, [[first | word | at for at in inside] for word in words])
             for first, offset in enumerate(move.fixed)
-            if not first & taken and offset // move.round_size == turn
+            if not first & taken and offset // move.round_size == round_index
         ]
 
-    def load(self, move: Move, turn: int) -> dict[int, Value]:
+    def load(self, move: Move, round_index: int) -> dict[int, Value]:
         """The registers of one round."""
         low, b = move.low, move.low.builder
         found: dict[int, Value] = {}
-        for offset, words in self.accesses(move, turn):
+        for offset, words in self.accesses(move, round_index):
             type = struct(*[i32] * len(words)) if len(words) > 1 else i32
             made = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{self.name}", type, [move.address(offset)])
             loaded = [b.extract_value(made, place) for place in range(len(words))] if len(words) > 1 else [made]
@@ -124,9 +124,9 @@ class Matrices:
         if self.swap is not None:
             self.swapped(low)
 
-    def store(self, move: Move, registers: Sequence[Value], turn: int) -> None:
+    def store(self, move: Move, registers: Sequence[Value], round_index: int) -> None:
         low, b = move.low, move.low.builder
-        for offset, words in self.accesses(move, turn):
+        for offset, words in self.accesses(move, round_index):
             held = [pack_word(low, [registers[member] for member in members]) for members in words]
             if self.swap is not None:
                 lane, bit = self.swap

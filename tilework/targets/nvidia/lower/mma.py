@@ -31,7 +31,7 @@ from tilework.layouts.encodings import NvidiaMma
 from tilework.target import Feature
 from tilework.targets.gpu.dot_rules import lines, multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.views import Places, register_places
+from tilework.targets.gpu.views import Coords, register_coords
 from tilework.targets.gpu.words import WORD, pack_word, pack_words, unpack_word
 from tilework.targets.llvm.types import f16, f64
 from tilework.targets.llvm.values import Value, constant
@@ -45,7 +45,7 @@ SUMS: dict[Attribute, str] = {half: "f16", f32: "f32", double: "f64", word_integ
 PLACES = 4  # lanes along K
 K_LANES = 2  # the lane bits that count them
 
-Words = dict[Places, list[Value]]  # by row (of A) or column (of B): what a lane holds of it, in the order of K
+Words = dict[Coords, list[Value]]  # by row (of A) or column (of B): what a lane holds of it, in the order of K
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def product(low: Lowering, op: Operation) -> Registers:
     left, right = words_of(low, a, -1), words_of(low, b, -2)
     count = len(next(iter(left.values())))
     form = instruction(low, op, count)
-    places = register_places(layout_of(c.type))
-    known: dict[Places, Value] = {}
+    places = register_coords(layout_of(c.type))
+    known: dict[Coords, Value] = {}
     for place, register in zip(places, low[c], strict=True):
         known.setdefault(place, register)
     tiles = {tile: corners(known, tile) for tile in known if not (tile[-2] & 8 or tile[-1] & 1)}
@@ -93,14 +93,14 @@ def product(low: Lowering, op: Operation) -> Registers:
             *batch, row, column = tile
             factors = [left[*batch, row][step], left[*batch, below[-2]][step]]
             sums[tile] = multiply(low, form, factors, right[*batch, column][step], sums[tile])
-    made: dict[Places, Value] = {}
+    made: dict[Coords, Value] = {}
     for tile, found in tiles.items():
         for corner, value in zip(found, unpack_sums(low, sums[tile]), strict=True):
             made.setdefault(corner, value)
     return tuple(made[place] for place in places)
 
 
-def corners(known: dict[Places, Value], tile: Places) -> list[Places]:
+def corners(known: dict[Coords, Value], tile: Coords) -> list[Coords]:
     """The four elements that a lane has of a tile; those that the tensor does not have are copies of those it has."""
     *batch, row, column = tile
     found = []
@@ -133,7 +133,7 @@ def words_of(low: Lowering, value: SSAValue, k_axis: int) -> Words:
     each = max(1, WORD // bit_width(value.type))
     copied = sum(1 << bit for bit, column in enumerate(layout.by_in["lane"][:K_LANES]) if not column)
     found: Words = {}
-    for place, line in lines(register_places(layout), low[value], k_axis).items():
+    for place, line in lines(register_coords(layout), low[value], k_axis).items():
         elements = [line[k] for k in sorted(line)]
         elements += [constant(elements[0].type, 0)] * (-len(elements) % each)
         made = [pack_word(low, elements[first : first + each]) for first in range(0, len(elements), each)]

@@ -54,7 +54,7 @@ GROUP_BITS = 2  # of a warp's number: its place in the group of four
 
 def barrier_address(low: Lowering, barrier: SSAValue) -> Value:
     memory: Shared = low[barrier]
-    return shared_word(low.builder, memory.base, memory.origin * BYTES)
+    return shared_word(low.builder, memory.base, memory.offset * BYTES)
 
 
 def by_one(
@@ -264,7 +264,7 @@ class Boxes:
         own = own if self.rows is None else (self.rows, *own[1:])
         steps = [range(0, size, part) for size, part in zip(own, self.box[self.dropped :], strict=True)]
         for starts in product(*steps):
-            offset = places.apply({f"dim{dim}": start for dim, start in enumerate(starts)})["offset"] ^ self.held.origin
+            offset = places.apply({f"dim{dim}": start for dim, start in enumerate(starts)})["offset"] ^ self.held.offset
             if offset * self.bytes % BOX_ALIGNMENT:
                 raise self.low.refuse(
                     self.op, f"a TMA copy of a buffer that starts {offset * self.bytes} bytes into another"

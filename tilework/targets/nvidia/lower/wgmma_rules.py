@@ -47,7 +47,7 @@ from tilework.layouts.linear import LinearLayout, log2
 from tilework.target import Feature
 from tilework.targets.gpu.indices import image
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, number_of
-from tilework.targets.gpu.views import Places, register_places
+from tilework.targets.gpu.views import Coords, register_coords
 from tilework.targets.gpu.words import pack
 from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
@@ -144,13 +144,13 @@ class Matrix:
     start: Value
     form: Form
     places: LinearLayout  # dim0, dim1 -> offset
-    origin: int
+    start_offset: int
     bytes: int
     row_dim: int
 
     def step(self, row: int, depth: int) -> int:
         """The increment of the descriptor for the tile at these coordinates."""
-        offset = byte_offset(self.places, self.row_dim, row, depth, self.bytes) ^ self.origin * self.bytes
+        offset = byte_offset(self.places, self.row_dim, row, depth, self.bytes) ^ self.start_offset * self.bytes
         return unswizzled(offset, self.form.span) >> 4
 
 
@@ -170,7 +170,7 @@ def matrix(low: Lowering, op: Operation, value: SSAValue, row_dim: int, rows: in
     )
     row_bits, depth_bits = log2(rows), log2(K_BYTES // bytes)
     form = form_of(row_offsets[:row_bits], depth_offsets[:depth_bits], bytes)
-    others = [*row_offsets[row_bits:], *depth_offsets[depth_bits:], memory.origin * bytes]
+    others = [*row_offsets[row_bits:], *depth_offsets[depth_bits:], memory.offset * bytes]
     inside = [*row_offsets[:row_bits], *depth_offsets[:depth_bits]]
     if form is None or not are_apart(inside, others, form.span):
         raise low.refuse(op, f"a product of a matrix that lies in memory as {encoding_of(value.type)}")
@@ -181,7 +181,7 @@ def matrix(low: Lowering, op: Operation, value: SSAValue, row_dim: int, rows: in
     address = b.trunc(b.ptrtoint(memory.base, i64), i32)
     address = b.add(address, image(b, [(low.warp, apart)]).value)
     start = b.or_(b.zext(b.lshr(b.and_(address, ADDRESS), 4), i64), constant(i64, form.bits))
-    return Matrix(start, form, places, memory.origin, bytes, row_dim)
+    return Matrix(start, form, places, memory.offset, bytes, row_dim)
 
 
 def are_apart(inside: Sequence[int], others: Sequence[int], span: int) -> bool:
@@ -196,7 +196,7 @@ def are_apart(inside: Sequence[int], others: Sequence[int], span: int) -> bool:
 class Fragments:
     """A factor in registers, which only A may be."""
 
-    registers: dict[Places, Value]
+    registers: dict[Coords, Value]
     bytes: int
 
     def words(self, low: Lowering, row: int, depth: int) -> list[Value]:
@@ -220,15 +220,15 @@ class Dot:
     n: int
     step: int  # elements along K of one instruction
     sum_type: Type
-    tiles: list[Places]
+    tiles: list[Coords]
 
-    def fragment(self, tile: Places) -> list[Places]:
+    def fragment(self, tile: Coords) -> list[Coords]:
         """The coordinates of thread 0 in the accumulator of a tile, register by register."""
         row, column = tile
         return [(row + 8 * (at >> 1 & 1), column + (at & 1) + 8 * (at >> 2)) for at in range(self.n // 2)]
 
     @property
-    def places(self) -> list[Places]:
+    def places(self) -> list[Coords]:
         return [place for tile in self.tiles for place in self.fragment(tile)]
 
     @property
@@ -258,7 +258,7 @@ class Dot:
         b = operand(self.b.start)
         uses = "0" if sums is None else "1" if use is None else operand(use)
         each = count // len(self.tiles)
-        words: dict[Places, str] = {}
+        words: dict[Coords, str] = {}
         for number, (row, column) in enumerate(self.tiles):
             target = ", ".join(f"${at}" for at in range(number * each, (number + 1) * each))
             for depth in range(start, end, self.step):
@@ -318,9 +318,9 @@ def dot(low: Lowering, op: Operation) -> Dot:
     if is_memdesc(a.type):
         left = matrix(low, op, a, 0, M, groups)
     else:
-        left = Fragments(dict(zip(register_places(layout(a)), low[a], strict=True)), bytes)
+        left = Fragments(dict(zip(register_coords(layout(a)), low[a], strict=True)), bytes)
     kinds = [SUMS[element_type(d.type)], *(FACTORS[factor_of(value.type)] for value in (a, b))]
-    tiles = sorted({(row, column) for row, column in register_places(groups) if row % M == 0 and column % n == 0})
+    tiles = sorted({(row, column) for row, column in register_coords(groups) if row % M == 0 and column % n == 0})
     sums: Registers = low[op.operands[2]]
     right = matrix(low, op, b, 1, n, groups)
     return Dot(low, left, right, ".".join(kinds), n, K_BYTES // bytes, sums[0].type, tiles)
@@ -331,14 +331,14 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
     depth, step = shape_of(op.operands[0].type)[-1], K_BYTES * 8 // bit_width(op.operands[0].type)
     if depth < step:
         raise low.refuse(op, f"a product of {depth} elements along K, fewer than the {step} of an instruction,")
-    if not stays_in_block(op):
+    if not check_in_block(op):
         raise low.refuse(op, "a dot whose factors lie in several blocks of a cluster")
     it = dot(low, op)
     given: Registers = low[op.operands[2]]
     use = low.scalar(op.operands[3]) if len(op.operands) > 3 else None
     if use is not None and use.constant == 1:
         use = None
-    known = register_places(layout(op.results[0]))
+    known = register_coords(layout(op.results[0]))
     by_place = dict(zip(known, given, strict=True))
     starts_at_zero = (use is not None and use.constant == 0) or all(is_zero(value) for value in given)
     sums = None if starts_at_zero else [by_place[place] for place in it.places]
@@ -351,7 +351,7 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
     return tuple(found[place] for place in known)
 
 
-def stays_in_block(op: Operation) -> bool:
+def check_in_block(op: Operation) -> bool:
     """Return True if each block has the rows of A and columns of B that its part of the result is made of, along all of
     K.
     """
