@@ -43,13 +43,13 @@ DEFECTS = {
         "native cuda:90 hip:gfx942",
     ),
     "padded lanes of a maximum hold 0": Defect(
-        "transforms/padding/pad_tiles.py",
+        "transforms/tt/pad_tiles.py",
         "arith.MaxSIOp: lambda bits: -(1 << bits - 1)",
         "arith.MaxSIOp: lambda bits: 0",
         "cuda:80 cuda:90 hip:gfx942",
     ),
     "padded lanes of a xor hold 1": Defect(
-        "transforms/padding/pad_tiles.py",
+        "transforms/tt/pad_tiles.py",
         "arith.XOrIOp: lambda bits: 0",
         "arith.XOrIOp: lambda bits: 1",
         "cuda:80 cuda:90 hip:gfx942",

@@ -15,7 +15,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "tt": ("transforms/tt",),
     "ttg": ("transforms/ttg",),
     "ttc": ("transforms/ttc",),
-    "padding": ("transforms/padding",),
     "warp_specialize": ("transforms/warp_specialize",),
     "amd": ("transforms/amd",),
     "ttng": ("transforms/ttng",),

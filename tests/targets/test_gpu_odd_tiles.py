@@ -9,7 +9,7 @@ import pytest
 from tests.targets.gpu_odd_tiles import Case, all_cases, run_case
 from tilework.ir import tt
 from tilework.oracles.emulator.findings import CheckFailed
-from tilework.transforms.padding import pad_tiles
+from tilework.transforms.tt import pad_tiles
 
 ALL = os.environ.get("TILEWORK_ALL_TILE_SIZES") == "1"
 SMALL = [case for case in all_cases() if np.prod(case[2]) <= 150]

@@ -43,7 +43,7 @@ PASSES: dict[str, str] = {
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:loop_unroll",
     "triton-loop-aware-cse": "tt.loop_aware_cse:loop_aware_cse",
-    "pad-tiles": "padding.pad_tiles:pad_tiles",
+    "pad-tiles": "tt.pad_tiles:pad_tiles",
     "triton-licm": "tt.licm:licm",
     "loop-invariant-code-motion": "tt.licm:licm",
     "ttc-uniform-increments": "ttc.uniform_increments:uniform_increments",

@@ -40,7 +40,7 @@ from tilework.layouts.to_linear import to_linear
 from tilework.targets.base import IR_STAGES
 from tilework.targets.nvidia.cubin import SLOW
 from tilework.targets.recording import PassRun, Recording
-from tilework.transforms.padding.padded import padded_shape
+from tilework.transforms.tt.pad_tiles import padded_shape
 from tilework.version import __version__
 
 FORMAT, VERSION = "tilework-explorer", 1

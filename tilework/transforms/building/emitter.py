@@ -1,10 +1,11 @@
 """Build a run of ops at one location, then put it in front of an op at once.
 
     code = Emitter(op.location)
-    bound = code.binary(arith.AddiOp, code.constant(4, i64), offset)
+    bound = code.binary(arith.AddiOp, offset, 4)
     code.insert_before(op)                      # arith.constant 4, arith.addi
 
-Every method appends ops and returns the value they compute.
+Every method appends ops and returns the value they compute. A Python number as the right operand is a constant of the
+type of the left one.
 """
 
 from collections.abc import Sequence
@@ -34,31 +35,39 @@ class Emitter:
         self.ops = []
 
     def append(self, op: Operation) -> SSAValue:
-        """Add `op`; its first result."""
+        """Add `op` and return its first result."""
         self.ops.append(op)
         return op.results[0]
 
     def constant(self, value: int | float, type: Attribute) -> SSAValue:
         return self.append(constant(value, type, self.loc))
 
-    def binary(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """An op of two operands of one type."""
-        return self.append(binary(kind, lhs, rhs, self.loc))
+    def operand(self, value: SSAValue | int | float, like: SSAValue) -> SSAValue:
+        """Return a value, or a new constant of the type of `like`."""
+        return value if isinstance(value, SSAValue) else self.constant(value, like.type)
 
-    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    def binary(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue | int | float) -> SSAValue:
+        """An op of two operands of one type."""
+        return self.append(binary(kind, lhs, self.operand(rhs, lhs), self.loc))
+
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue | int | float) -> SSAValue:
         """``arith.cmpi``."""
-        return self.append(cmpi(predicate, lhs, rhs, self.loc))
+        return self.append(cmpi(predicate, lhs, self.operand(rhs, lhs), self.loc))
+
+    def convert(self, kind: type[Operation], value: SSAValue, type: Attribute) -> SSAValue:
+        """A cast of `value` to `type`."""
+        return self.append(convert(kind, value, type, self.loc))
 
     def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
         return self.append(SelectOp.make(condition, yes, no, self.loc))
 
     def negated(self, condition: SSAValue) -> SSAValue:
-        return self.binary(arith.XOrIOp, condition, self.constant(1, condition.type))
+        return self.binary(arith.XOrIOp, condition, 1)
 
     def sign_extended(self, value: SSAValue) -> SSAValue:
         """`value` as i64 (itself if it is one already)."""
         type = with_element(value.type, i64)
-        return value if value.type == type else self.append(convert(arith.ExtSIOp, value, type, self.loc))
+        return value if value.type == type else self.convert(arith.ExtSIOp, value, type)
 
     def splat(self, value: SSAValue, shape: Shape) -> SSAValue:
         return self.append(tt.SplatOp.make(value, tensor_type(shape, value.type), self.loc))
@@ -76,16 +85,12 @@ class Emitter:
         return value
 
 
-# How often a loop runs.
-#
-#     scf.for %k = %lower to %upper step %step       ceil((upper - lower) / step) where lower < upper, else 0
-#
-# The distance of two signed integers fits without a sign, and the number of iterations is one without a sign, too; so
-# bounds may be anything, also where sums of them wrap around.
-
-
 def iterations(code: Emitter, lower: SSAValue, upper: SSAValue, step: SSAValue) -> SSAValue:
-    """The iterations of a loop of signed integers, in their type."""
+    """The trip count of an `scf.for`, in the type of its bounds.
+
+    It is ceil((upper - lower) / step) where lower < upper, else 0. The distance of two signed integers fits an unsigned
+    one, and so does the trip count: bounds may be anything, also where their sum wraps around.
+    """
     first, last, each = (constant_value(value) for value in (lower, upper, step))
     if isinstance(first, int) and isinstance(last, int) and isinstance(each, int) and each > 0:
         return code.constant(max(0, -((first - last) // each)), lower.type)
@@ -98,21 +103,21 @@ def iterations(code: Emitter, lower: SSAValue, upper: SSAValue, step: SSAValue) 
     return span if each == 1 else code.binary(arith.CeilDivUIOp, span, step)
 
 
-# Values with other elements or in another layout, made in front of an op.
+# Conversions inserted in front of an op.
 
 
 def laid_out(op: Operation, value: SSAValue, layout: Encoding | None, location: LocationAttr | None = None) -> SSAValue:
-    """`value` in another layout, at the location of `op` if no other is given."""
+    """Convert `value` to another layout, at the location of `op` if no other is given."""
     return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location or op.location))
 
 
 def laid_out_there(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValue:
-    """The same at the location of `value`; at that of `op` if that is not known."""
+    """The same at the location of `value`, or of `op` if `value` is a block argument."""
     return laid_out(op, value, layout, value.op.location if isinstance(value, OpResult) else None)
 
 
 def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
-    """`value` with other elements; floats of 8 bits become wider ones."""
+    """Convert the elements of `value`; 8-bit floats become wider ones."""
     source, wanted = element_type(value.type), with_element(value.type, element)
     if source == element:
         return value

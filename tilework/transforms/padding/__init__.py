@@ -1,1 +1,0 @@
-"""Tiles of any size on GPUs: padded to powers of two with invisible lanes."""
