@@ -16,7 +16,8 @@ would be counted.
 | `define` | the definitions of all kernels |
 | `open` | `tilework.load`, with all that it imports; nothing elsewhere |
 | `first` | `kernel[grid](...)` until the result is there, the first one of the process: driver and thread pool too |
-| `ready` | from the end of `import tilework` to that result, all three: the budget is 20 ms. On a GPU its context is there before, which is the driver's, and what copies arrays to it |
+| `ready` | from the end of `import tilework` to that result, all three: the budget is 20 ms. On a GPU its context is
+ there before, which is the driver's, and what copies arrays to it |
 | `second` | the next launch, of another kernel: it loads the native launcher, too, which the first one does without |
 | `next` | the same for each other kernel, in the middle: key, look-up, loading, describing, running |
 | `load` | of that what puts the code into memory, by `tilework.metrics`; the budget is 1 ms |
@@ -186,7 +187,8 @@ def main() -> None:
             cells = [min(run["times"][column][clock] for run in found) * 1e3 for column in COLUMNS]
             print(f"{label + words:32}" + "".join(f"{cell:14.2f}" for cell in cells))
     launcher = "native" if served[0]["native"] else "Python's"
-    print(f"budgets: {FIRST_BUDGET:.0f} ms for ready, {LOAD_BUDGET:.0f} ms for load; {size:,} bytes, {launcher} launcher,"
+    print(f"budgets: {FIRST_BUDGET:.0f} ms for ready, {LOAD_BUDGET:.0f} ms for load; "
+          f"{size:,} bytes, {launcher} launcher,"
           f" loaded beside: {', '.join(served[0]['heavy']) or 'no compiler'}")  # fmt: skip
 
 

@@ -48,7 +48,8 @@ for kernel in KERNELS:
     times.append((time.perf_counter() - start) * 1e3)
     busy.append((time.process_time() - cpu) * 1e3)
 modules = {name: name in sys.modules for name in ("xdsl", "tilework.frontend.generator", "llvmlite.binding")}
-print(json.dumps({"numpy": numpy_ms, "tilework": tilework_ms, "times": times, "busy": busy, "at_import": heavy, "modules": modules}))
+measured = {"numpy": numpy_ms, "tilework": tilework_ms, "times": times}
+print(json.dumps({**measured, "busy": busy, "at_import": heavy, "modules": modules}))
 """
 
 
@@ -75,16 +76,19 @@ def main() -> None:
         compiled = run(path, environment)
         loaded = [run(path, environment) for _ in range(PROCESSES)]
     print(
-        f"{KERNELS} kernels in a new process{'import numpy':>15}{'import tilework':>17}{'once':>10}{'per kernel':>12}{'most':>9}{'CPU time':>11}"
+        f"{KERNELS} kernels in a new "
+        f"process{'import numpy':>15}{'import tilework':>17}{'once':>10}{'per kernel':>12}{'most':>9}{'CPU time':>11}"
     )
     for name, runs in (("compiled", [compiled]), ("from the disk cache", loaded)):
         cells = [statistics.median(figures(run)[column] for run in runs) for column in range(6)]
         print(
-            f"{name:28}{cells[0]:12.1f} ms{cells[1]:14.1f} ms{cells[2]:7.1f} ms{cells[3]:9.1f} ms{cells[4]:6.1f} ms{cells[5]:8.1f} ms"
+            f"{name:28}{cells[0]:12.1f} ms{cells[1]:14.1f} ms{cells[2]:7.1f} ms{cells[3]:9.1f} ms{cells[4]:6.1f} "
+            f"ms{cells[5]:8.1f} ms"
         )
     there = [name for name, is_there in loaded[0]["modules"].items() if is_there]  # type: ignore[attr-defined]
     print(
-        f"budget {BUDGET_MS:.0f} ms per kernel; medians of {PROCESSES} processes; loaded with the kernels: {', '.join(there)}"
+        f"budget {BUDGET_MS:.0f} ms per kernel; medians of {PROCESSES} processes; "
+        f"loaded with the kernels: {', '.join(there)}"
     )
 
 

@@ -133,7 +133,8 @@ def main() -> None:
     args = parser.parse_args()
     host = HostTarget.detect()
     print(
-        f"{host.cpu}, {host.cores} cores, last caches {host.cache_bytes >> 20} MB; stores go past them from {host.streams_from >> 20} MB (0: never)"
+        f"{host.cpu}, {host.cores} cores, last caches {host.cache_bytes >> 20} MB; "
+        f"stores go past them from {host.streams_from >> 20} MB (0: never)"
     )
     for threads in args.threads:
         print(f"{threads} threads, GB/s      " + "".join(f"{key:>20}" for key in MODIFIERS))

@@ -65,7 +65,7 @@ define ptr @once(ptr %none, ptr %unused) {{
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
-"""
+"""  # noqa: E501
 CALL = "  %code = call i32 %call(ptr %config, ptr %function, ptr %parameters, ptr null)\n"
 NO_DRIVER = "define i32 @launch(ptr %config, ptr %function, ptr %parameters, ptr %extra) { ret i32 0 }"
 WITHOUT_GIL = f"  %thread = call ptr @PyEval_SaveThread()\n{CALL}  call void @PyEval_RestoreThread(ptr %thread)\n"

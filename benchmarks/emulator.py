@@ -142,7 +142,8 @@ def tile_ptx() -> str:
 .target sm_80
 .extern .shared .align 128 .b8 memory[];
 .visible .entry tile(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 steps) {{
-    .reg .b32 %r<30>; .reg .b32 %a<16>; .reg .b32 %b<16>; .reg .f32 %f<128>; .reg .b64 %rd<9>; .reg .pred %p<2>; .reg .b32 %v<4>;
+    .reg .b32 %r<30>; .reg .b32 %a<16>; .reg .b32 %b<16>; .reg .f32 %f<128>; .reg .b64 %rd<9>; .reg .pred %p<2>;
+    .reg .b32 %v<4>;
     ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u64 %rd3, [c]; ld.param.u32 %r9, [steps];
     mov.u32 %r1, %tid.x; mov.u32 %r2, memory; and.b32 %r3, %r1, 31; shr.u32 %r6, %r1, 5;
     mov.u32 %r10, %r1;

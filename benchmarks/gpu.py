@@ -4,10 +4,10 @@ bench-gpu`).
     python -m benchmarks.gpu --rows matmul attention       rows whose name has one of the words
     python -m benchmarks.gpu --rows "D64 full" --knob TILEWORK_WARP_SPECIALIZE=1 --knob A=1,B=0
                                                            ours once more for each --knob, with these variables set
-    python -m benchmarks.gpu --rows histogram --ncu        what limits one launch of the best configuration, in ncu's words
-    python -m benchmarks.gpu --emulate                     no GPU: values of every row at a small size, in the emulator; with
+    python -m benchmarks.gpu --rows histogram --ncu what limits one launch of the best configuration, in ncu's words
+    python -m benchmarks.gpu --emulate no GPU: values of every row at a small size, in the emulator; with
                                                            TILEWORK_DEVICE=emulator:gfx942 as AMD's
-    python -m benchmarks.gpu --check                       the same on the GPU, all configurations; `tests/device/check_sanitize.py`
+    python -m benchmarks.gpu --check the same on the GPU, all configurations; `tests/device/check_sanitize.py`
                                                            runs it in compute-sanitizer
 
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a
@@ -446,7 +446,8 @@ def main() -> None:
     if given.ncu:
         return run_ncu(names, knobs)
     print(
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, compilers: {', '.join(installed())}; two runs of each"
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, compilers: {', '.join(installed())}; "
+        "two runs of each"
     )
     print(f"{'':50}{'':8}{'torch':>12}{'Triton':>12}{'tilework':>12}{'ratio':>8}  must reach", flush=True)
     warm_up(names)

@@ -4,7 +4,8 @@ the code object.
     python -m benchmarks.gpu_compile                       the tables
     python -m benchmarks.gpu_compile matmul_f16            and what each pass takes, the slowest first
     python -m benchmarks.gpu_compile hip:gfx942            one target
-    python -m benchmarks.gpu_compile --base 03f25b0        rows of the GPU table, Python to PTX and to machine code, beside another commit
+    python -m benchmarks.gpu_compile --base 03f25b0 rows of the GPU table, Python to PTX and to machine code, beside
+    another commit
 
 The TTIR is what Triton printed for its kernels (tests/ir/reference). Part of `make bench-compile`. LLVM makes code in a
 process of its own for both, so the whole is what a launch waits for.
@@ -132,7 +133,8 @@ def beside_commit(commit: str, turns: int = ROW_TURNS) -> None:
         subprocess.run(["tar", "x", "-C", folder], input=packed.stdout, check=True)
         found = [(row_times(folder), row_times(str(root))) for _ in range(turns)]
     print(
-        f"{'Python to PTX, CPU ms':28}{commit:>10}{'now':>10}{'ratio':>8}{'without LLVM':>22}{'ratio':>8}{'with ptxas':>22}{'ratio':>8}"
+        f"{'Python to PTX, CPU ms':28}{commit:>10}{'now':>10}{'ratio':>8}"
+        f"{'without LLVM':>22}{'ratio':>8}{'with ptxas':>22}{'ratio':>8}"
     )
     for row in found[0][0]:
         line = f"{row:28}"

@@ -122,8 +122,10 @@ def matmul(
         one, transposed = torch.ones((), device=place.device), b.t().contiguous().t()
         product = partial(torch._scaled_mm, a, transposed, one, one, out_dtype=c.dtype, use_fast_accum=True)
     return Row(
-        "matmul", configs, partial(programs, size), lambda config, descriptor: (a, b, c, size, size, depth, depth, size, size), c,
-        lambda: a.float() @ b.float(), 2 * size * size * depth, must, reference=product, constants={"GROUP": 8, **constants},
+        "matmul", configs, partial(programs, size),
+        lambda config, descriptor: (a, b, c, size, size, depth, depth, size, size), c,
+        lambda: a.float() @ b.float(), 2 * size * size * depth, must, reference=product,
+        constants={"GROUP": 8, **constants},
     )  # fmt: skip
 
 
@@ -137,7 +139,8 @@ def matmul_descriptors(place: Place, must: Must, **constants: Any) -> Row:
         return (*(descriptor.from_tensor(tensor, block) for tensor, block in pairs), size, size, depth)
 
     return Row(
-        "matmul_descriptors", F16_TILES, partial(programs, size), args, c, lambda: a.float() @ b.float(), 2 * size * size * depth, must,
+        "matmul_descriptors", F16_TILES, partial(programs, size), args, c, lambda: a.float() @ b.float(),
+        2 * size * size * depth, must,
         reference=partial(torch.matmul, a, b, out=c), constants={"GROUP": 8, **constants},
     )  # fmt: skip
 
@@ -150,7 +153,8 @@ def attention(place: Place, depth: int, is_causal: bool, must: Must, **constants
     rows = ((128, 64, 4, 3), (128, 128, 8, 2), (128, 64, 8, 3), (128, 128, 8, 3), (64, 64, 4, 3))
     names = ("BM", "BN", "num_warps", "num_stages")
     return Row(
-        "attention", [dict(zip(names, row, strict=True)) for row in rows], lambda config: (length // config["BM"], batch * heads),
+        "attention", [dict(zip(names, row, strict=True)) for row in rows],
+        lambda config: (length // config["BM"], batch * heads),
         lambda config, descriptor: (q, k, v, out, length, depth**-0.5), out, attend,
         4 * batch * heads * length**2 * depth / (2 if is_causal else 1), must, reference=attend,
         constants={"D": depth, "CAUSAL": is_causal, **constants},
@@ -192,8 +196,10 @@ def softmax(place: Place) -> Row:
     m, n = place.size(8192, 512, 4), 4096
     x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
     return bandwidth(
-        "softmax", warps(4, 8, 16, 32), 8 * m * n, grid=lambda config: (m,), args=lambda config, descriptor: (out, x, n), result=out,
-        expected=lambda: torch.softmax(x, 1), reference=partial(torch.softmax, x, 1), constants={"BLOCK": n}, copied=(x, out),
+        "softmax", warps(4, 8, 16, 32), 8 * m * n, grid=lambda config: (m,),
+        args=lambda config, descriptor: (out, x, n), result=out,
+        expected=lambda: torch.softmax(x, 1), reference=partial(torch.softmax, x, 1), constants={"BLOCK": n},
+        copied=(x, out),
     )  # fmt: skip
 
 
@@ -203,8 +209,10 @@ def layernorm(place: Place) -> Row:
     w, b = (place.random(n, dtype=torch.bfloat16) for _ in range(2))
     norm = partial(torch.nn.functional.layer_norm, x, (n,), w, b)
     return bandwidth(
-        "layernorm", warps(4, 8, 16, 32), 4 * m * n, grid=lambda config: (m,), result=out, expected=norm, reference=norm,
-        args=lambda config, descriptor: (out, x, w, b, n, 1e-5), constants={"BLOCK": n}, tolerance=5e-2, copied=(x, out),
+        "layernorm", warps(4, 8, 16, 32), 4 * m * n, grid=lambda config: (m,), result=out, expected=norm,
+        reference=norm,
+        args=lambda config, descriptor: (out, x, w, b, n, 1e-5), constants={"BLOCK": n}, tolerance=5e-2,
+        copied=(x, out),
     )  # fmt: skip
 
 
@@ -214,7 +222,8 @@ def transpose(place: Place) -> Row:
     shapes = ((64, 64, 4), (32, 64, 4), (64, 32, 4), (32, 128, 8), (64, 64, 8))
     return bandwidth(
         "transpose", [dict(zip(("BM", "BN", "num_warps"), shape, strict=True)) for shape in shapes], 8 * m * n,
-        grid=lambda config: (m // config["BM"], n // config["BN"]), args=lambda config, descriptor: (x, out, m, n), result=out,
+        grid=lambda config: (m // config["BM"], n // config["BN"]), args=lambda config, descriptor: (x, out, m, n),
+        result=out,
         expected=lambda: x.t(), reference=lambda: out.copy_(x.t()), copied=(x, out),
     )  # fmt: skip
 
@@ -223,8 +232,10 @@ def cumsum(place: Place) -> Row:
     m, n = place.size(8192, 512, 4), 4096
     x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
     return bandwidth(
-        "cumsum", warps(4, 8, 16), 8 * m * n, grid=lambda config: (m,), args=lambda config, descriptor: (x, out, n), result=out,
-        expected=lambda: torch.cumsum(x, 1), reference=partial(torch.cumsum, x, 1, out=out), constants={"BLOCK": n}, copied=(x, out),
+        "cumsum", warps(4, 8, 16), 8 * m * n, grid=lambda config: (m,), args=lambda config, descriptor: (x, out, n),
+        result=out,
+        expected=lambda: torch.cumsum(x, 1), reference=partial(torch.cumsum, x, 1, out=out), constants={"BLOCK": n},
+        copied=(x, out),
     )  # fmt: skip
 
 
@@ -232,7 +243,8 @@ def sort(place: Place) -> Row:
     m, n = place.size(32768, 512, 2), 1024
     x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
     return bandwidth(
-        "sort", warps(1, 2, 4, 8), 8 * m * n, Must(2.0), grid=lambda config: (m,), args=lambda config, descriptor: (x, out), result=out,
+        "sort", warps(1, 2, 4, 8), 8 * m * n, Must(2.0), grid=lambda config: (m,),
+        args=lambda config, descriptor: (x, out), result=out,
         expected=lambda: torch.sort(x, 1).values, reference=partial(torch.sort, x, 1), constants={"BLOCK": n},
     )  # fmt: skip
 
@@ -242,7 +254,8 @@ def histogram(place: Place) -> Row:
     x = place.integers(bins, n)
     counts = torch.zeros(bins, device=place.device, dtype=torch.int32)
     return bandwidth(
-        "histogram", BLOCKS[:4], 4 * n, Must(5.0), grid=per_block(n), args=lambda config, descriptor: (x, counts, n), result=counts,
+        "histogram", BLOCKS[:4], 4 * n, Must(5.0), grid=per_block(n), args=lambda config, descriptor: (x, counts, n),
+        result=counts,
         expected=lambda: torch.bincount(x, minlength=bins).int(), tolerance=0,
     )  # fmt: skip
 

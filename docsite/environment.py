@@ -34,17 +34,19 @@ TYPES = {
     "env_str_callable_default": "folder",
 }
 INTRODUCTION = """\
-Every variable that tilework reads. On is `1`, `on`, `y`, `yes` or `true`; a knob in Python, where there is one, does the same for a running program:
+Every variable that tilework reads. `1`, `on`, `y`, `yes` and `true` all mean on. Most variables have a knob in Python,
+which sets the same option in a running program:
 
 ```python
 from tilework import knobs
 
-with knobs.runtime.scope():              # what is set in the block is undone at its end
+with knobs.runtime.scope():              # changes inside the block are undone at its end
     knobs.runtime.num_threads = 4        # as TILEWORK_NUM_THREADS=4
 ```
 
-The first ones to know are [`TILEWORK_DEVICE`](#TILEWORK_DEVICE) (where kernels run), [`TRITON_INTERPRET`](#TRITON_INTERPRET) (kernels as plain
-Python), [`TRITON_SANITIZE`](#TRITON_SANITIZE) (kernels that check themselves), [`TRITON_CACHE_DIR`](#TRITON_CACHE_DIR) and
+The most useful ones are [`TILEWORK_DEVICE`](#TILEWORK_DEVICE) (where kernels run),
+[`TRITON_INTERPRET`](#TRITON_INTERPRET) (kernels as plain Python), [`TRITON_SANITIZE`](#TRITON_SANITIZE) (kernels that
+check themselves), [`TRITON_CACHE_DIR`](#TRITON_CACHE_DIR) and
 [`TILEWORK_PERFORMANCE_REMARKS`](#TILEWORK_PERFORMANCE_REMARKS).
 """
 

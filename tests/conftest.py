@@ -25,7 +25,8 @@ if CudaDriver.is_active():
 
 @pytest.fixture(scope="session")
 def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for programs that tests start: what each of them would compile first, the native launcher, is compiled once."""
+    """A cache for programs that tests start: what each of them would compile first, the native launcher, is compiled
+    once."""
     folder = shared_by_workers(tmp_path_factory) / "warm_cache"
     folder.mkdir(exist_ok=True)
     return folder

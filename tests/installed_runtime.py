@@ -1,7 +1,8 @@
-"""`python -m tests.installed_runtime VENV`: what an environment with nothing but the wheel of the runtime has and can do.
+"""`python -m tests.installed_runtime VENV`: what an environment with nothing but the wheel of the runtime has and can
+do.
 
-`make check-wheel` runs it, with the checkout's Python, on an environment in which `tilework[runtime]` was installed. It serves
-the example service there, from a bundle that the checkout compiles, to 200 requests of 8 clients.
+`make check-wheel` runs it, with the checkout's Python, on an environment in which `tilework[runtime]` was installed. It
+serves the example service there, from a bundle that the checkout compiles, to 200 requests of 8 clients.
 """
 
 import os

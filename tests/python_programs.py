@@ -1,4 +1,5 @@
-"""Programs that tests start: `run_python("-m", "tilework", "--version", cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})`."""
+"""Programs that tests start:
+`run_python("-m", "tilework", "--version", cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})`."""
 
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 def run_python(
     *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 300
 ) -> "subprocess.CompletedProcess[str]":
-    """``python ARGUMENTS``, and what it printed; that goes to files, so that nothing waits for processes which a program leaves behind."""
+    """``python ARGUMENTS``, and what it printed; that goes to files, so that nothing waits for processes which a
+    program leaves behind."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         files = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": stderr}
         done = subprocess.run([sys.executable, *arguments], cwd=cwd, env=env, timeout=timeout, **files)

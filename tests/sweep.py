@@ -1,14 +1,16 @@
 """Many cases in several processes, each case by itself: one that crashes or hangs is a failure like any other.
 
-A program that sweeps has cases, tuples that end with the size of a tile, and a function that raises for a case that is wrong:
+A program that sweeps has cases, tuples that end with the size of a tile, and a function that raises for a case that is
+wrong:
 
     parser = options(__doc__)
     args = parser.parse_args()
     return sweep(chosen(cases(), args), run_case, repeat, args)
 
-``--jobs 16`` are processes, which are given one case after the other. ``--seconds 500`` begins no case after that time; the order is
-shuffled, so that the cases that were done are a fair sample of all. ``--part 2/3`` is the second third of them, and ``--draw 40`` are so
-many, the rows in turn. Failures are printed as they come, and at the end with the commands that repeat them.
+``--jobs 16`` are processes, which are given one case after the other. ``--seconds 500`` begins no case after that time;
+the order is shuffled, so that the cases that were done are a fair sample of all. ``--part 2/3`` is the second third of
+them, and ``--draw 40`` are so many, the rows in turn. Failures are printed as they come, and at the end with the
+commands that repeat them.
 """
 
 import argparse

@@ -48,7 +48,8 @@ def test_a_page_has_prose_code_and_output_in_order(tutorials: Tutorials, tmp_pat
     )
     page = tutorials("pages").page_of(script, tmp_path)
     assert page.startswith(
-        f"# Small\n\nHead.\n\n```python\nx = 1\n```\n\n## Twice\n\nSee [it](02_next{'.md'}).\n\n```python\nprint(x + x)\n```\n\n"
+        f"# Small\n\nHead.\n\n```python\nx = 1\n```\n\n## Twice\n\nSee [it](02_next{'.md'}).\n\n```python\n"
+        "print(x + x)\n```\n\n"
         "```text\n2\n```\n"
     )
 

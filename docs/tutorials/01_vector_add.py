@@ -22,12 +22,13 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## The kernel
 #
-# A kernel is a Python function that is compiled when it is first launched. It runs many times, as many *programs*, and each
-# program works on a *tile*: here a block of `BLOCK` consecutive elements. `tl.program_id(0)` says which program this is, and
-# `tl.arange(0, BLOCK)` is a whole tile of numbers, so `offsets` holds the places of all elements that this program adds.
+# A kernel is a Python function that is compiled when it is first launched. It runs many times, as many *programs*, and
+# each program works on a *tile*: here a block of `BLOCK` consecutive elements. `tl.program_id(0)` says which program
+# this is, and `tl.arange(0, BLOCK)` is a whole tile of numbers, so `offsets` holds the places of all elements that this
+# program adds.
 #
-# The last program may stick out over the end of the arrays. A `mask` says which elements are there: a masked load does not
-# touch the others, and a masked store leaves them alone.
+# The last program may stick out over the end of the arrays. A `mask` says which elements are there: a masked load does
+# not touch the others, and a masked store leaves them alone.
 
 
 @tilework.jit
@@ -42,9 +43,9 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 # %%
 # ## The launch
 #
-# `add[grid](...)` launches it. Arrays become pointers to their first element, numbers stay numbers, and parameters that are
-# annotated with `tl.constexpr` are constants of the compiler: another `BLOCK` is another compiled kernel. The grid says how
-# many programs there are; as a function of the constants it follows them.
+# `add[grid](...)` launches it. Arrays become pointers to their first element, numbers stay numbers, and parameters that
+# are annotated with `tl.constexpr` are constants of the compiler: another `BLOCK` is another compiled kernel. The grid
+# says how many programs there are; as a function of the constants it follows them.
 
 
 def add_arrays(x: np.ndarray, y: np.ndarray, block: int = 4096) -> np.ndarray:
@@ -63,8 +64,8 @@ print("98432 sums are those of NumPy")
 # %%
 # ## What a launch gives back
 #
-# A launch returns the compiled kernel, with every stage on the way in `asm`. Here is the heart of its TTIR, the first of
-# them: the same five lines, with the types and shapes that the compiler has found.
+# A launch returns the compiled kernel, with every stage on the way in `asm`. Here is the heart of its TTIR, the first
+# of them: the same five lines, with the types and shapes that the compiler has found.
 
 compiled = add[(25,)](x, y, np.empty_like(x), x.size, BLOCK=4096)
 ttir = (
@@ -77,10 +78,10 @@ for line in ttir.splitlines():
 # %%
 # ## How fast is it?
 #
-# An addition reads two arrays and writes one, 12 bytes for each element of float32, and does almost nothing else: what counts
-# is how fast memory is. `do_bench` empties the caches before each call, so these are gigabytes per second from memory.
-# NumPy adds into an array that exists already, as the kernel does, on one core. The kernel runs on all of them, which pays as
-# soon as there is enough for each to do; for a few thousand elements the launch is most of the time.
+# An addition reads two arrays and writes one, 12 bytes for each element of float32, and does almost nothing else: what
+# counts is how fast memory is. `do_bench` empties the caches before each call, so these are gigabytes per second from
+# memory. NumPy adds into an array that exists already, as the kernel does, on one core. The kernel runs on all of them,
+# which pays as soon as there is enough for each to do; for a few thousand elements the launch is most of the time.
 
 
 def gigabytes_per_second(n: int) -> list[float]:

@@ -1,7 +1,7 @@
 """# Fused softmax
 
-Softmax of each row of a matrix, as one kernel: a row is read once, stays in registers, and is written once. This tutorial
-shows reductions, tiles that are longer than what they hold, and why it pays to *fuse* steps.
+Softmax of each row of a matrix, as one kernel: a row is read once, stays in registers, and is written once. This
+tutorial shows reductions, tiles that are longer than what they hold, and why it pays to *fuse* steps.
 
     python docs/tutorials/02_fused_softmax.py
 """
@@ -21,8 +21,8 @@ QUICK = "--quick" in sys.argv
 # ## What NumPy does
 #
 # Each step reads whole arrays from memory, and most of them write one: a maximum, a difference, an exponential, a sum
-# and a quotient over a matrix of `M * N` elements move about `8 * M * N` elements through memory. Reading the matrix once and
-# writing the result once would be `2 * M * N`.
+# and a quotient over a matrix of `M * N` elements move about `8 * M * N` elements through memory. Reading the matrix
+# once and writing the result once would be `2 * M * N`.
 
 
 def softmax_numpy(x: np.ndarray) -> np.ndarray:
@@ -34,9 +34,10 @@ def softmax_numpy(x: np.ndarray) -> np.ndarray:
 # %%
 # ## The kernel
 #
-# One program does one row. The number of columns is known at run time only, and one kernel shall do for many of them, so `BLOCK` is
-# the next power of two, and the mask leaves the rest out ([a tile may have any size](../python.md#tiles-of-any-size) that is a constant). Elements that are not there get the value that does not change the result: minus
-# infinity, which is no maximum, and whose exponential is 0.
+# One program does one row. The number of columns is known at run time only, and one kernel shall do for many of them,
+# so `BLOCK` is the next power of two, and the mask leaves the rest out ([a tile may have any
+# size](../python.md#tiles-of-any-size) that is a constant). Elements that are not there get the value that does not
+# change the result: minus infinity, which is no maximum, and whose exponential is 0.
 #
 # `tl.max` and `tl.sum` reduce a tile to a number. Everything between the load and the store is one loop nest for the
 # compiler, which keeps the row where it is.
@@ -71,8 +72,8 @@ print(
 # %%
 # ## How fast is it?
 #
-# Bytes count as if the matrix were read once and written once. Whatever needs more trips through memory has fewer of these
-# useful gigabytes per second. On a CPU with few cores the exponentials take their time as well.
+# Bytes count as if the matrix were read once and written once. Whatever needs more trips through memory has fewer of
+# these useful gigabytes per second. On a CPU with few cores the exponentials take their time as well.
 
 
 def gigabytes_per_second(cols: int, elements: int) -> list[float]:
@@ -104,8 +105,8 @@ chart.lines(
 # %%
 # ## Try it
 #
-# - Rows of 100 000 elements: the tile becomes 131072 elements long. A kernel for very long rows would walk over a row in
-#   pieces with a running maximum and sum; [attention](06_attention.py) does just that.
+# - Rows of 100 000 elements: the tile becomes 131072 elements long. A kernel for very long rows would walk over a row
+#   in pieces with a running maximum and sum; [attention](06_attention.py) does just that.
 # - `@tilework.jit(sanitize="strict")` and a load without `other=`: which line uses an element that was never loaded?
 #
 # Next: [matrix multiplication](03_matmul.py).

@@ -1,7 +1,7 @@
 """# Matrix multiplication
 
-`C = A @ B`, a tile of `C` at a time. This tutorial shows two-dimensional tiles, `tl.dot`, why the sizes of tiles matter, and how
-`autotune` chooses them.
+`C = A @ B`, a tile of `C` at a time. This tutorial shows two-dimensional tiles, `tl.dot`, why the sizes of tiles
+matter, and how `autotune` chooses them.
 
     python docs/tutorials/03_matmul.py
 """
@@ -20,15 +20,16 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## The kernel
 #
-# Each program computes one tile of `BM` by `BN` elements of `C`. For that it needs `BM` whole rows of `A` and `BN` whole columns
-# of `B`, and walks along them in steps of `BK`. `rm[:, None]` is a column and `rk[None, :]` a row of a tile; their sum has both
-# axes, so that `a_ptr + rm[:, None] * K + rk[None, :]` is a `BM` by `BK` tile of pointers into `A`.
+# Each program computes one tile of `BM` by `BN` elements of `C`. For that it needs `BM` whole rows of `A` and `BN`
+# whole columns of `B`, and walks along them in steps of `BK`. `rm[:, None]` is a column and `rk[None, :]` a row of a
+# tile; their sum has both axes, so that `a_ptr + rm[:, None] * K + rk[None, :]` is a `BM` by `BK` tile of pointers into
+# `A`.
 #
-# `tl.dot(a, b, acc)` adds the product of two tiles to a third. Sums are kept in float32, whatever the inputs are. On a CPU it
-# becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is what tensor cores do.
+# `tl.dot(a, b, acc)` adds the product of two tiles to a third. Sums are kept in float32, whatever the inputs are. On a
+# CPU it becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is what tensor cores do.
 #
-# Rows and columns past the end wrap around (`% M`, `% N`): they compute something that nobody stores, without a mask in the
-# loop. Along `K` that is not allowed, every product counts there, so the last step is masked and filled with zeros.
+# Rows and columns past the end wrap around (`% M`, `% N`): they compute something that nobody stores, without a mask in
+# the loop. Along `K` that is not allowed, every product counts there, so the last step is masked and filled with zeros.
 
 
 @tilework.jit
@@ -70,9 +71,9 @@ print(f"largest difference from NumPy: {np.abs(c - a @ b).max():.1e}")
 # %%
 # ## The size of tiles
 #
-# A tile of 16 by 16 reads 32 numbers for each 256 products of a step, one of 128 by 128 reads 256 for 16384: large tiles
-# read less. But what they read must fit into the caches, and there must be programs enough for all cores. Nobody knows the best
-# sizes beforehand; here they are measured, for one product of square matrices.
+# A tile of 16 by 16 reads 32 numbers for each 256 products of a step, one of 128 by 128 reads 256 for 16384: large
+# tiles read less. But what they read must fit into the caches, and there must be programs enough for all cores. Nobody
+# knows the best sizes beforehand; here they are measured, for one product of square matrices.
 
 
 def gflops(size: int, bm: int, bn: int, bk: int) -> float:
@@ -100,8 +101,8 @@ chart.bars(
 # %%
 # ## Letting it choose
 #
-# `autotune` measures a list of configurations at the first launch of each new `key`, and keeps the fastest. Who launches the
-# kernel gives the sizes of matrices, and no longer those of tiles.
+# `autotune` measures a list of configurations at the first launch of each new `key`, and keeps the fastest. Who
+# launches the kernel gives the sizes of matrices, and no longer those of tiles.
 
 CONFIGS = [
     tilework.Config({"BM": bm, "BN": bn, "BK": 64})
@@ -152,7 +153,8 @@ chart.lines(
 # %%
 # ## Try it
 #
-# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, the sums stay float32; store `acc.to(tl.float16)`.
+# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, the sums stay float32; store
+#   `acc.to(tl.float16)`.
 # - `TRITON_PRINT_AUTOTUNING=1` shows what was measured.
 # - Which limit would this loop have on a GPU? [GPU performance](../gpu-performance.md) shows the remarks about it.
 #

@@ -1,7 +1,7 @@
 """# Dropout and random numbers
 
-Dropout sets elements to zero at random. Which ones must be known again in the backward pass; a kernel can compute them again
-instead of storing a mask, because its random numbers are a *function* of a seed and a position.
+Dropout sets elements to zero at random. Which ones must be known again in the backward pass; a kernel can compute them
+again instead of storing a mask, because its random numbers are a *function* of a seed and a position.
 
     python docs/tutorials/04_dropout.py
 """
@@ -20,8 +20,9 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## The kernel
 #
-# `tl.rand(seed, offsets)` is a number between 0 and 1 for each offset, made by a few rounds of multiplications (Philox). There is no
-# state: programs need not know of each other, and the same seed and offset give the same number in every launch, on every device.
+# `tl.rand(seed, offsets)` is a number between 0 and 1 for each offset, made by a few rounds of multiplications
+# (Philox). There is no state: programs need not know of each other, and the same seed and offset give the same number
+# in every launch, on every device.
 
 
 @tilework.jit
@@ -74,8 +75,8 @@ chart.tiles(
 # %%
 # ## Other distributions
 #
-# `tl.randn` draws from the normal distribution, `tl.randint` gives 32 random bits, and `tl.rand4x` and its relatives give four
-# numbers for the price of one. Below is a histogram of `tl.randn` beside the curve that it should follow.
+# `tl.randn` draws from the normal distribution, `tl.randint` gives 32 random bits, and `tl.rand4x` and its relatives
+# give four numbers for the price of one. Below is a histogram of `tl.randn` beside the curve that it should follow.
 
 
 @tilework.jit
@@ -111,8 +112,8 @@ chart.lines(
 # %%
 # ## Four for the price of one
 #
-# Philox makes 128 random bits at a time, of which `tl.rand` uses 32. `tl.rand4x` gives all four tiles: a program that drops four
-# tiles of elements needs a quarter of the rounds. (Other elements are dropped than above, as many.)
+# Philox makes 128 random bits at a time, of which `tl.rand` uses 32. `tl.rand4x` gives all four tiles: a program that
+# drops four tiles of elements needs a quarter of the rounds. (Other elements are dropped than above, as many.)
 
 
 @tilework.jit
@@ -144,8 +145,8 @@ print(f"dropped: {np.mean(four == 0):.4f} of all, mean of the result: {four.mean
 # %%
 # ## How fast is it?
 #
-# NumPy draws a uniform float32 for each element, compares, and multiplies: four arrays pass through memory. Its generator is one
-# sequence, so it runs on one core. All of them write into a new array.
+# NumPy draws a uniform float32 for each element, compares, and multiplies: four arrays pass through memory. Its
+# generator is one sequence, so it runs on one core. All of them write into a new array.
 
 n = 2**16 if QUICK else 2**21
 x, rng = np.ones(n, "f4"), np.random.default_rng(0)

@@ -1,7 +1,7 @@
 """# Layer norm with gradients
 
-Layer normalisation forward and backward: reductions over rows, a reduction over columns that many programs share, and a check
-of gradients by differences. At the end the kernels train a layer.
+Layer normalisation forward and backward: reductions over rows, a reduction over columns that many programs share, and a
+check of gradients by differences. At the end the kernels train a layer.
 
     python docs/tutorials/05_layer_norm.py
 """
@@ -20,10 +20,12 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## Forward
 #
-# `y = (x - mean) * rstd * w + b` for each row, where `rstd` is one over the standard deviation. One program does one row, as in
-# [softmax](02_fused_softmax.py), and keeps `mean` and `rstd` for the way back. A layer has one width, which is a constant of its kernels:
-# [a tile is as wide as a row](../python.md#tiles-of-any-size), whatever that is, and nothing is masked. (With tiles of the next power of two, elements
-# past the end would have to be zero, and in `centred` zero *again* after the mean is subtracted, or they would count in the variance.)
+# `y = (x - mean) * rstd * w + b` for each row, where `rstd` is one over the standard deviation. One program does one
+# row, as in [softmax](02_fused_softmax.py), and keeps `mean` and `rstd` for the way back. A layer has one width, which
+# is a constant of its kernels: [a tile is as wide as a row](../python.md#tiles-of-any-size), whatever that is, and
+# nothing is masked. (With tiles of the next power of two, elements past the end would have to be zero, and in `centred`
+# zero
+# *again* after the mean is subtracted, or they would count in the variance.)
 
 
 @tilework.jit
@@ -49,8 +51,9 @@ def forward_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, eps, COLS: tl
 # - `dw` is the sum of `dy * xhat` over all rows, and `db` the sum of `dy`.
 #
 # The sums over rows are shared by all programs. They could add with `tl.atomic_add`; here each program takes many rows,
-# `program_id`, `program_id + PROGRAMS` and so on, sums what belongs to them in a tile of its own, and writes that as one row of a
-# small matrix. A second kernel adds these rows up. Nothing waits for anything, and results are the same every time.
+# `program_id`, `program_id + PROGRAMS` and so on, sums what belongs to them in a tile of its own, and writes that as
+# one row of a small matrix. A second kernel adds these rows up. Nothing waits for anything, and results are the same
+# every time.
 
 
 @tilework.jit
@@ -119,8 +122,8 @@ class LayerNorm:
 # %%
 # ## Are the gradients right?
 #
-# Two ways to know. The formula in NumPy, and the definition: change one element of `x` a little, and see by how much the loss
-# (here the sum of `y * dy`, in float64) changes.
+# Two ways to know. The formula in NumPy, and the definition: change one element of `x` a little, and see by how much
+# the loss (here the sum of `y * dy`, in float64) changes.
 
 
 def normalise_numpy(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -155,7 +158,8 @@ for row, col in ((0, 0), (17, 100), (49, 199)):
 # %%
 # ## Training with it
 #
-# A layer that shall learn the scale and the shift of another one, by gradient descent on the mean square of the difference.
+# A layer that shall learn the scale and the shift of another one, by gradient descent on the mean square of the
+# difference.
 
 target = LayerNorm(200)
 target.w, target.b = 1 + rng.standard_normal((2, 200), dtype="f4")

@@ -1,7 +1,7 @@
 """# Attention
 
-`softmax(q @ k.T) @ v` without ever storing the matrix of scores. A program walks over the keys in pieces and keeps a running
-maximum, a running sum and a running result for each of its queries (flash attention).
+`softmax(q @ k.T) @ v` without ever storing the matrix of scores. A program walks over the keys in pieces and keeps a
+running maximum, a running sum and a running result for each of its queries (flash attention).
 
     python docs/tutorials/06_attention.py
 """
@@ -20,15 +20,15 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## Softmax in pieces
 #
-# Softmax needs the maximum and the sum of a whole row of scores. If only a piece of the row has been seen, with maximum `m` and
-# sum `s` of `exp(score - m)`, and a new piece comes with a larger maximum `m2`, all that was summed so far is too large by
-# `exp(m2 - m)`: multiplying by `exp(m - m2)` repairs it. So the row can be walked in pieces of `BN` keys, and the same correction
-# is good for the result `acc`, which is a sum with these weights.
+# Softmax needs the maximum and the sum of a whole row of scores. If only a piece of the row has been seen, with maximum
+# `m` and sum `s` of `exp(score - m)`, and a new piece comes with a larger maximum `m2`, all that was summed so far is
+# too large by `exp(m2 - m)`: multiplying by `exp(m - m2)` repairs it. So the row can be walked in pieces of `BN` keys,
+# and the same correction is good for the result `acc`, which is a sum with these weights.
 #
 # Exponentials to base 2 are cheaper; the factor `log2(e)` goes into the scale of the scores.
 #
-# With `CAUSAL` a query sees itself and earlier keys only. Keys that none of the program's queries may see are not even loaded:
-# the loop ends early. Scores above the diagonal, in the last pieces, become minus infinity.
+# With `CAUSAL` a query sees itself and earlier keys only. Keys that none of the program's queries may see are not even
+# loaded: the loop ends early. Scores above the diagonal, in the last pieces, become minus infinity.
 
 
 @tilework.jit
@@ -108,8 +108,9 @@ for causal in (False, True):
 # %%
 # ## Which tiles are computed
 #
-# Causal attention of 512 tokens in tiles of 64 by 64: in 28 of 64 tiles all weights are 0, and the loop never comes to them; 28
-# are computed whole, and in the 8 on the diagonal a part is masked. The picture shows how many of a tile's scores count.
+# Causal attention of 512 tokens in tiles of 64 by 64: in 28 of 64 tiles all weights are 0, and the loop never comes to
+# them; 28 are computed whole, and in the 8 on the diagonal a part is masked. The picture shows how many of a tile's
+# scores count.
 
 tokens, tile = 512, 64
 visible = (
@@ -131,8 +132,8 @@ chart.tiles(
 # %%
 # ## How fast is it?
 #
-# Two heads of 64 numbers each. The matrix of scores of 1024 tokens has 8 MB for two heads, and NumPy makes four of that size. The
-# kernel needs a tile of 16 KB, however many tokens there are.
+# Two heads of 64 numbers each. The matrix of scores of 1024 tokens has 8 MB for two heads, and NumPy makes four of that
+# size. The kernel needs a tile of 16 KB, however many tokens there are.
 
 
 def milliseconds(tokens: int) -> list[float]:
@@ -169,7 +170,7 @@ chart.lines(
 #
 # - Sliding windows: let the loop begin at `tl.maximum(first - WINDOW, 0) // BN * BN`, and add the window to `visible`.
 # - float16: pass arrays of it; `tl.dot` sums in float32, and `weights.to(v.dtype)` is there for this.
-# - [The cost model](../cost-model.md) tells what limits this loop on a GPU, and why its copies and products are put into
-#   different warps there.
+# - [The cost model](../cost-model.md) tells what limits this loop on a GPU, and why its copies and products are put
+#   into different warps there.
 #
 # Next: [grouped and persistent matmul](07_grouped_persistent_matmul.py).

@@ -1,7 +1,8 @@
 """# Grouped and persistent matmul
 
-Who computes which tile, and when. The order of tiles decides what the caches hold; a *persistent* kernel starts one program for
-each core (or multiprocessor) and lets it walk over many tiles; a *grouped* one walks over the tiles of many products.
+Who computes which tile, and when. The order of tiles decides what the caches hold; a *persistent* kernel starts one
+program for each core (or multiprocessor) and lets it walk over many tiles; a *grouped* one walks over the tiles of many
+products.
 
     python docs/tutorials/07_grouped_persistent_matmul.py
 """
@@ -21,9 +22,10 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## The order of tiles
 #
-# Tiles in the same row of `C` need the same rows of `A`, tiles in the same column the same columns of `B`. In row-major order
-# the first eight programs need one row of tiles of `A` and eight columns of `B`. If the programs go down `GROUP` rows before they
-# go right, sixteen of them need four rows and four columns: less is read, and what is read again is still in the cache.
+# Tiles in the same row of `C` need the same rows of `A`, tiles in the same column the same columns of `B`. In row-major
+# order the first eight programs need one row of tiles of `A` and eight columns of `B`. If the programs go down `GROUP`
+# rows before they go right, sixteen of them need four rows and four columns: less is read, and what is read again is
+# still in the cache.
 #
 # `tile_of` is a function that kernels call; it is compiled into them.
 
@@ -67,9 +69,9 @@ chart.tiles(
 # %%
 # ## One product, by programs that stay
 #
-# The grid of this kernel is as large as the machine and not as the problem. Program 0 of 4 computes tiles 0, 4, 8 and so on. On a GPU
-# that hides the beginning and the end of each tile behind other tiles' work; on a CPU, where a program costs a function call,
-# it makes no difference that can be seen, and the order of tiles is what counts.
+# The grid of this kernel is as large as the machine and not as the problem. Program 0 of 4 computes tiles 0, 4, 8 and
+# so on. On a GPU that hides the beginning and the end of each tile behind other tiles' work; on a CPU, where a program
+# costs a function call, it makes no difference that can be seen, and the order of tiles is what counts.
 
 
 @tilework.jit
@@ -135,9 +137,10 @@ print(
 # %%
 # ## Many products in one launch
 #
-# A layer with experts multiplies many matrices of different sizes. A launch for each leaves cores without work at the end of
-# each. A grouped kernel numbers the tiles of all products in one row; its programs walk over that row, as above. Where the matrices
-# are and how large they are stands in arrays, which the kernel reads: nothing about them is known to the compiler.
+# A layer with experts multiplies many matrices of different sizes. A launch for each leaves cores without work at the
+# end of each. A grouped kernel numbers the tiles of all products in one row; its programs walk over that row, as above.
+# Where the matrices are and how large they are stands in arrays, which the kernel reads: nothing about them is known to
+# the compiler.
 
 
 @tilework.jit
@@ -229,7 +232,7 @@ chart.bars(
 # ## Try it
 #
 # - Products in float16: the type stands in the kernel, in `tl.pointer_type`; make it a `tl.constexpr` parameter.
-# - `TRITON_SANITIZE=1`: pointers that come out of a table are checked against the arrays of the launch, and those given to
-#   `tilework.oracles.interpreter.register_memory`. What is said about the others?
+# - `TRITON_SANITIZE=1`: pointers that come out of a table are checked against the arrays of the launch, and those given
+#   to `tilework.oracles.interpreter.register_memory`. What is said about the others?
 #
 # Next: [descriptors and TMA](08_descriptors_tma.py).

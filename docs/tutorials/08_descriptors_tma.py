@@ -1,8 +1,9 @@
 """# Descriptors and TMA
 
-A *tensor descriptor* says where a matrix is, how large it is and how it lies in memory. A kernel asks it for a block: no
-pointers, no masks. On NVIDIA's Hopper GPUs such a block is fetched by one instruction to a copy engine (TMA), on every other
-target it becomes plain loads. This tutorial runs the same kernel on the CPU, and on an emulated H200 that counts instructions.
+A *tensor descriptor* says where a matrix is, how large it is and how it lies in memory. A kernel asks it for a block:
+no pointers, no masks. On NVIDIA's Hopper GPUs such a block is fetched by one instruction to a copy engine (TMA), on
+every other target it becomes plain loads. This tutorial runs the same kernel on the CPU, and on an emulated H200 that
+counts instructions.
 
     python docs/tutorials/08_descriptors_tma.py
 """
@@ -57,10 +58,10 @@ def by_pointers(
 # %%
 # ## Descriptors
 #
-# The same with descriptors that the host makes and passes as arguments. `a.load([m, k])` is the block whose first element is at row
-# `m` and column `k`; what lies outside of the matrix reads as zero, and stores outside are dropped. Blocks have a size for each
-# axis, the last axis is contiguous, and rows begin at multiples of 16 bytes: the copy engine wants it so, and tilework checks it
-# everywhere, so that a program that runs on one target runs on all.
+# The same with descriptors that the host makes and passes as arguments. `a.load([m, k])` is the block whose first
+# element is at row `m` and column `k`; what lies outside of the matrix reads as zero, and stores outside are dropped.
+# Blocks have a size for each axis, the last axis is contiguous, and rows begin at multiples of 16 bytes: the copy
+# engine wants it so, and tilework checks it everywhere, so that a program that runs on one target runs on all.
 #
 # A kernel can also make one itself, from a pointer: `tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])`.
 
@@ -103,12 +104,13 @@ def operands(
 # %%
 # ## The emulated GPU
 #
-# `TILEWORK_DEVICE=emulator` runs a program on a GPU that is not there: the real PTX, on ordinary arrays, with every race and every bad
-# access reported, and with counters. The device is chosen at the first launch of a process, so this script starts itself once
-# more, for the function below. [The guide](../emulator-and-sanitizer.md) shows what it finds.
+# `TILEWORK_DEVICE=emulator` runs a program on a GPU that is not there: the real PTX, on ordinary arrays, with every
+# race and every bad access reported, and with counters. The device is chosen at the first launch of a process, so this
+# script starts itself once more, for the function below. [The guide](../emulator-and-sanitizer.md) shows what it finds.
 #
-# The third way is the first kernel again. Large operands that a kernel loads by pointers are copied by TMA without being asked,
-# where the compiler can prove that the result is the same; these tiles are small, so it has to be asked for (`auto_tma=True`).
+# The third way is the first kernel again. Large operands that a kernel loads by pointers are copied by TMA without
+# being asked, where the compiler can prove that the result is the same; these tiles are small, so it has to be asked
+# for (`auto_tma=True`).
 
 WAYS: dict[str, dict[str, bool]] = {
     "by pointers": {"described": False, "auto_tma": False},
@@ -155,9 +157,9 @@ for name, found in counted.items():
     )
 
 # %%
-# A warp that copies by pointers computes an address for each of its lanes, and a mask, and asks for 16 bytes at a time (`cp.async`).
-# One thread of the block asks TMA for a whole box (`cp.async.bulk.tensor`): what remains are the integers and moves that
-# multiplying and storing need, and barriers, at which the block waits for the engine.
+# A warp that copies by pointers computes an address for each of its lanes, and a mask, and asks for 16 bytes at a time
+# (`cp.async`). One thread of the block asks TMA for a whole box (`cp.async.bulk.tensor`): what remains are the integers
+# and moves that multiplying and storing need, and barriers, at which the block waits for the engine.
 
 kinds = ["integer", "move", "copy", "memory", "barrier", "tensor"]
 chart.bars(
@@ -218,6 +220,8 @@ chart.lines(
 # %%
 # ## Try it
 #
-# - A matrix whose rows have 100 elements of float16: 200 bytes, which is not a multiple of 16. What does the message say?
-# - `TensorDescriptor.from_tensor(a, [64, 32], padding="nan")`: elements outside are NaN, and `c` shows where they are used.
+# - A matrix whose rows have 100 elements of float16: 200 bytes, which is not a multiple of 16. What does the message
+#   say?
+# - `TensorDescriptor.from_tensor(a, [64, 32], padding="nan")`: elements outside are NaN, and `c` shows where they are
+#   used.
 # - `TILEWORK_PERFORMANCE_REMARKS=1 python docs/tutorials/08_descriptors_tma.py` says what limits these loops on a GPU.

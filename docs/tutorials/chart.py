@@ -5,8 +5,9 @@
     chart.lines("speed.svg", "Vector add", [1024, 4096], {"tilework": [3.1, 9.0], "NumPy": [4.0, 7.5]},
                 x_label="elements", y_label="GB/s", x_log=True)
 
-Text takes the colour of the page that the picture is in; a file that is opened by itself is light or dark as the reader's
-system is. The colours of the series can be told apart on both, and from each other without seeing red or green.
+Text takes the colour of the page that the picture is in; a file that is opened by itself is light or dark as the
+reader's system is. The colours of the series can be told apart on both, and from each other without seeing red or
+green.
 """
 
 import math
@@ -319,11 +320,17 @@ def color_scale(
     steps, height = 40, bottom - TOP
     for step in range(steps):
         at = TOP + height * (1 - (step + 1) / steps)
-        yield f"<rect x='{left:.1f}' y='{at:.1f}' width='12' height='{height / steps + 0.4:.1f}' fill='{ramp(step / (steps - 1))}'/>"
+        yield (
+            f"<rect x='{left:.1f}' y='{at:.1f}' width='12' height='{height / steps + 0.4:.1f}' "
+            f"fill='{ramp(step / (steps - 1))}'/>"
+        )
     yield text(left + 17, TOP + 9, number(high), size=11)
     yield text(left + 17, TOP + height, number(low), size=11)
     middle = TOP + height / 2
-    yield f"<g transform='rotate(-90 {left + 28:.1f} {middle:.1f})'>{text(left + 28, middle, label, anchor='middle', size=11)}</g>"
+    yield (
+        f"<g transform='rotate(-90 {left + 28:.1f} "
+        f"{middle:.1f})'>{text(left + 28, middle, label, anchor='middle', size=11)}</g>"
+    )
 
 
 def runs(row: Sequence[float], joined: bool) -> Iterator[tuple[int, int]]:

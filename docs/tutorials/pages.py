@@ -1,15 +1,17 @@
-"""Tutorials as pages: each script is run, and becomes Markdown with its code, what that printed, and the pictures it drew.
+"""Tutorials as pages: each script is run, and becomes Markdown with its code, what that printed, and the pictures it
+drew.
 
-The docstring of a script is the head of its page. `# %%` begins a cell: the comment lines below it are prose (Markdown), what
-follows is code. Editors show such scripts as notebooks. A cell's output and its pictures come below its code:
+The docstring of a script is the head of its page. `# %%` begins a cell: the comment lines below it are prose
+(Markdown), what follows is code. Editors show such scripts as notebooks. A cell's output and its pictures come below
+its code:
 
     # %%
     # ## A heading                        ## A heading
     # Prose.                   ==>        Prose.
     print(1 + 1)                          (a block of Python, a block of text with "2")
 
-`page_of(script, work)` is the text of a page; `make docs` makes them all. Pictures are written into the folder `work`, and become part of the
-page. An exception in a cell is one of the script, at the script's line.
+`page_of(script, work)` is the text of a page; `make docs` makes them all. Pictures are written into the folder `work`,
+and become part of the page. An exception in a cell is one of the script, at the script's line.
 """
 
 import ast

@@ -77,7 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if len(times) > 1:
         middle, late = statistics.median(times) * 1e3, statistics.quantiles(times, n=100)[-1] * 1e3
         print(
-            f"{len(times)} requests of {options.clients} clients in {took:.1f} s, {len(wrong)} wrong: {middle:.1f} ms in the middle, 99 of 100 within {late:.1f} ms"
+            f"{len(times)} requests of {options.clients} clients in {took:.1f} s, "
+            f"{len(wrong)} wrong: {middle:.1f} ms in the middle, 99 of 100 within {late:.1f} ms"
         )
     connection = HTTPConnection("127.0.0.1", options.port, timeout=60)
     status, body = ask(connection, "POST", "/softmax", bytes_of([np.zeros(REFUSED, np.float32)]))

@@ -24,7 +24,8 @@ ROWS: dict[str, tuple[str, str, bool]] = {
     ),
     "the largest that is a number": (
         "f32",
-        "%same = arith.cmpf oeq, %a, %b : f32\n%less = arith.cmpf olt, %a, %b : f32\n%more = arith.xori %less, %true : i1\n"
+        "%same = arith.cmpf oeq, %a, %b : f32\n%less = arith.cmpf olt, %a, %b : f32\n"
+        "%more = arith.xori %less, %true : i1\n"
         f"{TIE}%first = arith.select %same, %left, %more : i1\n%number = arith.cmpf oeq, %a, %a : f32\n"
         "%c = arith.andi %first, %number : i1",
         True,
@@ -45,11 +46,15 @@ RETURN = "\ntt.reduce.return %x, %y : i32, i32"
 PROOFS: dict[str, tuple[str, bool]] = {
     "sums": ("%x = arith.addi %a, %b : i32\n%y = arith.addi %j, %i : i32", True),
     "a sum of products": (
-        "%u1 = arith.muli %a, %i : i32\n%v1 = arith.muli %b, %j : i32\n%x = arith.addi %u1, %v1 : i32\n%y = arith.xori %x, %x : i32",
+        (
+            "%u1 = arith.muli %a, %i : i32\n%v1 = arith.muli %b, %j : i32\n%x = arith.addi %u1, %v1 : i32\n"
+            "%y = arith.xori %x, %x : i32"
+        ),
         True,
     ),
     "comparisons": (
-        "%u1 = arith.cmpi slt, %a, %b : i32\n%v1 = arith.cmpi sgt, %a, %b : i32\n%w1 = arith.ori %u1, %v1 : i1\n%x = arith.extui %w1 : i1 to i32\n"
+        "%u1 = arith.cmpi slt, %a, %b : i32\n%v1 = arith.cmpi sgt, %a, %b : i32\n%w1 = arith.ori %u1, %v1 : i1\n"
+        "%x = arith.extui %w1 : i1 to i32\n"
         "%y = arith.maxsi %i, %j : i32",
         True,
     ),

@@ -12,7 +12,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.thr
     tt.return
   }
 }
-"""
+"""  # noqa: E501
 
 
 def test_tiles_of_64_bits() -> None:

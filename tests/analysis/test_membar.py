@@ -21,7 +21,7 @@ HEAD = """
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [8, 1], instrShape = [16, 16, 16]}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-"""
+"""  # noqa: E501
 TILES = {"a": "128x16xf16", "b": "16x16xf16"}
 TILE = {kind: f"tensor<{tile}, #b>" for kind, tile in TILES.items()}
 MEMORY = {kind: f"!ttg.memdesc<{tile}, #nv, #smem, mutable>" for kind, tile in TILES.items()}
@@ -107,7 +107,8 @@ class Programs:
             self.ready(buffer, False)
         is_async = self.random.random() < 0.8
         self.emit(
-            f"{self.name()} = ttng.warp_group_dot %{a}, %{b}, %sum {{inputPrecision = 0 : i32, isAsync = {str(is_async).lower()}}} : "
+            f"{self.name()} = ttng.warp_group_dot %{a}, %{b}, %sum {{inputPrecision = 0 : i32, "
+            f"isAsync = {str(is_async).lower()}}} : "
             f"{MEMORY['a']} * {MEMORY['b']} -> {SUM}"
         )
         self.running = [*self.running, (a, b)] if is_async else []

@@ -2,8 +2,8 @@
 
     python -m tests.device.check_aot
 
-Needs an NVIDIA GPU, its driver, and `nvcc` or another C compiler; where there is no `cuda.h`, one with what is called here is written.
-Each check prints a line with PASS or FAIL; the exit code is the number of failures.
+Needs an NVIDIA GPU, its driver, and `nvcc` or another C compiler; where there is no `cuda.h`, one with what is called
+here is written. Each check prints a line with PASS or FAIL; the exit code is the number of failures.
 """
 
 import ctypes
@@ -68,19 +68,25 @@ CUDA_H = """
 #include <stddef.h>
 typedef int CUresult, CUdevice;
 typedef unsigned long long CUdeviceptr;
-typedef struct CUctx_st *CUcontext; typedef struct CUmod_st *CUmodule; typedef struct CUfunc_st *CUfunction; typedef struct CUstream_st *CUstream;
+typedef struct CUctx_st *CUcontext; typedef struct CUmod_st *CUmodule; typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
 enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97 };
 enum { CU_FUNC_CACHE_PREFER_SHARED = 1, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
 #define cuMemAlloc cuMemAlloc_v2
 #define cuMemFree cuMemFree_v2
 #define cuMemcpyHtoD cuMemcpyHtoD_v2
 #define cuMemcpyDtoH cuMemcpyDtoH_v2
-CUresult cuInit(unsigned), cuDeviceGet(CUdevice *, int), cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext);
-CUresult cuCtxSynchronize(void), cuMemAlloc(CUdeviceptr *, size_t), cuMemFree(CUdeviceptr), cuMemcpyHtoD(CUdeviceptr, const void *, size_t);
-CUresult cuMemcpyDtoH(void *, CUdeviceptr, size_t), cuGetErrorString(CUresult, const char **), cuModuleLoadData(CUmodule *, const void *);
-CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *), cuModuleUnload(CUmodule), cuDeviceGetAttribute(int *, int, CUdevice);
+CUresult cuInit(unsigned), cuDeviceGet(CUdevice *, int), cuDevicePrimaryCtxRetain(CUcontext *, CUdevice),
+cuCtxSetCurrent(CUcontext);
+CUresult cuCtxSynchronize(void), cuMemAlloc(CUdeviceptr *, size_t), cuMemFree(CUdeviceptr), cuMemcpyHtoD(CUdeviceptr,
+const void *, size_t);
+CUresult cuMemcpyDtoH(void *, CUdeviceptr, size_t), cuGetErrorString(CUresult, const char **),
+cuModuleLoadData(CUmodule *, const void *);
+CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *), cuModuleUnload(CUmodule),
+cuDeviceGetAttribute(int *, int, CUdevice);
 CUresult cuFuncSetCacheConfig(CUfunction, int), cuFuncSetAttribute(CUfunction, int, int);
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+void **, void **);
 """
 
 

@@ -2,8 +2,9 @@
 
     python -m tests.device.check_auto_tma            (needs torch and a GPU with TMA)
 
-Shapes with tails, padded rows, offsets and wrapped tiles; the last column says whether the launch proved the copies or launched the loads. What only
-hardware knows is asked too: whether the driver takes maps whose axes interleave (heads between rows).
+Shapes with tails, padded rows, offsets and wrapped tiles; the last column says whether the launch proved the copies or
+launched the loads. What only hardware knows is asked too: whether the driver takes maps whose axes interleave (heads
+between rows).
 """
 
 import sys

@@ -1,10 +1,12 @@
-"""Launches from a bundle on a real GPU, in processes that have no compiler: no xDSL, no llvmlite, no Triton, no torch, no ptxas.
+"""Launches from a bundle on a real GPU, in processes that have no compiler: no xDSL, no llvmlite, no Triton, no torch,
+no ptxas.
 
     python -m tests.device.check_bundle [--processes 5]
 
-The bundle is recorded and compiled on the CPU side, for the GPU and the CPU; the results of every kernel are compared with NumPy's in
-the process that is served. Prints how long loading a kernel and the first launch took (`benchmarks/bundle_start.py` has the columns).
-Then a kernel with copies through descriptors (TMA) and a matrix product are served, and an unrecorded launch is refused.
+The bundle is recorded and compiled on the CPU side, for the GPU and the CPU; the results of every kernel are compared
+with NumPy's in the process that is served. Prints how long loading a kernel and the first launch took
+(`benchmarks/bundle_start.py` has the columns). Then a kernel with copies through descriptors (TMA) and a matrix product
+are served, and an unrecorded launch is refused.
 """
 
 import argparse
@@ -22,7 +24,8 @@ MORE = """
 from examples.service import kernels as served
 from tilework.runtime.devices.active_driver import driver
 rng = numpy.random.default_rng(0)
-a, b = rng.standard_normal((256, 512), dtype="f4").astype("f2"), rng.standard_normal((512, 128), dtype="f4").astype("f2")
+a = rng.standard_normal((256, 512), dtype="f4").astype("f2")
+b = rng.standard_normal((512, 128), dtype="f4").astype("f2")
 of = driver.active.array_cls.of if DEVICE != "cpu" else (lambda array: array)
 back = (lambda array: array.numpy()) if DEVICE != "cpu" else (lambda array: array)
 if BUNDLE:
@@ -74,7 +77,10 @@ def a_matrix_product_is_served_and_another_shape_refused() -> str:
 
 def target() -> str:
     """Of the GPU that is here, asked in a process of its own."""
-    text = "from tilework.runtime.devices.active_driver import driver; t = driver.active.get_current_target(); print(f'{t.backend}:{t.arch}')"
+    text = (
+        "from tilework.runtime.devices.active_driver import driver; t = driver.active.get_current_target(); "
+        "print(f'{t.backend}:{t.arch}')"
+    )
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -1,7 +1,8 @@
-"""Dots of every type on this CPU, with the instructions that it has, against NumPy: `python -m tests.device.check_cpu_dots`.
+"""Dots of every type on this CPU, with the instructions that it has, against NumPy:
+`python -m tests.device.check_cpu_dots`.
 
-Each row names the instructions (`targets/cpu/lower/dot_units.py`). The last rows are kernels on all threads, whose tiles a
-process has to ask for.
+Each row names the instructions (`targets/cpu/lower/dot_units.py`). The last rows are kernels on all threads, whose
+tiles a process has to ask for.
 """
 
 import sys

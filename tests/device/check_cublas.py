@@ -1,4 +1,5 @@
-"""`triton._C.libtriton.nvidia.cublas.CublasLt` against torch, on a GPU: `python -m tests.device.check_cublas` (needs torch)."""
+"""`triton._C.libtriton.nvidia.cublas.CublasLt` against torch, on a GPU: `python -m tests.device.check_cublas` (needs
+torch)."""
 
 import sys
 from typing import Any

@@ -1,10 +1,11 @@
-"""The CUDA driver on a real GPU: every check that `tests/runtime/test_cuda_*.py` makes on the emulated one, and what only a GPU has.
+"""The CUDA driver on a real GPU: every check that `tests/runtime/test_cuda_*.py` makes on the emulated one, and what
+only a GPU has.
 
     python -m tests.device.check_cuda_driver [WORD ...]        only the checks whose names contain one of the words
 
-Needs an NVIDIA GPU of compute capability 9.0 or later, its driver and NumPy. It goes through all checks without torch first and,
-if torch is installed, once more with it: then torch decides about device and stream, and provides events and graphs. Each check
-prints a line with PASS or FAIL; the exit code is the number of failures, 99 at most.
+Needs an NVIDIA GPU of compute capability 9.0 or later, its driver and NumPy. It goes through all checks without torch
+first and, if torch is installed, once more with it: then torch decides about device and stream, and provides events and
+graphs. Each check prints a line with PASS or FAIL; the exit code is the number of failures, 99 at most.
 """
 
 import os

@@ -2,8 +2,9 @@
 
     python -m tests.device.check_cuda_kernels [--warps 4 8] [--stages 3] [--jobs 8] [NAME ...]
 
-With several jobs each kernel has a process of its own, so that one which breaks the GPU's context breaks nothing else. Each line: the kernel, its warps and stages, PASS or what differs, the registers, spills and shared memory, and the seconds that
-compiling took. The exit code is the number of failures, 99 at most.
+With several jobs each kernel has a process of its own, so that one which breaks the GPU's context breaks nothing else.
+Each line: the kernel, its warps and stages, PASS or what differs, the registers, spills and shared memory, and the
+seconds that compiling took. The exit code is the number of failures, 99 at most.
 """
 
 import argparse

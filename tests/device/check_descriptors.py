@@ -1,9 +1,11 @@
-"""Descriptors on a real GPU: calls and loops that make them, stores followed by loads of the same memory, many times over.
+"""Descriptors on a real GPU: calls and loops that make them, stores followed by loads of the same memory, many times
+over.
 
     python -m tests.device.check_descriptors [--rounds 20] [--programs 1056] [--warps 4 8 1] [NAME ...]
 
-Each line: the kernel, its warps, PASS or how many elements were wrong in how many rounds. Old data shows up in some rounds only,
-so each kernel runs many programs at once and many times, on new numbers. The exit code is the number of failures, 99 at most.
+Each line: the kernel, its warps, PASS or how many elements were wrong in how many rounds. Old data shows up in some
+rounds only, so each kernel runs many programs at once and many times, on new numbers. The exit code is the number of
+failures, 99 at most.
 """
 
 import argparse

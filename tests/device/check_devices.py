@@ -1,4 +1,5 @@
-"""The device follows the arguments, on a machine with a GPU: torch's tensors of both kinds and NumPy arrays in one process.
+"""The device follows the arguments, on a machine with a GPU: torch's tensors of both kinds and NumPy arrays in one
+process.
 
 python -m tests.device.check_devices
 """

@@ -3,8 +3,9 @@
     python -m tests.device.check_fla [NAME ...] [--jobs 6] [--seconds 400]
 
 Each operation runs in processes of its own (one with Triton, one under `as_triton`), so that a crash or a hang is one
-row of the table. Needs a GPU, torch, Triton and fla (pip: fla-core). Kernels are not tuned: both compilers use the first
-configuration that fits (`--configs` more of them), or most of the time would go into tuning. Results are compared by their relative distance.
+row of the table. Needs a GPU, torch, Triton and fla (pip: fla-core). Kernels are not tuned: both compilers use the
+first configuration that fits (`--configs` more of them), or most of the time would go into tuning. Results are compared
+by their relative distance.
 """
 
 import argparse

@@ -3,12 +3,13 @@
     python -m tests.device.check_gems [NAME ...] [--jobs 8] [--seconds 140]      on a GPU, both compilers
     python -m tests.device.check_gems [NAME ...] --device cpu                    on the CPU, tilework only
 
-Inputs are the samples of torch's own operator database (`OpInfo`: odd shapes, empty and non-contiguous tensors, special values), forward
-and backward, and those of `gems_cases.py`. `gems_beside.py` runs them: every operator of aten that torch reaches and that FlagGems
-implements, both ways on copies of the same memory, arguments that change included; what torch computes goes on. Random operators, and
-functions that torch does not have, are compared between compilers. One configuration of each tuned kernel is used (`--configs` more).
-Processes have a few operators each; one that dies or hangs is one row, and another goes on with the rest. Needs torch and flag_gems
-(with sqlalchemy, pyyaml, packaging); torch's database asks for expecttest.
+Inputs are the samples of torch's own operator database (`OpInfo`: odd shapes, empty and non-contiguous tensors, special
+values), forward and backward, and those of `gems_cases.py`. `gems_beside.py` runs them: every operator of aten that
+torch reaches and that FlagGems implements, both ways on copies of the same memory, arguments that change included; what
+torch computes goes on. Random operators, and functions that torch does not have, are compared between compilers. One
+configuration of each tuned kernel is used (`--configs` more). Processes have a few operators each; one that dies or
+hangs is one row, and another goes on with the rest. Needs torch and flag_gems (with sqlalchemy, pyyaml, packaging);
+torch's database asks for expecttest.
 """
 
 import argparse
@@ -30,26 +31,36 @@ KINDS = ("float32", "bfloat16", "int32", "float16", "int64", "bool", "uint8", "i
 NAMES = """
 nn.functional.group_norm remainder cos constant_pad_nd zero_ full_like kron slice randn corrcoef cummax aminmax sin
 randn_like signbit allclose nn.functional.softshrink maximum round cosh t_copy nn.functional.interpolate cumsum hstack
-logical_and linspace zeros slice_scatter nn.functional.binary_cross_entropy_with_logits amax nn.functional.hardsigmoid tril
+logical_and linspace zeros slice_scatter nn.functional.binary_cross_entropy_with_logits amax nn.functional.hardsigmoid
+tril
 argmin floor_divide ldexp nonzero clamp atan minimum ones native_group_norm isinf combinations logical_xor
 nn.functional.conv3d alias_copy special.i0e argmax nn.functional.conv1d logical_or resolve_conj multinomial logaddexp
-log_softmax angle arange eye square nn.functional.prelu bmm sum select prod addr add clamp_min nn.functional.rrelu bernoulli
+log_softmax angle arange eye square nn.functional.prelu bmm sum select prod addr add clamp_min nn.functional.rrelu
+bernoulli
 nn.functional.margin_ranking_loss trace acos mean cumprod native_batch_norm sub masked_fill mm triu polar
 nn.functional.pixel_unshuffle erf neg nn.functional.linear_cross_entropy tile nn.functional.scaled_dot_product_attention
-diagonal fmin nn.functional.rms_norm exp2 sqrt index_put gt vstack repeat_interleave nn.functional.glu dot take_along_dim
-nn.functional.nll_loss nn.functional.selu mvlgamma log zeros_like stack diag_embed isclose nn.functional.normalize vdot equal
-unique index_add where i0 ones_like masked_select _softmax_backward_data cat gather nn.functional.batch_norm atan2 lerp eq
-quantile normal isneginf nn.functional.softplus logical_not count_nonzero all uniform rsqrt nn.functional.dropout logspace
-nn.functional.relu6 cummin bitwise_or nn.functional.gelu resolve_neg baddbmm lt logit diag pow min full nn.functional.conv2d
+diagonal fmin nn.functional.rms_norm exp2 sqrt index_put gt vstack repeat_interleave nn.functional.glu dot
+take_along_dim
+nn.functional.nll_loss nn.functional.selu mvlgamma log zeros_like stack diag_embed isclose nn.functional.normalize vdot
+equal
+unique index_add where i0 ones_like masked_select _softmax_backward_data cat gather nn.functional.batch_norm atan2 lerp
+eq
+quantile normal isneginf nn.functional.softplus logical_not count_nonzero all uniform rsqrt nn.functional.dropout
+logspace
+nn.functional.relu6 cummin bitwise_or nn.functional.gelu resolve_neg baddbmm lt logit diag pow min full
+nn.functional.conv2d
 addmv max_pool2d_with_indices_backward nn.functional.soft_margin_loss nn.functional.embedding index_select isnan div
-nn.functional.gaussian_nll_loss select_scatter nn.functional.fractional_max_pool2d log10 var_mean isin digamma bitwise_and
+nn.functional.gaussian_nll_loss select_scatter nn.functional.fractional_max_pool2d log10 var_mean isin digamma
+bitwise_and
 nn.functional.pad mul softmax isfinite nn.functional.avg_pool2d roll repeat logcumsumexp flip nn.functional.one_hot var
 native_dropout_backward exponential nn.functional.layer_norm std mv expm1 scatter true_divide abs nn.functional.mse_loss
 unfold addcmul addcdiv topk le bitwise_not nn.functional.silu fill sort hypot native_layer_norm sigmoid __rand__
 nn.functional.threshold nan_to_num max addmm nn.functional.cosine_embedding_loss bincount exp masked_scatter reciprocal
 nn.functional.celu ne tan nn.functional.elu ceil ge any tanh unique_consecutive nn.functional.relu conj_physical
-deg2rad rad2deg erfinv frac fix trunc sign sgn sinc heaviside xlogy special.xlog1py logaddexp2 log2 acosh atanh amin take expand unsqueeze permute
-nn.functional.hardshrink nn.functional.hardtanh nn.functional.hardswish nn.functional.huber_loss nn.functional.leaky_relu
+deg2rad rad2deg erfinv frac fix trunc sign sgn sinc heaviside xlogy special.xlog1py logaddexp2 log2 acosh atanh amin
+take expand unsqueeze permute
+nn.functional.hardshrink nn.functional.hardtanh nn.functional.hardswish nn.functional.huber_loss
+nn.functional.leaky_relu
 nn.functional.pixel_shuffle nn.functional.smooth_l1_loss nn.functional.unfold nn.functional.max_pool2d
 """
 
@@ -144,7 +155,8 @@ def report(folder: Path, sides: list[str]) -> None:
     for word, count in sorted(counts.items()):
         print(f"{count:6} cases of {len(operators[word]):4} operators: {word}")
     print(
-        f"{len({key for key, _ in ours})} operators, {sum(row.get('seconds', 0) for row in ours.values()):.0f} s of calls"
+        f"{len({key for key, _ in ours})} operators, {sum(row.get('seconds', 0) for row in ours.values()):.0f} s "
+        "of calls"
     )
     slow = sorted(seconds.items(), key=lambda item: item[1][1] - item[1][0])
     print("seconds of calls with tilework and Triton:", *(f"{key} {a:.1f}/{b:.1f}" for key, (a, b) in slow[:25]))

@@ -2,10 +2,12 @@
 
     python -m tests.device.check_generated --kernels 200 [--first 0] [--plain]
 
-Every kernel that differs is a line with its seed; then one line for all. Kernels are not fused, so that floats differ only by what
-elementary functions and the order of sums allow; one whose threads meet in global memory without order (the emulator says so) or
-whose results tell the order of its programs (the evaluator says so) may differ. ``--plain`` draws kernels of what Triton has,
-``--loops`` short ones of nested loops, ``--hashes`` and ``--strides`` those of `tests.fuzz.gpu`; with ``--ctas 2`` two blocks run each program. The exit code is the number of failures, 99 at most; ``--seconds`` ends early.
+Every kernel that differs is a line with its seed; then one line for all. Kernels are not fused, so that floats differ
+only by what elementary functions and the order of sums allow; one whose threads meet in global memory without order
+(the emulator says so) or whose results tell the order of its programs (the evaluator says so) may differ. ``--plain``
+draws kernels of what Triton has, ``--loops`` short ones of nested loops, ``--hashes`` and ``--strides`` those of
+`tests.fuzz.gpu`; with ``--ctas 2`` two blocks run each program. The exit code is the number of failures, 99 at most;
+``--seconds`` ends early.
 """
 
 import argparse
@@ -41,7 +43,8 @@ from tilework.runtime.devices.cuda.device import DeviceArray
 
 
 def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
-    """Return the first difference between the GPU and the interpreter, or None; raise `Unordered` if there is no single result."""
+    """Return the first difference between the GPU and the interpreter, or None; raise `Unordered` if there is no single
+    result."""
     got = arguments(kernel, kernel.seed)
     compiled = load(annotated(kernel), folder)
     is_emulated = (knobs.runtime.device or "").startswith("emulator")  # there arrays are where they are

@@ -2,8 +2,9 @@
 
     python -m tests.device.check_hip [WORD ...]        only the checks and kernels whose names contain one of the words
 
-Needs an AMD GPU, ROCm 6 or later, and NumPy. Each check prints a line with PASS or FAIL; the exit code is the number of failures, 99 at most.
-Torch is not used; what it does differently (device and stream) is in `driver.active.get_current_stream`.
+Needs an AMD GPU, ROCm 6 or later, and NumPy. Each check prints a line with PASS or FAIL; the exit code is the number of
+failures, 99 at most. Torch is not used; what it does differently (device and stream) is in
+`driver.active.get_current_stream`.
 """
 
 import subprocess

@@ -1,10 +1,11 @@
-"""`torch.compile` on a real GPU with tilework as its Triton: the models of tests/inductor, templates, CUDA graphs, workers.
+"""`torch.compile` on a real GPU with tilework as its Triton: the models of tests/inductor, templates, CUDA graphs,
+workers.
 
     python -m tests.device.check_inductor [WORD ...]        groups whose name contains a word; all without
 
-Each group is a process of its own under `tilework.as_triton`, all at the same time, so that one which dies or hangs takes
-nothing else with it. One line per check: the group, the check, its seconds, ok or what went wrong. The exit code is the number of
-checks that are wrong or missing, 99 at most.
+Each group is a process of its own under `tilework.as_triton`, all at the same time, so that one which dies or hangs
+takes nothing else with it. One line per check: the group, the check, its seconds, ok or what went wrong. The exit code
+is the number of checks that are wrong or missing, 99 at most.
 """
 
 import os

@@ -2,8 +2,9 @@
 
     python -m tests.device.check_launch [WORD ...]        only the checks whose names contain one of the words
 
-What each launch computes is compared with the same launch through Python; a launch that should run in machine code and does
-not is a failure. Needs an NVIDIA GPU of compute capability 9.0 or later, and torch. Each check prints a line with PASS or FAIL.
+What each launch computes is compared with the same launch through Python; a launch that should run in machine code and
+does not is a failure. Needs an NVIDIA GPU of compute capability 9.0 or later, and torch. Each check prints a line with
+PASS or FAIL.
 """
 
 import os

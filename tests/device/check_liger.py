@@ -1,12 +1,14 @@
-"""Liger-Kernel: every operation forward and backward, with tilework and (on a GPU) with Triton, compared with plain torch.
+"""Liger-Kernel: every operation forward and backward, with tilework and (on a GPU) with Triton, compared with plain
+torch.
 
     python -m tests.device.check_liger [NAME ...] [--jobs 6] [--seconds 140]      on a GPU, both compilers
     python -m tests.device.check_liger [NAME ...] --device cpu                    on the CPU, tilework only
 
-Each operation is run in fp32 and bf16, with sizes that are powers of two and with odd ones. Processes have a few operations each
-(`as_triton` or not); one that dies or hangs is one row, and another process goes on with the rest. The reference is computed in
-float64 from the same rounded numbers (`liger_cases.py`, `liger_losses.py`). A result is wrong if it is further from the reference
-than LIMITS allow and more than twice as far as Triton's. Seconds are those of the first calls: compiling and tuning.
+Each operation is run in fp32 and bf16, with sizes that are powers of two and with odd ones. Processes have a few
+operations each (`as_triton` or not); one that dies or hangs is one row, and another process goes on with the rest. The
+reference is computed in float64 from the same rounded numbers (`liger_cases.py`, `liger_losses.py`). A result is wrong
+if it is further from the reference than LIMITS allow and more than twice as far as Triton's. Seconds are those of the
+first calls: compiling and tuning.
 """
 
 import argparse

@@ -1,7 +1,9 @@
-"""The bits of NaNs on a GPU beside the table of the emulator: ``python -m tests.device.check_nan`` on a machine with an NVIDIA GPU.
+"""The bits of NaNs on a GPU beside the table of the emulator: ``python -m tests.device.check_nan`` on a machine with an
+NVIDIA GPU.
 
-Each row of `tests/emulator/nan_rows.py` runs as inline assembly, and each NaN of a kernel as `tests/emulator/test_nan_patterns.py` makes it. A
-line for each row, `differs` where the GPU gives other bits; the exit status says whether there are such rows.
+Each row of `tests/emulator/nan_rows.py` runs as inline assembly, and each NaN of a kernel as
+`tests/emulator/test_nan_patterns.py` makes it. A line for each row, `differs` where the GPU gives other bits; the exit
+status says whether there are such rows.
 """
 
 import sys

@@ -1,6 +1,8 @@
-"""Odd launches of products and histograms on a GPU: CUDA graphs, streams, grids and arrays beyond 31 bits, masks and windows of atomics.
+"""Odd launches of products and histograms on a GPU: CUDA graphs, streams, grids and arrays beyond 31 bits, masks and
+windows of atomics.
 
-python -m tests.device.check_odd_products            (needs torch and a GPU with TMA; `tests/fuzz/run_matmuls.py` draws odd kernels)
+python -m tests.device.check_odd_products (needs torch and a GPU with TMA; `tests/fuzz/run_matmuls.py` draws odd
+kernels)
 """
 
 import random
@@ -186,7 +188,8 @@ def histograms() -> bool:
 
 
 CHECKS: dict[str, Callable[[], bool]] = {
-    "a CUDA graph": graph, "streams side by side": streams, "a cooperative grid": cooperative, "a grid of 60001": large_grid,
+    "a CUDA graph": graph, "streams side by side": streams, "a cooperative grid": cooperative,
+    "a grid of 60001": large_grid,
     "rows far apart": far_rows, "many columns": many_columns, "histograms": histograms,
 }  # fmt: skip
 

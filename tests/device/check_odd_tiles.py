@@ -1,9 +1,10 @@
-"""Tiles of sizes that are no powers of two on a real GPU: every op of the tables in `tests/differential`, against NumPy.
+"""Tiles of sizes that are no powers of two on a real GPU: every op of the tables in `tests/differential`, against
+NumPy.
 
     python -m tests.device.check_odd_tiles --jobs 16 [--draw 400] [--seconds 120]
 
-Every process compiles its cases and launches them on the one GPU; one whose launch failed is not used again. `tests/sweep.py` says what
-else it takes.
+Every process compiles its cases and launches them on the one GPU; one whose launch failed is not used again.
+`tests/sweep.py` says what else it takes.
 """
 
 import shlex

@@ -1,9 +1,10 @@
-"""The profiler on a real GPU: its times beside do_bench's, what profiling costs, limits, kernels of torch and of graphs.
+"""The profiler on a real GPU: its times beside do_bench's, what profiling costs, limits, kernels of torch and of
+graphs.
 
     python -m tests.device.check_profiler
 
-Prints a table of kernels: microseconds by the profiler and by do_bench (without clearing caches), their ratio, and what launching takes with and
-without a session, in turn. Needs an NVIDIA GPU; torch's kernels are looked for where it is.
+Prints a table of kernels: microseconds by the profiler and by do_bench (without clearing caches), their ratio, and what
+launching takes with and without a session, in turn. Needs an NVIDIA GPU; torch's kernels are looked for where it is.
 """
 
 import importlib
@@ -130,7 +131,8 @@ def main() -> int:
         return 2
     failed = 0
     print(
-        f"{'kernel':14}{'profiler us':>13}{'do_bench us':>13}{'in a row us':>13}{'ratio':>8}{'loop us':>10}{'overhead':>10}"
+        f"{'kernel':14}{'profiler us':>13}{'do_bench us':>13}{'in a row us':>13}"
+        f"{'ratio':>8}{'loop us':>10}{'overhead':>10}"
     )
     with tempfile.TemporaryDirectory() as folder:
         for name, call in cases().items():
@@ -142,7 +144,8 @@ def main() -> int:
             is_close = by_profiler <= 1.0 + by_bench * (1 + CLOSE) and by_profiler >= row * (1 - CLOSE) - 1.0
             good = is_close and count == LAUNCHES
             failed += not good
-            cells = f"{by_profiler:13.2f}{by_bench:13.2f}{row:13.2f}{by_profiler / row:8.3f}{plain:10.2f}{100 * more:9.1f} %"
+            cells = f"{by_profiler:13.2f}{by_bench:13.2f}{row:13.2f}{by_profiler / row:8.3f}"
+            cells += f"{plain:10.2f}{100 * more:9.1f} %"
             print(f"{name:14}{cells}  {'PASS' if good else 'FAIL'}{'' if count == LAUNCHES else f' {count} launches'}")
         failed += foreign(folder)
     print(f"times by {type(RECORDER.clock).__name__}")

@@ -1,13 +1,14 @@
-"""Every kernel of other people's programs, compiled with guessed arguments by both compilers, without a GPU and without running them.
+"""Every kernel of other people's programs, compiled with guessed arguments by both compilers, without a GPU and without
+running them.
 
-    python -m tests.device.check_programs guess FILE FOLDER ...         what Triton's frontend accepts (a Python with Triton and torch)
-    python -m tests.device.check_programs compile FILE OUT [--triton] [--target hip:gfx942]
-    python -m tests.device.check_programs compare OURS TRITON           exit status 1 where only ours refuses, or takes more shared memory
+    python -m tests.device.check_programs guess FILE FOLDER ... what Triton's frontend accepts (a Python with Triton and
+    torch) python -m tests.device.check_programs compile FILE OUT [--triton] [--target hip:gfx942] python -m
+    tests.device.check_programs compare OURS TRITON exit status 1 where only ours refuses, or takes more shared memory
 
-A FOLDER holds packages as `pip download --no-deps` and `unzip` leave them. Their modules are executed statement by statement, and what
-cannot be imported is a mock, so that no program has to be installed. A parameter is a pointer if something is loaded from it or stored
-to it, and types and constants follow from names; guesses that Triton's frontend refuses are dropped. Sizes may be silly: a kernel that
-neither compiler finishes in time says nothing.
+A FOLDER holds packages as `pip download --no-deps` and `unzip` leave them. Their modules are executed statement by
+statement, and what cannot be imported is a mock, so that no program has to be installed. A parameter is a pointer if
+something is loaded from it or stored to it, and types and constants follow from names; guesses that Triton's frontend
+refuses are dropped. Sizes may be silly: a kernel that neither compiler finishes in time says nothing.
 """
 
 import argparse
@@ -270,7 +271,8 @@ def compare(ours: str, theirs: str) -> int:
     both = [number for number in mine if number in known and not {"error"} & {*mine[number], *known[number]}]
     spent = [sum(table[number]["seconds"] for number in both) for table in (mine, known)]
     print(
-        f"{len(mine)} specialisations, {len(both)} compiled by both in {spent[0]:.0f} s and {spent[1]:.0f} s; {bad} to look at"
+        f"{len(mine)} specialisations, {len(both)} compiled by both in {spent[0]:.0f} s and {spent[1]:.0f} s; "
+        f"{bad} to look at"
     )
     return int(bad > 0)
 

@@ -3,10 +3,11 @@
     python -m tests.device.check_reproducible [--generated 500] [--steps 300] [--jobs 16] [--seconds 300]
     python -m tests.device.check_reproducible --write        make the table, on this machine's CPU
 
-Each row: what was computed, its digest on the CPU, and PASS or where another one differs. Elementwise operations of every type, the
-examples with 1, 4 and 8 warps, a network trained for some hundred steps, and generated kernels, whose table is made by
-`python -m tests.fuzz.reproducible --digests tests/device/generated_digests.txt`. Without a GPU only CPU and tables are
-compared. Reductions, scans, dots and ordered atomics are rows of their own. The exit code is the number of rows that differ, 99 at most.
+Each row: what was computed, its digest on the CPU, and PASS or where another one differs. Elementwise operations of
+every type, the examples with 1, 4 and 8 warps, a network trained for some hundred steps, and generated kernels, whose
+table is made by `python -m tests.fuzz.reproducible --digests tests/device/generated_digests.txt`. Without a GPU only
+CPU and tables are compared. Reductions, scans, dots and ordered atomics are rows of their own. The exit code is the
+number of rows that differ, 99 at most.
 """
 
 import argparse
@@ -244,7 +245,8 @@ def main(words: Sequence[str] | None = None) -> int:
         bad += bool(problem)
         print(f"{'FAIL' if problem else 'PASS'}  {made[name]:16}  {name}  {problem}".rstrip(), flush=True)
     print(
-        f"{sum(name in table for name in made)} of {len(made)} compared with the table, {time.monotonic() - start:.0f} s"
+        f"{sum(name in table for name in made)} of {len(made)} compared with the table, "
+        f"{time.monotonic() - start:.0f} s"
     )
     if args.write:
         TABLE.write_text(json.dumps({name: made[name] for name in rows(args.steps)}, indent=0) + "\n")

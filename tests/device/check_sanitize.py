@@ -1,10 +1,11 @@
-"""The sanitizer on a real GPU: every report of `tests/runtime/test_cuda_sanitize.py`, and samples that must stay silent.
+"""The sanitizer on a real GPU: every report of `tests/runtime/test_cuda_sanitize.py`, and samples that must stay
+silent.
 
     python -m tests.device.check_sanitize
-    python -m tests.device.check_sanitize --tools       # NVIDIA's sanitizer on the kernels of the table: nvidia_tools.py
+    python -m tests.device.check_sanitize --tools # NVIDIA's sanitizer on the kernels of the table: nvidia_tools.py
 
-After each report the same process goes on, with the same context. Each line: PASS or FAIL and the name; the exit code is the
-number of failures, 99 at most.
+After each report the same process goes on, with the same context. Each line: PASS or FAIL and the name; the exit code
+is the number of failures, 99 at most.
 """
 
 import os
@@ -102,7 +103,10 @@ def main() -> int:
                 else traceback.format_exc()
             )
         print(
-            f"{'FAIL' if why and not why.startswith('skipped') else 'PASS'} {name} {time.perf_counter() - start:.1f} s {why}",
+            (
+                f"{'FAIL' if why and not why.startswith('skipped') else 'PASS'} {name} "
+                f"{time.perf_counter() - start:.1f} s {why}"
+            ),
             flush=True,
         )
     return min(failures, 99)

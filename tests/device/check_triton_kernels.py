@@ -287,7 +287,8 @@ def matmul_mxfp(kind: torch.dtype, how: str) -> str:
 def stand_in() -> None:
     """Provide what the library expects of torch with a GPU: multiprocessors, and memory in aligned units of 512 bytes.
 
-    One of its kernels writes beyond a view, up to the end of its storage; the emulator allows that where it is registered.
+    One of its kernels writes beyond a view, up to the end of its storage; the emulator allows that where it is
+    registered.
     """
     from tilework.oracles.interpreter import register_memory
 

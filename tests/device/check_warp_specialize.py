@@ -6,8 +6,9 @@
     compute-sanitizer --tool synccheck python -m tests.device.check_warp_specialize --small --rounds 2
     TILEWORK_DEVICE=emulator python -m tests.device.check_warp_specialize --small --rounds 1       (without a GPU)
 
-Each line names its kernel before that runs: where regions wait for each other for ever, it is the last one. Numbers are small
-integers, so products are exact. Rates are by the words of TILEWORK_WARP_SPECIALIZE: 1 is the default, 0 the same loop run by all warps.
+Each line names its kernel before that runs: where regions wait for each other for ever, it is the last one. Numbers are
+small integers, so products are exact. Rates are by the words of TILEWORK_WARP_SPECIALIZE: 1 is the default, 0 the same
+loop run by all warps.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """A process of `check_gems.py`: operators of torch run, and FlagGems' function for each of them beside it.
 
-A dispatch mode sees every operator of aten. Where FlagGems has a function for it, that function gets arguments with the same values,
-strides and aliases in memory of its own; both results, and all arguments afterwards, are compared. What is found is one line of JSON.
+A dispatch mode sees every operator of aten. Where FlagGems has a function for it, that function gets arguments with the
+same values, strides and aliases in memory of its own; both results, and all arguments afterwards, are compared. What is
+found is one line of JSON.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-"""Calls of FlagGems' functions that torch's operator database does not reach: fused ones, attention, quantised products, scalars.
+"""Calls of FlagGems' functions that torch's operator database does not reach: fused ones, attention, quantised
+products, scalars.
 
-Each case is (function, arguments, reference): what torch computes for the same arguments, or None where only the compilers
-are compared with each other. Functions may change their arguments; a reference does the same.
+Each case is (function, arguments, reference): what torch computes for the same arguments, or None where only the
+compilers are compared with each other. Functions may change their arguments; a reference does the same.
 """
 
 import math
@@ -153,7 +154,8 @@ def smoothed_cross_entropy(x: Any, target: Any, weight: Any, reduction: str, ign
 
 
 def operator_calls(device: str, dtype: torch.dtype) -> Iterator[Callable[[], Any]]:
-    """Calls of torch's operators with arguments that its database leaves out: scalars, odd sizes, no elements, many rows."""
+    """Calls of torch's operators with arguments that its database leaves out: scalars, odd sizes, no elements, many
+    rows."""
     aten = torch.ops.aten
     floating = dtype.is_floating_point
 

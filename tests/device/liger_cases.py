@@ -24,7 +24,8 @@ class Case:
 
 
 class Draw:
-    """Draws the same numbers everywhere: on the CPU, then rounded to the type of the run. Gradients of `weights` too."""
+    """Draws the same numbers everywhere: on the CPU, then rounded to the type of the run. Gradients of `weights`
+    too."""
 
     def __init__(self, dtype: torch.dtype, seed: int = 0) -> None:
         self.dtype = dtype

@@ -4,10 +4,10 @@
     python -m tests.device.check_sanitize --tools attention sort      rows whose name has one of the words
     python -m tests.device.check_sanitize --tools --only racecheck --seconds 100
 
-A row runs in a process of its own, with all its configurations at a small size at which blocks stay (`Sizes.BLOCKS_STAY`). What is
-expected comes from the host, so that hardly any kernel but ours is launched. Processes of all rows and tools run side by side. A line
-of the table has, for each tool, what it found in how many launches, and seconds. What a tool says follows the table. The exit
-code is the number of cells that are not clean, 99 at most.
+A row runs in a process of its own, with all its configurations at a small size at which blocks stay
+(`Sizes.BLOCKS_STAY`). What is expected comes from the host, so that hardly any kernel but ours is launched. Processes
+of all rows and tools run side by side. A line of the table has, for each tool, what it found in how many launches, and
+seconds. What a tool says follows the table. The exit code is the number of cells that are not clean, 99 at most.
 """
 
 import argparse

@@ -1,8 +1,9 @@
 """The devices that kernels are compared on: interpreter, evaluator, machine code of the host, emulated GPU.
 
-The GPU is an H200 or one of AMD's, which the inputs decide, or what the environment says: ``DIFFERENTIAL_GPU=hip:gfx942 pytest
-tests/differential``. ``DIFFERENTIAL_EXAMPLES=40`` draws more than the few of `make test`. ``DIFFERENTIAL_CPU=sve`` compares code for
-another CPU than this one, a name in `tests/targets/other_cpus.py`; `test_differential_cpus.py` does a part of that.
+The GPU is an H200 or one of AMD's, which the inputs decide, or what the environment says: ``DIFFERENTIAL_GPU=hip:gfx942
+pytest tests/differential``. ``DIFFERENTIAL_EXAMPLES=40`` draws more than the few of `make test`.
+``DIFFERENTIAL_CPU=sve`` compares code for another CPU than this one, a name in `tests/targets/other_cpus.py`;
+`test_differential_cpus.py` does a part of that.
 """
 
 import os
@@ -116,7 +117,8 @@ def run_evaluator(
 
 
 def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]) -> None:
-    """The kernel as machine code of this host, from the module that the evaluator has just run if it would be the same."""
+    """The kernel as machine code of this host, from the module that the evaluator has just run if it would be the
+    same."""
     ready = READY.pop() if READY else None
     if ready is not None and ready[0] is kernel and same_values(ready[2], told(args, constants)):
         signature, module, is_optimised = ready[1], ready[3], True
@@ -151,8 +153,8 @@ def other_cpu(name: str) -> Device:
     return run_other
 
 
-# The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes. Those
-# for the CPU are the same ones where there are no descriptors, odd tiles and arguments that overlap
+# The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes.
+# Those for the CPU are the same ones where there are no descriptors, odd tiles and arguments that overlap
 # (`test_the_cpu_shares_the_passes_of_ttir`).
 READY: list[tuple[JITFunction, dict[str, str], dict[str, Any], ModuleOp]] = []
 
@@ -255,7 +257,8 @@ def gpu_code(module: ModuleOp, target: Target) -> tuple[str, int]:
 
 
 def warps_of(text: str) -> int:
-    """1, 2 or 4, generated for each module, where its tiles are small; large tiles and dots have 4, of which tensor cores make groups."""
+    """1, 2 or 4, generated for each module, where its tiles are small; large tiles and dots have 4, of which tensor
+    cores make groups."""
     sizes = (prod(map(int, shape.split("x"))) for shape in re.findall(r"tensor<(\d+(?:x\d+)*)x", text))
     return WARPS if "tt.dot" in text or max(sizes, default=1) > 64 else 1 << crc32(text.encode()) % 3
 

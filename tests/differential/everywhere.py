@@ -51,7 +51,8 @@ def in_places(
     grid: Sequence[int] = (1,),
     places: Sequence[str] = CHOSEN,
 ) -> Iterator[tuple[str, dict[str, Array]]]:
-    """(place, the arrays after a launch there), one after the other; an `AssertionError` where they differ from those of the first."""
+    """(place, the arrays after a launch there), one after the other; an `AssertionError` where they differ from those
+    of the first."""
     wanted: dict[str, Array] = {}
     for place in places:
         device, options, threads = PLACES[place]
@@ -68,7 +69,8 @@ def in_places(
                 where = np.flatnonzero(bits(array) != bits(arrays[name]))
                 old, new = array.ravel()[where[0]], arrays[name].ravel()[where[0]]
                 raise AssertionError(
-                    f"{name}: {len(where)} of {array.size} differ between {places[0]} and {place}, at {where[0]}: {old!r}, {new!r}"
+                    f"{name}: {len(where)} of {array.size} differ between {places[0]} and {place}, "
+                    f"at {where[0]}: {old!r}, {new!r}"
                 )
         wanted = wanted or arrays
         yield place, arrays

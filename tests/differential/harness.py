@@ -11,8 +11,8 @@ results are compared too. `launch` runs a whole kernel. A device is a function i
 there. Integers and data that only moves must be equal bit by bit on all of them. A test of floats says how far they may
 be apart: elementary functions of f32 are within 2 ulp of the exact value on the CPU, so within 4 of another device's.
 
-The code for GPUs runs in the PTX emulator. GPUs divide and exponentiate approximately, so floats that are not exact get more
-room there.
+The code for GPUs runs in the PTX emulator. GPUs divide and exponentiate approximately, so floats that are not exact get
+more room there.
 """
 
 import warnings
@@ -75,7 +75,8 @@ def copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-# Loads and stores around what is tested are built by Python code: visiting them as statements takes longer than all else.
+# Loads and stores around what is tested are built by Python code: visiting them as statements takes longer than all
+# else.
 
 
 @tl.core.builtin
@@ -153,9 +154,9 @@ def agree(
 ) -> list[Array]:
     """``fn(*blocks, *params)`` on every device; its results (one, or those of a tuple) as arrays.
 
-    With all tolerances zero the results must be equal bit by bit (any NaN equals any NaN). `gpu` are the (relative, absolute)
-    tolerances of a GPU where it computes less exactly; with `emulated` false it is left out, and `devices` chooses others. If
-    one device refuses the program, all must; then `Refused` is raised.
+    With all tolerances zero the results must be equal bit by bit (any NaN equals any NaN). `gpu` are the (relative,
+    absolute) tolerances of a GPU where it computes less exactly; with `emulated` false it is left out, and `devices`
+    chooses others. If one device refuses the program, all must; then `Refused` is raised.
     """
     noted = Noted()
     devices = devices or (DEVICES if emulated else HOSTS)
@@ -211,7 +212,8 @@ CELL_RESULTS = tl.constexpr(8)
 
 
 def agree_in_one(cells: Sequence[Cell], *, devices: Mapping[str, Device] = DEVICES, **tolerances: Any) -> None:
-    """`agree` for all `cells`, in one kernel. If that is refused, `agree` for each alone, and all that work in one kernel."""
+    """`agree` for all `cells`, in one kernel. If that is refused, `agree` for each alone, and all that work in one
+    kernel."""
     try:
         return agree_in_kernel(cells, devices, **tolerances)
     except Refused:

@@ -18,18 +18,22 @@ from tests.differential.harness import CELL_RESULTS, Cell, agree_in_one, sample
 from tilework.language.function import JITCallable, jit
 
 FUNCTIONS = {
-    "programs": "program_id num_programs debug_barrier target_info.current_target target_info.is_cuda target_info.is_hip"
+    "programs": "program_id num_programs debug_barrier target_info.current_target target_info.is_cuda "
+    "target_info.is_hip"
     " target_info.is_hip_cdna3 target_info.is_hip_cdna4 target_info.cuda_capability_geq",
     "creation": "arange full zeros zeros_like tuple",
     "memory": "load store make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor",
     "atomics": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
     "dots": "dot dot_scaled",
-    "math": "exp exp2 log log2 sin cos erf sqrt sqrt_rn rsqrt floor ceil abs fdiv div_rn fma umulhi sigmoid softmax cdiv"
+    "math": "exp exp2 log log2 sin cos erf sqrt sqrt_rn rsqrt floor ceil abs fdiv div_rn fma umulhi sigmoid "
+    "softmax cdiv"
     " add sub mul",
     "reductions": "reduce sum max min argmax argmin xor_sum reduce_or",
     "scans": "associative_scan cumsum cumprod",
     "sorting": "sort topk bitonic_merge flip",
-    "random numbers": "philox_impl philox randint4x randint uint_to_uniform_float rand rand4x pair_uniform_to_normal randn randn4x",
+    "random numbers": (
+        "philox_impl philox randint4x randint uint_to_uniform_float rand rand4x pair_uniform_to_normal randn randn4x"
+    ),
     "loops": "range static_range condition",
     "hints": "multiple_of max_contiguous max_constancy assume",
     "printing and asserting": "static_print static_assert device_print device_assert",
@@ -37,12 +41,15 @@ FUNCTIONS = {
     "CUDA": "extra.cuda.globaltimer extra.cuda.smid extra.cuda.num_threads extra.cuda.num_warps extra.cuda.gdc_wait"
     " extra.cuda.gdc_launch_dependents extra.cuda.convert_custom_float8_sm70 extra.cuda.convert_custom_float8_sm80",
     "order of programs": "swizzle2d",
-    "shapes and types": "broadcast broadcast_to cat cast clamp expand_dims gather histogram interleave join maximum minimum permute"
+    "shapes and types": "broadcast broadcast_to cat cast clamp expand_dims gather histogram interleave join "
+    "maximum minimum permute"
     " ravel reshape split trans view where",
 }
 METHODS = {
-    "tensor": "to advance view reshape trans permute sum max min argmax argmin cumsum cumprod reduce associative_scan sort"
-    " atomic_add atomic_cas atomic_xchg exp log sqrt abs sigmoid softmax split flip ravel gather histogram store xor_sum",
+    "tensor": "to advance view reshape trans permute sum max min argmax argmin cumsum cumprod reduce "
+    "associative_scan sort"
+    " atomic_add atomic_cas atomic_xchg exp log sqrt abs sigmoid softmax split flip ravel gather histogram store "
+    "xor_sum",
     "tensor_descriptor": "load store atomic_add atomic_min atomic_max atomic_and atomic_or atomic_xor gather scatter",
 }
 REMOVED = {"_experimental_descriptor_load", "_experimental_descriptor_store"}  # names of 3.0.0

@@ -1,4 +1,5 @@
-"""Code for other CPUs, which QEMU executes: casts, operators, functions, reductions, memory, dots, as in the other files here.
+"""Code for other CPUs, which QEMU executes: casts, operators, functions, reductions, memory, dots, as in the other
+files here.
 
 ``DIFFERENTIAL_CPU=sve pytest tests/differential`` compares all of the differential tests on one of them.
 """

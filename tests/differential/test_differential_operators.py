@@ -114,7 +114,8 @@ Pairs = Iterable[tuple[Any, Any]]
 def pairs(operators: Any, one: Any, inputs: Pairs, **options: Any) -> None:
     """A row of a table: all `operators` in the oracles, and in machine code if the types are equal.
 
-    Machine code knows promoted types only. Of two types it gets `one` operator, which needs the casts of all, in one order.
+    Machine code knows promoted types only. Of two types it gets `one` operator, which needs the casts of all, in one
+    order.
     """
     inputs = list(inputs)
     agree_in_one([Cell(operators, (a, b)) for a, b in inputs if a.dtype != b.dtype], devices=ORACLES, **options)

@@ -1,4 +1,5 @@
-"""Kernels as they are in programs that serve models, on every device and against NumPy: pages of keys, weights of four bits."""
+"""Kernels as they are in programs that serve models, on every device and against NumPy: pages of keys, weights of four
+bits."""
 
 import numpy as np
 
@@ -8,7 +9,20 @@ from tilework.language.function import jit
 
 
 @jit
-def paged(out, q, keys, values, tables, lengths, scale, most, G: tl.constexpr, GP: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr):  # fmt: skip
+def paged(
+    out,
+    q,
+    keys,
+    values,
+    tables,
+    lengths,
+    scale,
+    most,
+    G: tl.constexpr,
+    GP: tl.constexpr,
+    D: tl.constexpr,
+    PAGE: tl.constexpr,
+):
     """One query of each sequence; G heads share keys, GP is a size that dots take."""
     b, h, heads = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
     n = tl.load(lengths + b)
@@ -52,7 +66,9 @@ def test_pages_of_keys() -> None:
 
 
 @jit
-def quantised(x, packed, scales, zeros, out, M, N, K, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # fmt: skip
+def quantised(
+    x, packed, scales, zeros, out, M, N, K, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     """Eight weights along K are in a word, and eight zeros along N."""
     rm, rn, rk = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
     acc = tl.zeros((BM, BN), tl.float32)

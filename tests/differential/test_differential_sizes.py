@@ -1,7 +1,9 @@
-"""Every op on tiles whose sizes are no powers of two: NumPy's results in the interpreter, the evaluator and as code of the host.
+"""Every op on tiles whose sizes are no powers of two: NumPy's results in the interpreter, the evaluator and as code of
+the host.
 
-One shape for each op is generated; ``TILEWORK_ALL_TILE_SIZES=1`` runs 1 to 130 elements and 20 pairs (ten minutes of one core; ``-n 16``
-shares them). The same rows on emulated GPUs: `tests/targets/gpu_odd_tiles.py`, on a real one `tests/device/check_odd_tiles.py`.
+One shape for each op is generated; ``TILEWORK_ALL_TILE_SIZES=1`` runs 1 to 130 elements and 20 pairs (ten minutes of
+one core; ``-n 16`` shares them). The same rows on emulated GPUs: `tests/targets/gpu_odd_tiles.py`, on a real one
+`tests/device/check_odd_tiles.py`.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""The results of ordered atomics have the same bits everywhere, NaNs too: processors make them with signs and payloads of their own."""
+"""The results of ordered atomics have the same bits everywhere, NaNs too: processors make them with signs and payloads
+of their own."""
 
 from typing import Any
 

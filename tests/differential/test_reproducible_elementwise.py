@@ -1,4 +1,5 @@
-"""Elementwise operations in kernels that promise the same bits: of numbers of every kind, in every type, on every device."""
+"""Elementwise operations in kernels that promise the same bits: of numbers of every kind, in every type, on every
+device."""
 
 import os
 

@@ -1,4 +1,5 @@
-"""Reductions, scans and dots in kernels that promise the same bits: one order on every device, with any number of warps."""
+"""Reductions, scans and dots in kernels that promise the same bits: one order on every device, with any number of
+warps."""
 
 from dataclasses import replace
 from typing import Any

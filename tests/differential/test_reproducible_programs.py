@@ -1,4 +1,5 @@
-"""Whole programs that promise the same bits: the examples, a training loop, and generated kernels (more with FUZZ_KERNELS=500)."""
+"""Whole programs that promise the same bits: the examples, a training loop, and generated kernels (more with
+FUZZ_KERNELS=500)."""
 
 import os
 from pathlib import Path

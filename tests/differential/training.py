@@ -1,4 +1,5 @@
-"""A small network, trained by kernels of ours that promise the same bits: after any number of steps all weights have them.
+"""A small network, trained by kernels of ours that promise the same bits: after any number of steps all weights have
+them.
 
 >>> train(lambda kernel, args: run(kernel, args), steps=300)["w1"]
 

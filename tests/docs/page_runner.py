@@ -6,9 +6,10 @@ a block stands in a comment right above it, which the built page does not show:
 
     <!-- setup                       Python that the next blocks take for granted, up to the end of the comment
     <!-- not run: why -->            the block is only parsed
-    <!-- raises ValueError -->       the block, or the last command of it, must fail so (commands: raises 1, the exit code)
-    <!-- device emulator:sm_80 -->   TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated libraries
-    <!-- printed above -->           a block of text: the block above it printed these lines (or parts of lines), and perhaps others between them
+    <!-- raises ValueError --> the block, or the last command of it, must fail so (commands: raises 1, the exit code)
+    <!-- device emulator:sm_80 --> TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated libraries
+    <!-- printed above --> a block of text: the block above it printed these lines (or parts of lines), and perhaps
+    others between them
 
 A Python block whose first line is ``# softmax.py`` becomes that file: commands below run it, or, where none names it,
 it runs by itself. Blocks that import torch, and those after them, are left out where there is none.
@@ -50,7 +51,10 @@ from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
 PIECE = re.compile(
-    r"^<!-- setup\n(?P<setup>.*?)^-->$|^<!-- (?P<note>(?:not run:|raises|device|printed) .*?) -->$|^```(?P<kind>\w+)\n(?P<code>.*?)^```$",
+    (
+        r"^<!-- setup\n(?P<setup>.*?)^-->$|^<!-- (?P<note>(?:not run:|raises|device|printed) .*?) "
+        r"-->$|^```(?P<kind>\w+)\n(?P<code>.*?)^```$"
+    ),
     re.DOTALL | re.MULTILINE,
 )
 DEVICES: dict[str, Callable[..., AbstractContextManager[object]]] = {

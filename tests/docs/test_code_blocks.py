@@ -32,7 +32,10 @@ def test_what_a_page_says_wrong_is_found(tmp_path: Path, warm_cache: Path) -> No
     for text, message in cases.items():
         wrong = run_text(text, tmp_path, warm_cache)
         assert len(wrong) == 1 and message in wrong[0], (text, wrong)
-    good = "```python\n# one.py\nimport sys\nassert len(sys.argv) > 0\n```\n```sh\npython one.py\n```\n```text\nx = = 1\n```"
+    good = (
+        "```python\n# one.py\nimport sys\nassert len(sys.argv) > 0\n```\n```sh\npython one.py\n```\n```text\n"
+        "x = = 1\n```"
+    )
     good += "\n```python\nprint(1)\nprint(2)\n```\n<!-- printed above -->\n```text\n1\n...\n2\n```"
     assert run_text(good, tmp_path, warm_cache) == []
 

@@ -63,7 +63,8 @@ def test_long_signatures_have_a_line_for_each_parameter() -> None:
 def test_code_of_docstrings_is_shown_as_code() -> None:
     text = as_markdown("Adds.\n\n    x = f(1)\n\n    y = 2\n\nThen more prose, in a line.\n\nExample:\n    z = 3\n")
     assert text == (
-        "Adds.\n\n```python\nx = f(1)\n\ny = 2\n```\n\nThen more prose, in a line.\n\n**Example**\n\n```python\nz = 3\n```"
+        "Adds.\n\n```python\nx = f(1)\n\ny = 2\n```\n\nThen more prose, in a line.\n\n**Example**\n\n```python\n"
+        "z = 3\n```"
     )
 
 

@@ -78,7 +78,8 @@ def each_of(bodies: Iterable[str], *inputs: Any, out: Any, declare: str = "", ta
     for index, value in enumerate(inputs):
         name, type = "abcefgh"[index], NAMES[value.dtype.name]
         loads.append(
-            f"%at{index} = getelementptr {type}, ptr addrspace(1) %p{index}, i32 %i\n  %{name} = load {type}, ptr addrspace(1) %at{index}"
+            f"%at{index} = getelementptr {type}, ptr addrspace(1) %p{index}, i32 %i\n"
+            f"  %{name} = load {type}, ptr addrspace(1) %at{index}"
         )
     text = f"declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n{declare}\n"
     for number, body in enumerate(bodies):

@@ -18,7 +18,8 @@ WIDTHS = {1: "b16", 2: "b16", 4: "b32", 8: "b64"}
 
 
 def kernel(body: str, params: int, registers: str = "") -> str:
-    """A kernel ``k`` with pointer parameters p0, p1, ...; `%tid.x` is in ``%t`` and 64-bit registers ``%q0`` ... hold the pointers."""
+    """A kernel ``k`` with pointer parameters p0, p1, ...; `%tid.x` is in ``%t`` and 64-bit registers ``%q0`` ... hold
+    the pointers."""
     names = ", ".join(f".param .u64 p{i}" for i in range(params))
     loads = "\n".join(f"ld.param.u64 %q{i}, [p{i}];" for i in range(params))
     return (

@@ -15,8 +15,8 @@ Array = np.ndarray[Any, Any]
 def registers_in_and_out(
     body: str, inputs: int, outputs: int, bits: int = 32, shared: int = 0, declarations: str = ""
 ) -> str:
-    """Every thread loads %i0.. from its row of the first array, runs `body`, and stores %o0.. to its row of the second. The shared bytes
-    are at `smem`; %t is the thread in the block and %lane its lane."""
+    """Every thread loads %i0.. from its row of the first array, runs `body`, and stores %o0.. to its row of the second.
+    The shared bytes are at `smem`; %t is the thread in the block and %lane its lane."""
     size = bits // 8
     loads = "".join(f"    ld.global.b{bits} %i{n}, [%in+{n * size}];\n" for n in range(inputs))
     stores = "".join(f"    st.global.b{bits} [%out+{n * size}], %o{n};\n" for n in range(outputs))
@@ -87,16 +87,19 @@ def matrix_of(place: Callable[[int, int], tuple[int, int]], fragments: Array, sh
 def wgmma_text(
     modifiers: str, d: int, shared: int, constants: str = "", a_registers: bool = False, scale: str = "%p"
 ) -> str:
-    """One wgmma by every warpgroup. kernel(image of shared memory, registers, descriptor of A, of B, scale-d, target): descriptors are relative to
-    the image; a thread's row of registers is D's old content and, where A is in registers, four more."""
+    """One wgmma by every warpgroup. kernel(image of shared memory, registers, descriptor of A, of B, scale-d, target):
+    descriptors are relative to the image; a thread's row of registers is D's old content and, where A is in registers,
+    four more."""
     extra = 4 if a_registers else 0
     loads = "".join(f"    ld.global.b32 %d{n}, [%regs+{4 * n}];\n" for n in range(d))
     loads += "".join(f"    ld.global.b32 %a{n}, [%regs+{4 * (d + n)}];\n" for n in range(extra))
     stores = "".join(f"    st.global.b32 [%out+{4 * n}], %d{n};\n" for n in range(d))
     left = names("a", 0, 4) if a_registers else "%da"
     return f"""{HEADER}.shared .align 1024 .b8 smem[{shared}];
-.visible .entry kernel(.param .u64 image, .param .u64 registers, .param .u64 pa, .param .u64 pb, .param .u32 keep, .param .u64 target) {{
-    .reg .b32 %d<{d}>, %a<4>, %t, %at, %base, %word, %row, %block, %keep; .reg .b64 %image, %from, %regs, %out, %da, %db, %start; .reg .pred %p;
+.visible .entry kernel(.param .u64 image, .param .u64 registers, .param .u64 pa, .param .u64 pb, .param .u32 keep,
+.param .u64 target) {{
+    .reg .b32 %d<{d}>, %a<4>, %t, %at, %base, %word, %row, %block, %keep;
+    .reg .b64 %image, %from, %regs, %out, %da, %db, %start; .reg .pred %p;
     ld.param.u64 %image, [image]; ld.param.u64 %regs, [registers]; ld.param.u64 %da, [pa]; ld.param.u64 %db, [pb];
     ld.param.u64 %out, [target]; ld.param.u32 %keep, [keep]; setp.ne.u32 %p, %keep, 0;
     mov.u32 %t, %tid.x; mov.u32 %base, smem; shl.b32 %at, %t, 2; mov.u32 %row, %ntid.x; mov.u32 %block, %ctaid.x;
@@ -123,6 +126,7 @@ def descriptor(start: int, leading: int = 16, stride: int = 16, mode: int = 0) -
 
 
 def packed_by_k(matrix: Array) -> bytes:
-    """Rows of 32 bytes of k without swizzle: (r/8)·256 + (c/16)·128 + (r%8)·16 + c%16, which is leading 128, stride 256."""
+    """Rows of 32 bytes of k without swizzle: (r/8)·256 + (c/16)·128 + (r%8)·16 + c%16, which is leading 128, stride
+    256."""
     rows = np.ascontiguousarray(matrix).view(np.uint8).reshape(len(matrix) // 8, 8, 2, 16)
     return rows.transpose(0, 2, 1, 3).tobytes()

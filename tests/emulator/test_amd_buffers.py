@@ -254,7 +254,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, ttg.targ
     tt.return
   }
 }
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("other", [0, 7])

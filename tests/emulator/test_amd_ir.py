@@ -75,27 +75,33 @@ FORMS: dict[str, tuple[str, Any]] = {
     "swizzle quad": (call("amdgcn.ds.swizzle", "i32 %i, i32 32945"), xor(1)),
     "readlane": (call("amdgcn.readlane.i32", "i32 %i, i32 5"), 5 + 0 * LANES),
     "readfirstlane": (call("amdgcn.readfirstlane.i32", "i32 %i"), 0 * LANES),
-    "bpermute": ("  %a = xor i32 %i, 33\n  %b = shl i32 %a, 2\n" + call("amdgcn.ds.bpermute", "i32 %b, i32 %i"), xor(33)),
-    "permute": ("  %a = add i32 %i, 1\n  %b = shl i32 %a, 2\n" + call("amdgcn.ds.permute", "i32 %b, i32 %i"), (LANES - 1) % 64),
+    "bpermute": ("  %a = xor i32 %i, 33\n  %b = shl i32 %a, 2\n" + call("amdgcn.ds.bpermute", "i32 %b, i32 %i"),
+                 xor(33)),
+    "permute": ("  %a = add i32 %i, 1\n  %b = shl i32 %a, 2\n" + call("amdgcn.ds.permute", "i32 %b, i32 %i"),
+                (LANES - 1) % 64),
     "ballot": ("  %b = call i64 @llvm.amdgcn.ballot.i64(i1 %even)\n  %r = trunc i64 %b to i32", 0x55555555 + 0 * LANES),
     "mbcnt": (
         "  %a = call i32 @llvm.amdgcn.mbcnt.lo(i32 -1, i32 0)\n" + call("amdgcn.mbcnt.hi", "i32 -1, i32 %a"),
         LANES,
     ),
     "swap32": (
-        "  %n = sub i32 0, %i\n  %s = call { i32, i32 } @llvm.amdgcn.permlane32.swap(i32 %i, i32 %n, i1 false, i1 false)\n"
+        "  %n = sub i32 0, %i\n  %s = call { i32, i32 } @llvm.amdgcn.permlane32.swap(i32 %i, i32 %n, i1 false, "
+        "i1 false)\n"
         "  %r = extractvalue { i32, i32 } %s, 0",
         np.where(LANES < 32, LANES, 32 - LANES),
     ),
     "perm": (call("amdgcn.perm", "i32 287454020, i32 1432778632, i32 67306756"), 0x44553344 + 0 * LANES),
     "switch": (
-        "  switch i32 %i, label %d [\n    i32 3, label %a\n    i32 5, label %b\n  ]\na:\n  br label %j\nb:\n  br label %j\nd:\n  br label %j\n"
+        "  switch i32 %i, label %d [\n    i32 3, label %a\n    i32 5, label %b\n  ]\na:\n  br label %j\nb:\n"
+        "  br label %j\nd:\n  br label %j\n"
         "j:\n  %r = phi i32 [ 7, %a ], [ 8, %b ], [ 9, %d ]",
         np.where(LANES == 3, 7, np.where(LANES == 5, 8, 9)),
     ),
     "loop": (
-        "  br label %loop\nloop:\n  %n = phi i32 [ 0, %entry ], [ %m, %loop ]\n  %s = phi i32 [ 0, %entry ], [ %t, %loop ]\n"
-        "  %m = add i32 %n, 1\n  %t = add i32 %s, %n\n  %c = icmp ult i32 %n, %i\n  br i1 %c, label %loop, label %done\n"
+        "  br label %loop\nloop:\n  %n = phi i32 [ 0, %entry ], [ %m, %loop ]\n"
+        "  %s = phi i32 [ 0, %entry ], [ %t, %loop ]\n"
+        "  %m = add i32 %n, 1\n  %t = add i32 %s, %n\n  %c = icmp ult i32 %n, %i\n"
+        "  br i1 %c, label %loop, label %done\n"
         "done:\n  %r = phi i32 [ %t, %loop ]",
         LANES * (LANES + 1) // 2,
     ),
@@ -122,28 +128,35 @@ FORMS: dict[str, tuple[str, Any]] = {
     "signed": ("  %n = sub i32 3, %i\n  %r = sdiv i32 %n, 2", np.trunc((3 - LANES.astype(np.int64)) / 2)),
     "saturating": (call("usub.sat.i32", "i32 %i, i32 9"), np.maximum(LANES.astype(np.int64) - 9, 0)),
     "vector": (
-        "  %v = insertelement <2 x i32> poison, i32 %i, i32 0\n  %w = shufflevector <2 x i32> %v, <2 x i32> poison, <2 x i32> zeroinitializer\n"
-        "  %x = add <2 x i32> %w, <i32 1, i32 2>\n  %y = bitcast <2 x i32> %x to i64\n  %z = lshr i64 %y, 32\n  %r = trunc i64 %z to i32",
+        "  %v = insertelement <2 x i32> poison, i32 %i, i32 0\n"
+        "  %w = shufflevector <2 x i32> %v, <2 x i32> poison, <2 x i32> zeroinitializer\n"
+        "  %x = add <2 x i32> %w, <i32 1, i32 2>\n  %y = bitcast <2 x i32> %x to i64\n  %z = lshr i64 %y, 32\n"
+        "  %r = trunc i64 %z to i32",
         LANES + 2,
     ),
     "dynamic element": (
-        "  %v = insertelement <2 x i32> zeroinitializer, i32 %i, i32 %even.0\n  %r = extractelement <2 x i32> %v, i32 1",
+        ("  %v = insertelement <2 x i32> zeroinitializer, i32 %i, i32 %even.0\n"
+         "  %r = extractelement <2 x i32> %v, i32 1"),
         np.where(LANES % 2, LANES, 0),
     ),
     "bf16": (
-        "  %f = uitofp i32 %i to float\n  %g = fdiv float %f, 3.000000e+00\n  %h = fptrunc float %g to bfloat\n  %w = fpext bfloat %h to float\n"
+        "  %f = uitofp i32 %i to float\n  %g = fdiv float %f, 3.000000e+00\n  %h = fptrunc float %g to bfloat\n"
+        "  %w = fpext bfloat %h to float\n"
         "  %m = fmul float %w, 3.000000e+00\n  %o = call float @llvm.rint.f32(float %m)\n  %r = fptoui float %o to i32",
         LANES,
     ),
     "frexp": (
-        "  %f = uitofp i32 %i to float\n  %m = call float @llvm.amdgcn.frexp.mant.f32(float %f)\n  %n = fmul float %m, 1.024000e+03\n"
-        "  %o = fptoui float %n to i32\n  %e = call i32 @llvm.amdgcn.frexp.exp.i32.f32(float %f)\n  %r = add i32 %o, %e",
+        "  %f = uitofp i32 %i to float\n  %m = call float @llvm.amdgcn.frexp.mant.f32(float %f)\n"
+        "  %n = fmul float %m, 1.024000e+03\n"
+        "  %o = fptoui float %n to i32\n  %e = call i32 @llvm.amdgcn.frexp.exp.i32.f32(float %f)\n"
+        "  %r = add i32 %o, %e",
         1024 * np.frexp(LANES.astype(float))[0] + np.frexp(LANES.astype(float))[1],
     ),
     "fp8 fnuz": (
         "  call void @llvm.amdgcn.s.setreg(i32 1473, i32 1)\n"
         "  %p = call i32 @llvm.amdgcn.cvt.pk.fp8.f32(float 1.000000e+00, float 1.000000e+09, i32 0, i1 false)\n"
-        "  %q = call <2 x float> @llvm.amdgcn.cvt.pk.f32.fp8(i32 %p, i1 false)\n  %e = extractelement <2 x float> %q, i64 1\n"
+        "  %q = call <2 x float> @llvm.amdgcn.cvt.pk.f32.fp8(i32 %p, i1 false)\n"
+        "  %e = extractelement <2 x float> %q, i64 1\n"
         "  %r = fptoui float %e to i32",
         240 + 0 * LANES,
     ),
@@ -190,10 +203,11 @@ def test_bad_accesses() -> None:
     odd = STORE + "  %m = getelementptr i8, ptr addrspace(3) @lds, i32 2\n" + LOAD
     assert found(odd) == ["bad access: LDS address 0x2 is not a multiple of 4"]
     buffer = (
-        "  %b = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) %in, i16 0, i64 {0}, i32 159744)\n"
-        + (
-            "  %o = shl i32 %i, {1}\n  %r = call i32 @llvm.amdgcn.raw.ptr.buffer.load.i32(ptr addrspace(8) %b, i32 %o, i32 0, i32 0)"
-        )
+        "  %b = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) %in, i16 0, i64 {0}, "
+        "i32 159744)\n"
+    ) + (
+        "  %o = shl i32 %i, {1}\n  %r = call i32 @llvm.amdgcn.raw.ptr.buffer.load.i32(ptr addrspace(8) %b, "
+        "i32 %o, i32 0, i32 0)"
     )
     assert execute(buffer.format(128, 2)).tolist() == np.where(LANES < 32, LANES, 0).tolist()
     assert "bad access: 4 bytes at" in found(buffer.format(2147483646, 3))[0]
@@ -206,7 +220,10 @@ def test_undefined_values() -> None:
     ]
     assert found("  %r = add i32 %i, poison") == ["undefined value: what is stored depends on undef or poison"]
     assert execute("  %u = add i32 %i, poison\n  %r = select i1 true, i32 %i, i32 %u").tolist() == LANES.tolist()
-    shift = "  %s = shl i32 1, %i\n  %c = icmp eq i32 %s, 4\n  br i1 %c, label %a, label %b\na:\n  br label %b\nb:\n  %r = add i32 %i, 0"
+    shift = (
+        "  %s = shl i32 1, %i\n  %c = icmp eq i32 %s, 4\n  br i1 %c, label %a, label %b\na:\n  br label %b\n"
+        "b:\n  %r = add i32 %i, 0"
+    )
     assert found(shift) == ["undefined value: a branch depends on a shift by too much, or a division by zero"]
     asleep = (
         "  br i1 %even, label %a, label %b\na:\n"
@@ -222,11 +239,21 @@ def test_broken_assumption() -> None:
 
 
 def test_divergent_code() -> None:
-    half = "  br i1 %even, label %a, label %b\na:\n  call void @llvm.amdgcn.s.barrier()\n  br label %b\nb:\n  %r = add i32 %i, 0"
+    half = (
+        "  br i1 %even, label %a, label %b\na:\n  call void @llvm.amdgcn.s.barrier()\n  br label %b\nb:\n"
+        "  %r = add i32 %i, 0"
+    )
     assert "barrier in divergent code: lane 1 of wave 0 is elsewhere" in found(half)[0]
-    wave = "  %c = icmp ult i32 %i, 64\n  br i1 %c, label %a, label %b\na:\n  call void @llvm.amdgcn.s.barrier()\n  br label %b\nb:\n  %r = add i32 %i, 0"
+    wave = (
+        "  %c = icmp ult i32 %i, 64\n  br i1 %c, label %a, label %b\na:\n  call void @llvm.amdgcn.s.barrier()\n"
+        "  br label %b\nb:\n  %r = add i32 %i, 0"
+    )
     assert found(wave, threads=128)[0].startswith("barrier that not all reach: wave 1 has ended")
-    matrix = "  br i1 %even, label %a, label %b\na:\n  %m = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x4f32(float 1.0, float 1.0, <4 x float> zeroinitializer, i32 0, i32 0, i32 0)\n  br label %b\nb:\n  %r = add i32 %i, 0"
+    matrix = (
+        "  br i1 %even, label %a, label %b\na:\n  %m = call <4 x float> "
+        "@llvm.amdgcn.mfma.f32.16x16x4f32(float 1.0, float 1.0, <4 x float> zeroinitializer, i32 0, i32 0, "
+        "i32 0)\n  br label %b\nb:\n  %r = add i32 %i, 0"
+    )
     assert "divergent matrix instruction" in found(matrix)[0]
 
 

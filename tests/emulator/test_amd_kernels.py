@@ -1,6 +1,8 @@
-"""Triton's LLVM text of kernels for AMD GPUs (`amd_llir.tar.xz`: after O3, locations removed) on the emulator, compared with NumPy.
+"""Triton's LLVM text of kernels for AMD GPUs (`amd_llir.tar.xz`: after O3, locations removed) on the emulator, compared
+with NumPy.
 
-Dots of formats that are mixed (fp8 and bf8) on gfx942 are not among them: Triton 3.6 exchanges the operands and not their formats.
+Dots of formats that are mixed (fp8 and bf8) on gfx942 are not among them: Triton 3.6 exchanges the operands and not
+their formats.
 """
 
 import tarfile
@@ -218,7 +220,8 @@ def async_matmul(text: str, arch: str) -> None:
 
 Kernel = Callable[[str, str], None]
 BY_BOTH: tuple[Kernel, ...] = (
-    softmax, layernorm, cumsum, sort, transpose, histogram, matmul_f16_small, num_programs, atomic_result, atomic_scalar, atomic_f16,
+    softmax, layernorm, cumsum, sort, transpose, histogram, matmul_f16_small, num_programs, atomic_result,
+    atomic_scalar, atomic_f16,
     sum, cumsum_one_wave, dot_one_wave, histogram_op, gather,
 )  # fmt: skip
 CASES = [(kernel, arch) for kernel in BY_BOTH for arch in BOTH]
@@ -244,7 +247,8 @@ def test_ttgir_of_triton(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> Non
 
 OF_DOTS = {**FLOATS, "f16": F16, "bf16": BF16, "f32": F32, "tf32": F32, "f64": F64, "i8": np.dtype(np.int8)}
 DOTS = {
-    CDNA: "bf16 tf32 f64 i8 fp8e4b8_fp8e4b8 64x4 4x64 16x16_f32", "gfx90a": "i8", "gfx950": "f16 fp8e4nv_fp8e5 16x16_i8", RDNA: "bf16 i8",
+    CDNA: "bf16 tf32 f64 i8 fp8e4b8_fp8e4b8 64x4 4x64 16x16_f32", "gfx90a": "i8",
+    "gfx950": "f16 fp8e4nv_fp8e5 16x16_i8", RDNA: "bf16 i8",
     "gfx1201": "fp8e4nv_fp8e4nv",
 }  # fmt: skip
 SHAPES = {"tf32": (32, 32, 32), "f64": (32, 32, 16), "i8": (64, 64, 64), "64x4": (64, 4, 64), "4x64": (4, 64, 64)}

@@ -1,6 +1,6 @@
 """Mistakes planted into our code for AMD GPUs, a line at a time: the emulator finds them, or the values are wrong.
 
-python -m tests.emulator.test_amd_planted      every mistake of these kinds in several kernels, and those that nothing shows
+python -m tests.emulator.test_amd_planted every mistake of these kinds in several kernels, and those that nothing shows
 
 What nothing shows should be no mistake: another lane that holds the same sum, a barrier between a thread's own
 accesses.

@@ -40,7 +40,8 @@ def test_sizes(kind: str, size: int) -> None:
 @pytest.mark.parametrize("length", [0, 1, 6, 15, 16])
 def test_the_rest_is_filled_with_zeros(length: int) -> None:
     found = copies(
-        f"st.shared.v4.b32 [%s], {{%i3, %i3, %i3, %i3}}; mov.u32 %n, {length}; cp.async.cg.shared.global [%s], [%in], 16, %n; cp.async.wait_all;"
+        f"st.shared.v4.b32 [%s], {{%i3, %i3, %i3, %i3}}; mov.u32 %n, {length}; "
+        "cp.async.cg.shared.global [%s], [%in], 16, %n; cp.async.wait_all;"
     )
     expected = DATA[:32].copy().view(np.uint8)
     expected[:, length:] = 0
@@ -61,7 +62,8 @@ def test_a_predicate_ignores_the_source(sign: str) -> None:
 
 def test_a_cache_policy_follows_the_size() -> None:
     found = copies(
-        ".reg .b64 %c; createpolicy.fractional.L2::evict_last.b64 %c, 1.0; cp.async.cg.shared.global.L2::cache_hint [%s], [%in], 16, 8, %c; cp.async.wait_all;"
+        ".reg .b64 %c; createpolicy.fractional.L2::evict_last.b64 %c, 1.0; "
+        "cp.async.cg.shared.global.L2::cache_hint [%s], [%in], 16, 8, %c; cp.async.wait_all;"
     )
     np.testing.assert_array_equal(found[:, :2], DATA[:32, :2])
     assert (found[:, 2:] == 0).all()
@@ -69,7 +71,8 @@ def test_a_cache_policy_follows_the_size() -> None:
 
 def test_some_threads_only() -> None:
     found = copies(
-        "setp.lt.u32 %p, %t, 7; @%p cp.async.cg.shared.global [%s], [%in], 16; cp.async.commit_group; cp.async.wait_group 0;"
+        "setp.lt.u32 %p, %t, 7; @%p cp.async.cg.shared.global [%s], [%in], 16; cp.async.commit_group; "
+        "cp.async.wait_group 0;"
     )
     np.testing.assert_array_equal(found, np.where(np.arange(32)[:, None] < 7, DATA[:32], 0))
 
@@ -153,7 +156,8 @@ def bulk(before: str, copy: str, after: str, shared: int = 1024) -> str:
 .shared .align 8 .b64 bar;
 .visible .entry kernel(.param .u64 source, .param .u64 target) {{
     .reg .b32 %t, %s, %at, %b, %w, %n; .reg .b64 %in, %out, %from, %to, %off; .reg .pred %p, %done;
-    ld.param.u64 %in, [source]; ld.param.u64 %out, [target]; mov.u32 %t, %tid.x; mov.u32 %s, smem; mov.u32 %b, bar; mov.u32 %n, 512;
+    ld.param.u64 %in, [source]; ld.param.u64 %out, [target]; mov.u32 %t, %tid.x; mov.u32 %s, smem; mov.u32 %b, bar;
+    mov.u32 %n, 512;
     shl.b32 %at, %t, 2; cvt.u64.u32 %off, %at; add.u64 %from, %in, %off; add.u64 %to, %out, %off; add.u32 %at, %at, %s;
     setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared::cta.b64 [%b], 1; {before.replace("FILL", fill)}
     fence.proxy.async.shared::cta; bar.sync 0;
@@ -188,8 +192,10 @@ def test_a_bulk_load_is_not_there_before_the_wait() -> None:
 
 
 def test_bulk_load_with_multicast_and_policy() -> None:
-    load = """.reg .b16 %m; .reg .b64 %c; mov.b16 %m, 1; createpolicy.fractional.L2::evict_first.b64 %c, 1.0; @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512;
-    @%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%s], [%in], %n, [%b], %m, %c;"""
+    load = """.reg .b16 %m; .reg .b64 %c; mov.b16 %m, 1; createpolicy.fractional.L2::evict_first.b64 %c, 1.0;
+        @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512;
+    @%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%s], [%in],
+    %n, [%b], %m, %c;"""
     text = bulk("", load, f"{WAIT} ld.shared.b32 %w, [%at]; st.global.b32 [%to], %w;")
     np.testing.assert_array_equal(run(text, 128, [WORDS], np.zeros_like(WORDS)), WORDS)
     with pytest.raises(EmulatorError, match="of a cluster of 1"):
@@ -198,10 +204,15 @@ def test_bulk_load_with_multicast_and_policy() -> None:
 
 def test_a_bulk_load_to_both_blocks_of_a_cluster() -> None:
     meet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-    load = f""".reg .b16 %m; .reg .b32 %k; .reg .pred %q; mov.b16 %m, MASK; mov.u32 %k, %cluster_ctarank; setp.eq.and.u32 %q, %k, 0, %p;
+    load = f""".reg .b16 %m; .reg .b32 %k; .reg .pred %q; mov.b16 %m, MASK; mov.u32 %k, %cluster_ctarank;
+        setp.eq.and.u32 %q, %k, 0, %p;
     @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512; {meet}
-    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%in], %n, [%b], %m;"""
-    store = f"{WAIT} ld.shared.b32 %w, [%at]; mul.wide.u32 %off, %k, 512; add.u64 %to, %to, %off; st.global.b32 [%to], %w; {meet}"
+    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%in], %n, [%b],
+    %m;"""
+    store = (
+        f"{WAIT} ld.shared.b32 %w, [%at]; mul.wide.u32 %off, %k, 512; add.u64 %to, %to, %off; "
+        f"st.global.b32 [%to], %w; {meet}"
+    )
     for mask, raised in ((3, nullcontext()), (1, pytest.raises(EmulatorError, match="wait"))):
         device = Device(check=True)
         source, target = device.upload(WORDS), device.upload(np.zeros((2, 128), np.uint32))
@@ -254,9 +265,12 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 @pytest.mark.parametrize(
     ("operation", "dtype", "function"),
     [
-        ("add.u32", np.uint32, np.add), ("add.s32", np.int32, np.add), ("add.u64", np.uint64, np.add), ("add.f32", np.float32, np.add),
-        ("add.f64", np.float64, np.add), ("add.noftz.f16", np.float16, np.add), ("add.noftz.bf16", BF16, np.add), ("min.f16", np.float16, np.minimum),
-        ("max.bf16", BF16, np.maximum), ("min.s64", np.int64, np.minimum), ("max.u32", np.uint32, np.maximum), ("and.b32", np.uint32, np.bitwise_and),
+        ("add.u32", np.uint32, np.add), ("add.s32", np.int32, np.add), ("add.u64", np.uint64, np.add),
+        ("add.f32", np.float32, np.add),
+        ("add.f64", np.float64, np.add), ("add.noftz.f16", np.float16, np.add), ("add.noftz.bf16", BF16, np.add),
+        ("min.f16", np.float16, np.minimum),
+        ("max.bf16", BF16, np.maximum), ("min.s64", np.int64, np.minimum), ("max.u32", np.uint32, np.maximum),
+        ("and.b32", np.uint32, np.bitwise_and),
         ("or.b64", np.uint64, np.bitwise_or), ("xor.b32", np.uint32, np.bitwise_xor),
     ],
 )  # fmt: skip
@@ -266,7 +280,10 @@ def test_bulk_reductions(operation: str, dtype: object, function: object) -> Non
     old, new = make(), make()
     text = bulk(
         "FILL",
-        f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation} [%out], [%s], %n; @%p cp.async.bulk.commit_group;",
+        (
+            f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation} [%out], [%s], %n; "
+            "@%p cp.async.bulk.commit_group;"
+        ),
         "@%p cp.async.bulk.wait_group 0;",
     )
     found = run(text, 128, [new.view(np.uint32)], old)
@@ -283,14 +300,18 @@ def test_counting_reductions_wrap_at_their_limit() -> None:
     ):
         text = bulk(
             "FILL",
-            f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{name}.u32 [%out], [%s], %n; @%p cp.async.bulk.commit_group;",
+            (
+                f"@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{name}.u32 [%out], [%s], %n; "
+                "@%p cp.async.bulk.commit_group;"
+            ),
             "",
         )
         np.testing.assert_array_equal(run(text, 128, [new], old), expected)
 
 
 def test_a_bulk_reduction_in_shared_memory() -> None:
-    copy = """st.shared.b32 [%at+512], 5; fence.proxy.async.shared::cta; bar.sync 0; @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512;
+    copy = """st.shared.b32 [%at+512], 5; fence.proxy.async.shared::cta; bar.sync 0;
+        @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512;
     .reg .b32 %far; add.u32 %far, %s, 512;
     @%p cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%far], [%s], %n, [%b];"""
     text = bulk("FILL", copy, f"{WAIT} ld.shared.b32 %w, [%at+512]; st.global.b32 [%to], %w;")

@@ -48,7 +48,8 @@ def test_phases_and_parities() -> None:
         {as_number(TEST.format(0), "%o0")} {as_number(TEST.format(1), "%o1")}
         mbarrier.arrive.shared::cta.b64 _, [%b]; {as_number(TEST.format(0), "%o2")}
         mbarrier.arrive.shared::cta.b64 _, [%b]; {as_number(TEST.format(0), "%o3")} {as_number(TEST.format(1), "%o4")}
-        mbarrier.arrive.shared::cta.b64 _, [%b], 2; {as_number(TEST.format(0), "%o5")} {as_number(TEST.format(1), "%o6")}""",
+        mbarrier.arrive.shared::cta.b64 _, [%b], 2;
+        {as_number(TEST.format(0), "%o5")} {as_number(TEST.format(1), "%o6")}""",
         7,
     )
     assert found.tolist() == [0, 1, 0, 1, 0, 0, 1]
@@ -82,7 +83,10 @@ def test_bytes_hold_a_phase_open() -> None:
 
 
 def test_arrive_without_completing() -> None:
-    body = "mbarrier.init.shared::cta.b64 [%b], 3; mbarrier.arrive.noComplete.shared::cta.b64 %st0, [%b], 2; mbarrier.pending_count.b64 %o0, %st0;"
+    body = (
+        "mbarrier.init.shared::cta.b64 [%b], 3; mbarrier.arrive.noComplete.shared::cta.b64 %st0, [%b], 2; "
+        "mbarrier.pending_count.b64 %o0, %st0;"
+    )
     assert alone(body, 1).tolist() == [3]
     with pytest.raises(EmulatorError, match="noComplete"):
         alone(body.replace("[%b], 2", "[%b], 3"), 1)
@@ -172,13 +176,16 @@ def test_a_barrier_and_an_mbarrier_that_wait_for_each_other() -> None:
     ("body", "error", "why"),
     [
         ("mbarrier.arrive.shared::cta.b64 _, [%b];", EmulatorError, "holds no initialised mbarrier"),
-        ("mbarrier.init.shared::cta.b64 [%b], 1; mbarrier.inval.shared::cta.b64 [%b]; mbarrier.arrive.shared::cta.b64 _, [%b];", EmulatorError, "holds no initialised"),
+        (("mbarrier.init.shared::cta.b64 [%b], 1; mbarrier.inval.shared::cta.b64 [%b]; "
+          "mbarrier.arrive.shared::cta.b64 _, [%b];"), EmulatorError, "holds no initialised"),
         ("mbarrier.init.shared::cta.b64 [%b], 0;", EmulatorError, "for 0 arrivals"),
         (f"mbarrier.init.shared::cta.b64 [%b], {LARGEST + 1};", EmulatorError, "arrivals; 1 to"),
         ("mbarrier.init.shared::cta.b64 [%b+4], 1;", MemoryFault, "0x4 is not a multiple of 8"),
         ("mbarrier.init.shared::cta.b64 [%b+1024], 1;", MemoryFault, "outside of its 1024 bytes"),
-        ("mbarrier.init.shared::cta.b64 [%b], 2; mbarrier.arrive.shared::cta.b64 _, [%b], 3;", EmulatorError, "expects 2 more of 2 arrivals, and 3 come"),
-        ("mbarrier.init.shared::cta.b64 [%b], 1; mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 2000000;", EmulatorError, "2000000 bytes"),
+        ("mbarrier.init.shared::cta.b64 [%b], 2; mbarrier.arrive.shared::cta.b64 _, [%b], 3;", EmulatorError,
+         "expects 2 more of 2 arrivals, and 3 come"),
+        ("mbarrier.init.shared::cta.b64 [%b], 1; mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 2000000;",
+         EmulatorError, "2000000 bytes"),
         ("mbarrier.init.b64 [%in], 1;", MemoryFault, "no address of shared memory"),
         ("mbarrier.try_cancel.shared::cta.b64 [%b];", Unsupported, "mbarrier.try_cancel"),
     ],
@@ -230,7 +237,10 @@ def test_the_barrier_of_a_cluster_holds_all_threads() -> None:
 def test_a_cluster_barrier_that_some_do_not_reach() -> None:
     with pytest.raises(Stuck, match="not reached by all"):
         barriers(
-            "setp.lt.u32 %q, %t, 32; @%q bra WAIT; bar.sync 0; WAIT: barrier.cluster.arrive; barrier.cluster.wait; bar.sync 1;",
+            (
+                "setp.lt.u32 %q, %t, 32; @%q bra WAIT; bar.sync 0; WAIT: barrier.cluster.arrive; "
+                "barrier.cluster.wait; bar.sync 1;"
+            ),
             threads=64,
         )
 
@@ -241,9 +251,12 @@ def test_a_cluster_barrier_that_some_do_not_reach() -> None:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "fence.sc.gpu", "fence.acq_rel.cta", "fence.acq_rel.cluster", "membar.gl", "membar.cta", "fence.proxy.async", "fence.proxy.async.shared::cta",
-        "fence.proxy.async.global", "fence.proxy.alias", "fence.mbarrier_init.release.cluster", "fence.proxy.tensormap::generic.release.gpu",
-        "fence.proxy.tensormap::generic.acquire.gpu [%in], 128", "griddepcontrol.wait", "griddepcontrol.launch_dependents",
+        "fence.sc.gpu", "fence.acq_rel.cta", "fence.acq_rel.cluster", "membar.gl", "membar.cta", "fence.proxy.async",
+        "fence.proxy.async.shared::cta",
+        "fence.proxy.async.global", "fence.proxy.alias", "fence.mbarrier_init.release.cluster",
+        "fence.proxy.tensormap::generic.release.gpu",
+        "fence.proxy.tensormap::generic.acquire.gpu [%in], 128", "griddepcontrol.wait",
+        "griddepcontrol.launch_dependents",
     ],
 )  # fmt: skip
 def test_fences_and_hints(instruction: str) -> None:
@@ -273,7 +286,8 @@ def test_blocks_start_without_barriers() -> None:
     """State of a block does not reach the next one: the second would find the first one's barrier."""
     text = f"""{HEADER}.shared .align 8 .b64 bar;
 .visible .entry kernel() {{
-    .reg .b32 %b, %c; .reg .pred %p; .reg .b64 %x; mov.u32 %b, bar; mov.u32 %c, %ctaid.x; ld.shared.b64 %x, [%b]; setp.ne.b64 %p, %x, 0; @%p trap;
+    .reg .b32 %b, %c; .reg .pred %p; .reg .b64 %x; mov.u32 %b, bar; mov.u32 %c, %ctaid.x; ld.shared.b64 %x, [%b];
+    setp.ne.b64 %p, %x, 0; @%p trap;
     mbarrier.init.shared::cta.b64 [%b], 1; ret;
 }}
 """

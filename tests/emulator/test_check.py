@@ -67,9 +67,15 @@ def test_threads_that_wait_at_two_places() -> None:
 
 def test_what_comes_after_an_arrival_is_not_ordered_by_it() -> None:
     """The first warp arrives at barrier 1 and stores then; the second one waits there and loads."""
-    late = "@%p2 bar.arrive 1, 64;\n@%p2 st.shared.u32 [%r4], %r1;\n@!%p2 bar.sync 1, 64;\n@!%p2 ld.shared.u32 %r5, [%r4+-128];"
+    late = (
+        "@%p2 bar.arrive 1, 64;\n@%p2 st.shared.u32 [%r4], %r1;\n@!%p2 bar.sync 1, 64;\n"
+        "@!%p2 ld.shared.u32 %r5, [%r4+-128];"
+    )
     assert findings(late)
-    early = "@%p2 st.shared.u32 [%r4], %r1;\n@%p2 bar.arrive 1, 64;\n@!%p2 bar.sync 1, 64;\n@!%p2 ld.shared.u32 %r5, [%r4+-128];"
+    early = (
+        "@%p2 st.shared.u32 [%r4], %r1;\n@%p2 bar.arrive 1, 64;\n@!%p2 bar.sync 1, 64;\n"
+        "@!%p2 ld.shared.u32 %r5, [%r4+-128];"
+    )
     assert kinds(early) == set()
 
 
@@ -161,7 +167,10 @@ def test_a_launch_orders_everything() -> None:
 
 
 def test_mbarriers_order_the_phases_that_were_waited_for() -> None:
-    start = "@%p1 mbarrier.init.shared.b64 [words+512], 32; bar.sync 0; @%p2 st.shared.u32 [%r4], %r1; @%p2 mbarrier.arrive.shared.b64 _, [words+512];"
+    start = (
+        "@%p1 mbarrier.init.shared.b64 [words+512], 32; bar.sync 0; @%p2 st.shared.u32 [%r4], %r1; "
+        "@%p2 mbarrier.arrive.shared.b64 _, [words+512];"
+    )
     wait = "again: mbarrier.try_wait.parity.shared.b64 %p4, [words+512], 0; @!%p4 bra again;"
     assert kinds(start + wait + READ_FIRST) == set()
     assert findings(start + READ_FIRST)
@@ -186,7 +195,10 @@ def test_findings_are_told_once_and_can_be_collected() -> None:
     device = Device(check=True, collect=True)
     kernel = device.load(
         HEAD
-        + "{ .reg .b32 i; mov.u32 i, 0; again: st.shared.u32 [words], %r1; add.u32 i, i, 1; setp.lt.u32 %p5, i, 9; @%p5 bra again; } ret; }"
+        + (
+            "{ .reg .b32 i; mov.u32 i, 0; again: st.shared.u32 [words], %r1; add.u32 i, i, 1; "
+            "setp.lt.u32 %p5, i, 9; @%p5 bra again; } ret; }"
+        )
     ).function("k")
     device.launch(kernel, 2, 64, [device.allocate(64)])
     assert isinstance(device.checker, Checker) and len(device.checker.findings) == 1

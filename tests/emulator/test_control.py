@@ -14,7 +14,10 @@ N = np.arange(64, dtype=np.uint32)
 
 
 def test_every_thread_loops_as_often_as_it_wants() -> None:
-    text = "mov.u32 d, 0; mov.u32 %i, 0; LOOP: setp.ge.u32 %p, %i, a; @%p bra DONE; add.u32 d, d, %i; add.u32 %i, %i, 1; bra LOOP; DONE:"
+    text = (
+        "mov.u32 d, 0; mov.u32 %i, 0; LOOP: setp.ge.u32 %p, %i, a; @%p bra DONE; add.u32 d, d, %i; "
+        "add.u32 %i, %i, 1; bra LOOP; DONE:"
+    )
     got = run(text, N, out=np.uint32, scope=".reg .pred %p; .reg .b32 %i;")
     assert got.tolist() == [n * (n - 1) // 2 for n in range(64)]
 
@@ -95,7 +98,10 @@ def test_calls_recursion_and_function_pointers() -> None:
 
 
 def test_a_barrier_orders_shared_memory() -> None:
-    text = "shl.b32 %x, %t, 2; mov.u32 %base, buffer; add.u32 %x, %x, %base; st.shared.u32 [%x], a; bar.sync 0; xor.b32 %y, %t, 63; shl.b32 %y, %y, 2; add.u32 %y, %y, %base; ld.shared.u32 d, [%y];"
+    text = (
+        "shl.b32 %x, %t, 2; mov.u32 %base, buffer; add.u32 %x, %x, %base; st.shared.u32 [%x], a; bar.sync 0; "
+        "xor.b32 %y, %t, 63; shl.b32 %y, %y, 2; add.u32 %y, %y, %base; ld.shared.u32 d, [%y];"
+    )
     got = run(text, N * 3, out=np.uint32, scope=".reg .b32 %x, %y, %base; .shared .align 4 .b8 buffer[256];")
     assert got.tolist() == [3 * (63 - n) for n in range(64)]
 
@@ -130,7 +136,8 @@ def test_endless_loops_end() -> None:
 
 def test_a_thread_that_waits_for_another() -> None:
     """One warp spins on a flag that another sets; neither starves."""
-    text = """setp.lt.u32 %p, a, 32; @!%p bra SET; WAIT: ld.volatile.shared.u32 %x, [flag]; setp.eq.u32 %q, %x, 0; @%q bra WAIT; bra END;
+    text = """setp.lt.u32 %p, a, 32; @!%p bra SET; WAIT: ld.volatile.shared.u32 %x, [flag]; setp.eq.u32 %q, %x, 0;
+        @%q bra WAIT; bra END;
         SET: mov.u32 %x, 9; st.volatile.shared.u32 [flag], %x; END: mov.u32 d, %x;"""
     got = run(text, N, out=np.uint32, scope=".reg .pred %p, %q; .reg .b32 %x; .shared .align 4 .b32 flag;")
     assert (got == 9).all()

@@ -100,7 +100,8 @@ def test_arrivals_of_copies_are_no_accesses() -> None:
     text = """.version 8.0 .target sm_90 .address_size 64
     .visible .entry k() { .reg .b32 %b; .reg .pred %p; .shared .align 8 .b64 bar; mov.u32 %b, bar;
     elect.sync _|%p, 0xffffffff; @%p mbarrier.init.shared.b64 [%b], 32; bar.sync 0;
-    cp.async.mbarrier.arrive.noinc.shared.b64 [%b]; W: mbarrier.test_wait.parity.shared.b64 %p, [%b], 0; @!%p bra W; ret; }"""
+    cp.async.mbarrier.arrive.noinc.shared.b64 [%b]; W: mbarrier.test_wait.parity.shared.b64 %p, [%b], 0; @!%p bra W;
+    ret; }"""
     device.launch(device.load(text).function("k"), 1, 32, [])
     assert device.counters is not None and device.counters.total.wavefronts == 0
 

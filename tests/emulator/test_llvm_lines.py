@@ -40,7 +40,7 @@ define ptx_kernel void @k(ptr addrspace(1) %x) !dbg !3 {
 !8 = !DILocation(line: 12, column: 5, scope: !3)
 !9 = !DILocation(line: 21, column: 5, scope: !7)
 !10 = distinct !DILocation(line: 21, column: 9, scope: !7, inlinedAt: !6)
-"""
+"""  # noqa: E501
 )
 
 

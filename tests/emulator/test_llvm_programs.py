@@ -242,7 +242,7 @@ define ptx_kernel void @k(ptr addrspace(1) %out, ptr byval(%S) align 8 "nvvm.gri
   %o = getelementptr double, ptr addrspace(1) %out, i32 %i
   store double %t6, ptr addrspace(1) %o
   ret void
-}"""
+}"""  # noqa: E501
     )
     kind = np.dtype(
         {
@@ -286,7 +286,7 @@ pick:
     declare = """@table = internal addrspace(4) constant [4 x i32] [i32 100, i32 200, i32 300, i32 400]
 @numbers = internal addrspace(1) global [2 x i32] [i32 1000000, i32 2000000]
 @pointer = internal addrspace(1) global ptr addrspace(1) getelementptr ([2 x i32], ptr addrspace(1) @numbers, i32 0, i32 1)
-"""
+"""  # noqa: E501
     text = (
         text.replace("%array = alloca", "%w4 = and i32 %a, 3\n  %array = alloca")
         .replace("%to =", "%px =")
@@ -315,13 +315,21 @@ declare i32 @llvm.nvvm.activemask()
     shifted = np.concatenate([rows[:, 3:], rows[:, 29:]], axis=1).reshape(-1)
     for text, expected in (
         ("%d = call i32 @llvm.nvvm.shfl.sync.down.i32(i32 -1, i32 %a, i32 3, i32 31)", shifted),
-        ("%s = call {i32, i1} @llvm.nvvm.shfl.sync.up.i32p(i32 -1, i32 %a, i32 5, i32 0)\n%o = extractvalue {i32, i1} %s, 1\n%v = extractvalue {i32, i1} %s, 0\n%d = select i1 %o, i32 %v, i32 -1", np.where(N % 32 >= 5, N - 5, -1)),
-        ("%f = sitofp i32 %a to float\n%s = call float @llvm.nvvm.shfl.sync.bfly.f32(i32 -1, float %f, i32 16, i32 31)\n%d = fptosi float %s to i32", N ^ 16),
-        ("%p = icmp slt i32 %a, 40\n%d = call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 %p)", np.where(N < 32, -1, 255)),
-        ("%p = icmp eq i32 %a, 40\n%q = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %p)\n%d = zext i1 %q to i32", (N >= 32).astype(np.int32)),
-        ("call void @llvm.nvvm.bar.warp.sync(i32 -1)\n%d = call i32 @llvm.nvvm.redux.sync.add(i32 %a, i32 -1)", np.repeat(rows.sum(1), 32)),
-        ("%m = and i32 %a, 3\n%d = call i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %m)", (0x1111_1111 << (N & 3)).astype(np.uint32).view(np.int32)),
-        ("%l = call i32 @llvm.nvvm.read.ptx.sreg.laneid()\n%m = call i32 @llvm.nvvm.activemask()\n%d = add i32 %m, %l", N % 32 - 1),
+        (("%s = call {i32, i1} @llvm.nvvm.shfl.sync.up.i32p(i32 -1, i32 %a, i32 5, i32 0)\n"
+          "%o = extractvalue {i32, i1} %s, 1\n%v = extractvalue {i32, i1} %s, 0\n%d = select i1 %o, i32 %v, i32 -1"),
+          np.where(N % 32 >= 5, N - 5, -1)),
+        (("%f = sitofp i32 %a to float\n%s = call float @llvm.nvvm.shfl.sync.bfly.f32(i32 -1, float %f, i32 16, "
+          "i32 31)\n%d = fptosi float %s to i32"), N ^ 16),
+        ("%p = icmp slt i32 %a, 40\n%d = call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 %p)",
+         np.where(N < 32, -1, 255)),
+        ("%p = icmp eq i32 %a, 40\n%q = call i1 @llvm.nvvm.vote.any.sync(i32 -1, i1 %p)\n%d = zext i1 %q to i32",
+         (N >= 32).astype(np.int32)),
+        ("call void @llvm.nvvm.bar.warp.sync(i32 -1)\n%d = call i32 @llvm.nvvm.redux.sync.add(i32 %a, i32 -1)",
+         np.repeat(rows.sum(1), 32)),
+        ("%m = and i32 %a, 3\n%d = call i32 @llvm.nvvm.match.any.sync.i32(i32 -1, i32 %m)",
+         (0x1111_1111 << (N & 3)).astype(np.uint32).view(np.int32)),
+        ("%l = call i32 @llvm.nvvm.read.ptx.sreg.laneid()\n%m = call i32 @llvm.nvvm.activemask()\n%d = add i32 %m, %l",
+         N % 32 - 1),
     ):  # fmt: skip
         np.testing.assert_array_equal(each(text, N, out=np.int32, declare=declare), expected, text)
 
@@ -455,7 +463,7 @@ def test_assembly_with_scopes() -> None:
   %e = extractvalue {i32, i32} %two, 0
   %g = extractvalue {i32, i32} %two, 1
   %h = add i32 %z, %e
-  %d = add i32 %h, %g"""
+  %d = add i32 %h, %g"""  # noqa: E501
     x = N + np.where(N < 10, 5, 6)
     y = x + np.where(x < 20, 50, 60)
     np.testing.assert_array_equal(each(text, N, out=np.int32), y + np.where(N > 50, 107, 207) + 3 + 1)

@@ -1,4 +1,5 @@
-"""PTX as LLVM 22 prints it, executed: arithmetic, control flow, memory, atomics, calls, inline assembly and line information."""
+"""PTX as LLVM 22 prints it, executed: arithmetic, control flow, memory, atomics, calls, inline assembly and line
+information."""
 
 from typing import Any
 
@@ -31,7 +32,8 @@ def check(cases: dict[str, Any], *inputs: Any, out: Any, declare: str = "") -> N
 
 
 ARITHMETIC = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
 }  # fmt: skip
 
 
@@ -78,7 +80,10 @@ def test_comparisons_and_booleans(predicates: str, bits: int) -> None:
     b = np.where(RANDOM.random(64) < 0.3, a, RANDOM.permutation(a))
     cases = {}
     for predicate in predicates.split():
-        text = f"%p = icmp {predicate} i{bits} %a, %b\n%q = icmp ne i{bits} %a, 3\n%r = xor i1 %p, true\n%s = and i1 %p, %q\n%t = select i1 %s, i1 true, i1 %r\n%d = zext i1 %t to i8"
+        text = (
+            f"%p = icmp {predicate} i{bits} %a, %b\n%q = icmp ne i{bits} %a, 3\n%r = xor i1 %p, true\n"
+            "%s = and i1 %p, %q\n%t = select i1 %s, i1 true, i1 %r\n%d = zext i1 %t to i8"
+        )
         p = COMPARISONS[predicate[-2:]](a, b)
         cases[text] = (p & (a != 3)) | ~p
     check(cases, a, b, out=bool)
@@ -102,9 +107,9 @@ def test_128_bits() -> None:
         ("or", lambda x, y: x | y),
     ):
         for part in (0, 64):
-            text = (
-                wide
-                + f"%v = sext i64 %b to i128\n%m = {name} i128 %w, %v\n%h = lshr i128 %m, {part}\n%d = trunc i128 %h to i64"
+            text = wide + (
+                f"%v = sext i64 %b to i128\n%m = {name} i128 %w, %v\n%h = lshr i128 %m, {part}\n"
+                "%d = trunc i128 %h to i64"
             )
             expected = [signed(function(x, y)) >> part & (1 << 64) - 1 for x, y in zip(values, second, strict=True)]
             cases[text] = np.array(expected, np.uint64)
@@ -113,7 +118,10 @@ def test_128_bits() -> None:
         text = (
             wide
             + shift
-            + f"%m = {name} i128 %w, %c\n%h = lshr i128 %m, 64\n%l = trunc i128 %m to i64\n%u = trunc i128 %h to i64\n%d = xor i64 %l, %u"
+            + (
+                f"%m = {name} i128 %w, %c\n%h = lshr i128 %m, 64\n%l = trunc i128 %m to i64\n"
+                "%u = trunc i128 %h to i64\n%d = xor i64 %l, %u"
+            )
         )
         expected = []
         for x, y in zip(values, second, strict=True):
@@ -142,10 +150,13 @@ def test_bits() -> None:
         type = f"i{bits}"
         cases = {
             f"%d = call {type} @llvm.ctpop.{type}({type} %a)": [text.count("1") for text in texts],
-            f"%d = call {type} @llvm.ctlz.{type}({type} %a, i1 false)": [len(text) - len(text.lstrip("0")) for text in texts],
-            f"%d = call {type} @llvm.cttz.{type}({type} %a, i1 false)": [len(text) - len(text.rstrip("0")) for text in texts],
+            f"%d = call {type} @llvm.ctlz.{type}({type} %a, i1 false)": [len(text) - len(text.lstrip("0"))
+                                                                         for text in texts],
+            f"%d = call {type} @llvm.cttz.{type}({type} %a, i1 false)": [len(text) - len(text.rstrip("0"))
+                                                                         for text in texts],
             f"%d = call {type} @llvm.bitreverse.{type}({type} %a)": [int(text[::-1], 2) for text in texts],
-            f"%d = call {type} @llvm.bswap.{type}({type} %a)": [int.from_bytes(int(x).to_bytes(bits // 8, "little"), "big") for x in a],
+            f"%d = call {type} @llvm.bswap.{type}({type} %a)": [int.from_bytes(int(x).to_bytes(bits // 8, "little"),
+                                                                               "big") for x in a],
             f"%d = call {type} @llvm.fshl.{type}({type} %a, {type} %b, {type} 5)":
                 [(int(x) << 5 | int(y) >> (bits - 5)) & (1 << bits) - 1 for x, y in zip(a, b, strict=True)],
             f"%d = call {type} @llvm.fshr.{type}({type} %a, {type} %b, {type} %b)":
@@ -169,7 +180,10 @@ def test_minimum_maximum_absolute_and_overflow() -> None:
             f"declare {type} @llvm.{name}.{type}({type}, {type})"
             for name in ("smin", "smax", "umin", "umax", "sadd.sat", "uadd.sat", "usub.sat")
         )
-        declare += f"\ndeclare {type} @llvm.abs.{type}({type}, i1)\ndeclare {{{type}, i1}} @llvm.uadd.with.overflow.{type}({type}, {type})"
+        declare += (
+            f"\ndeclare {type} @llvm.abs.{type}({type}, i1)\n"
+            f"declare {{{type}, i1}} @llvm.uadd.with.overflow.{type}({type}, {type})"
+        )
         declare += f"\ndeclare {{{type}, i1}} @llvm.smul.with.overflow.{type}({type}, {type})"
         ua, ub = a.view(unsigned), b.view(unsigned)
         sums = [int(x) + int(y) for x, y in zip(a, b, strict=True)]
@@ -187,7 +201,10 @@ def test_minimum_maximum_absolute_and_overflow() -> None:
         texts = {f"%d = call {type} @llvm.{name}.{type}({type} %a, {type} %b)": cases[name] for name in cases}
         texts[f"%d = call {type} @llvm.abs.{type}({type} %a, i1 false)"] = np.abs(a)
         check(texts, a, b, out=dtype, declare=declare)
-        text = f"%s = call {{{type}, i1}} @llvm.NAME.with.overflow.{type}({type} %a, {type} %b)\n%o = extractvalue {{{type}, i1}} %s, 1\n%d = zext i1 %o to i8"
+        text = (
+            f"%s = call {{{type}, i1}} @llvm.NAME.with.overflow.{type}({type} %a, {type} %b)\n"
+            f"%o = extractvalue {{{type}, i1}} %s, 1\n%d = zext i1 %o to i8"
+        )
         over = {"uadd": [x >= 1 << bits for x in unsigned_sums], "smul": [not low <= x <= high for x in products]}
         check({text.replace("NAME", name): over[name] for name in over}, a, b, out=bool, declare=declare)
 

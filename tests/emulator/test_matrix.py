@@ -58,9 +58,11 @@ TYPES = {
     "s32": np.int32,
     "f64": np.float64,
 }
-FLOATS = [
-    (k, d, "f16", "f16", d) for k in (8, 16) for d in ("f32", "f16")
-] + [(k, "f32", "bf16", "bf16", "f32") for k in (8, 16)] + [(k, "f32", "tf32", "tf32", "f32") for k in (4, 8)]  # fmt: skip
+FLOATS = (
+    [(k, d, "f16", "f16", d) for k in (8, 16) for d in ("f32", "f16")]
+    + [(k, "f32", "bf16", "bf16", "f32") for k in (8, 16)]
+    + [(k, "f32", "tf32", "tf32", "f32") for k in (4, 8)]
+)
 SMALL = [(k, d, a, b, d) for k in (16, 32) for d in ("f32", "f16") for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")]
 BYTES = [(k, "s32", a, b, "s32") for k in (16, 32) for a in ("s8", "u8") for b in ("s8", "u8")]
 
@@ -191,7 +193,8 @@ def test_the_same_registers_as_a_and_as_b() -> None:
     values = np.random.default_rng(5).integers(-3, 4, (32, 4)).astype(np.float16)
     body = """
     mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i1}, {%i0}, {%i2, %i2, %i2, %i2};
-    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%o4, %o5, %o6, %o7}, {%i0, %i1, %i1, %i0}, {%i0, %i1}, {%i2, %i2, %i2, %i2};"""
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%o4, %o5, %o6, %o7}, {%i0, %i1, %i1, %i0}, {%i0, %i1}, {%i2, %i2,
+    %i2, %i2};"""
     bits = np.concatenate([values.view(np.uint32), np.zeros((32, 1), np.uint32)], axis=1)
     found = run_registers(registers_in_and_out(body, 3, 8), bits, 8).view(np.float32)
     a8, b8 = matrix_of(place_a(16), values, (16, 8)), matrix_of(place_b(16), values[:, :2], (8, 8))
@@ -267,7 +270,8 @@ def test_movmatrix() -> None:
 
 def test_ldmatrix_takes_generic_addresses() -> None:
     body = """
-    .reg .b64 %g; .reg .b32 %a, %base; mov.u32 %base, smem; shl.b32 %a, %lane, 4; add.u32 %a, %a, %base; cvt.u64.u32 %g, %a; cvta.shared.u64 %g, %g;
+    .reg .b64 %g; .reg .b32 %a, %base; mov.u32 %base, smem; shl.b32 %a, %lane, 4; add.u32 %a, %a, %base;
+    cvt.u64.u32 %g, %a; cvta.shared.u64 %g, %g;
     st.shared.b32 [%a], %i0; bar.warp.sync 0xffffffff;
     ldmatrix.sync.aligned.m8n8.x1.b16 {%o0}, [%g];"""
     found = run_registers(
@@ -348,7 +352,8 @@ def test_a_row_outside_of_shared_memory_is_an_error() -> None:
 def test_part_of_a_warp_is_an_error() -> None:
     body = """
     .reg .pred %p; setp.lt.u32 %p, %lane, 16;
-    @%p mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i1}, {%i0}, {%i0, %i0, %i0, %i0};"""
+    @%p mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i1}, {%i0}, {%i0, %i0, %i0,
+    %i0};"""
     with pytest.raises(EmulatorError, match="lane 16 of warp 0 is not here"):
         run_registers(registers_in_and_out(body, 2, 4), np.zeros((32, 2), np.uint32), 4)
 
@@ -357,11 +362,16 @@ def test_part_of_a_warp_is_an_error() -> None:
     ("instruction", "why"),
     [
         ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%o0, %o1}, [%t]", "sm_100"),
-        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0, %i0, %i0}, {%i0, %i0, %i0, %i0}, {%i0, %i0, %i0, %i0}, %i0, 0", "sparse"),
-        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%o0, %o1}, {%i0}, {%i0}, {%i0, %i0}", "the shape m8n8k4 for f16"),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0, %i0, %i0}, {%i0, %i0}, {%i0, %i0, %i0, %i0}", "A of f16 and B of bf16"),
-        ("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f32 {%o0, %o1}, {%i0, %i0}, {%i0}, {%i0, %i0, %i0, %i0}", "C of f32 and D of f16"),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0}, {%i0, %i0}, {%i0, %i0, %i0, %i0}", "registers"),
+        (("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0, "
+          "%i0, %i0}, {%i0, %i0, %i0, %i0}, {%i0, %i0, %i0, %i0}, %i0, 0"), "sparse"),
+        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%o0, %o1}, {%i0}, {%i0}, {%i0, %i0}",
+         "the shape m8n8k4 for f16"),
+        (("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0, %i0, %i0}, {%i0, "
+          "%i0}, {%i0, %i0, %i0, %i0}"), "A of f16 and B of bf16"),
+        ("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f32 {%o0, %o1}, {%i0, %i0}, {%i0}, {%i0, %i0, %i0, %i0}",
+         "C of f32 and D of f16"),
+        (("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%o0, %o1, %o2, %o3}, {%i0, %i0}, {%i0, %i0}, {%i0, "
+          "%i0, %i0, %i0}"), "registers"),
     ],
 )  # fmt: skip
 def test_forms_that_are_not_there(instruction: str, why: str) -> None:

@@ -40,7 +40,10 @@ def test_vectors(type: str, count: int) -> None:
     body += (
         f"mad.wide.u32 %at, %t, {size * count}, %q1; st.global.v{count}.{type} [%at], {{{', '.join(reversed(names))}}};"
     )
-    text = f"{HEAD}.visible .entry k(.param .u64 p0, .param .u64 p1) {{ .reg .b64 %q<2>; .reg .b64 %at; .reg .b32 %t; .reg .{registers} %v<4>;"
+    text = (
+        f"{HEAD}.visible .entry k(.param .u64 p0, .param .u64 p1) {{ .reg .b64 %q<2>; .reg .b64 %at; "
+        f".reg .b32 %t; .reg .{registers} %v<4>;"
+    )
     text += f"ld.param.u64 %q0, [p0]; ld.param.u64 %q1, [p1]; mov.u32 %t, %tid.x; {body} ret; }}"
     device = Device(1 << 22)
     data = np.random.default_rng(1).integers(0, 256, (32, count, size), dtype=np.uint8)
@@ -65,9 +68,12 @@ SPACES = (
   ld.const.f32 %f, [factor]; st.global.f32 [%o+4], %f;
   ld.global.u64 %at, [where]; ld.global.u32 %a, [%at]; st.global.u32 [%o+8], %a;
   ld.global.u64 %at, [anywhere]; ld.u32 %a, [%at]; st.global.u32 [%o+12], %a;
-  ld.param.u32 %a, [box+4]; st.global.u32 [%o+16], %a; ld.param.f32 %h, [real]; st.global.f32 [%o+20], %h; ld.param.u8 %n, [small]; cvt.u32.u16 %a, %n; st.global.u32 [%o+24], %a;
-  mul.lo.u32 %b, %t, 7; st.local.u32 [depot+8], %b; mov.u64 %l, depot; cvta.local.u64 %g, %l; ld.u32 %a, [%g+8]; st.global.u32 [%o+28], %a;
-  shl.b32 %s, %t, 2; mov.u32 %b, cell; add.u32 %s, %s, %b; st.shared.u32 [%s], %t; cvt.u64.u32 %at, %s; cvta.shared.u64 %g, %at; ld.u32 %a, [%g]; st.global.u32 [%o+32], %a;
+  ld.param.u32 %a, [box+4]; st.global.u32 [%o+16], %a; ld.param.f32 %h, [real]; st.global.f32 [%o+20], %h;
+  ld.param.u8 %n, [small]; cvt.u32.u16 %a, %n; st.global.u32 [%o+24], %a;
+  mul.lo.u32 %b, %t, 7; st.local.u32 [depot+8], %b; mov.u64 %l, depot; cvta.local.u64 %g, %l; ld.u32 %a, [%g+8];
+  st.global.u32 [%o+28], %a;
+  shl.b32 %s, %t, 2; mov.u32 %b, cell; add.u32 %s, %s, %b; st.shared.u32 [%s], %t; cvt.u64.u32 %at, %s;
+  cvta.shared.u64 %g, %at; ld.u32 %a, [%g]; st.global.u32 [%o+32], %a;
   mov.u32 %b, dynamic; st.shared.u32 [%b], %t; bar.sync 0; ld.shared.u32 %a, [dynamic]; st.global.u32 [%o+36], %a;
   mov.u64 %at, box; cvta.param.u64 %g, %at; ld.u32 %a, [%g+8]; st.global.u32 [%o+40], %a;
   ret;
@@ -173,15 +179,18 @@ def test_messages(capsys: pytest.CaptureFixture[str]) -> None:
         HEAD
         + """
     .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
-    .global .align 1 .b8 format[24] = {105, 61, 37, 100, 32, 120, 61, 37, 46, 50, 102, 32, 115, 61, 37, 115, 32, 37, 53, 120, 124, 37, 37, 10};
+    .global .align 1 .b8 format[24] = {105, 61, 37, 100, 32, 120, 61, 37, 46, 50, 102, 32, 115, 61, 37, 115, 32, 37, 53,
+    120, 124, 37, 37, 10};
     .global .align 1 .b8 word[3] = {104, 105, 0};
     .visible .entry k() {
       .local .align 8 .b8 depot[32]; .reg .b64 %a, %b, %f, %w; .reg .b32 %t; .reg .f64 %d;
       mov.u64 %b, depot; cvta.local.u64 %a, %b; mov.u32 %t, %tid.x;
       st.local.u32 [depot], %t; mov.f64 %d, 0d4004000000000000; st.local.f64 [depot+8], %d;
-      mov.u64 %f, word; cvta.global.u64 %w, %f; st.local.u64 [depot+16], %w; mov.u32 %t, 255; st.local.u32 [depot+24], %t;
+      mov.u64 %f, word; cvta.global.u64 %w, %f; st.local.u64 [depot+16], %w; mov.u32 %t, 255;
+      st.local.u32 [depot+24], %t;
       mov.u64 %f, format; cvta.global.u64 %w, %f;
-      { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %w; st.param.b64 [p1], %a; call.uni (r), vprintf, (p0, p1); }
+      { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %w; st.param.b64 [p1], %a;
+      call.uni (r), vprintf, (p0, p1); }
       ret;
     }"""
     )

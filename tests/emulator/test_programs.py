@@ -74,7 +74,10 @@ def test_a_failed_assertion_names_the_line_and_the_thread() -> None:
     kernel = device.load((HERE / "printing.ptx").read_text()).function("positive")
     with pytest.raises(
         Trapped,
-        match=r"printing.cu:13: void positive\(const int \*, int \*\): assertion `x\[t\] > 0` failed .*thread \(3, 0, 0\)",
+        match=(
+            r"printing.cu:13: void positive\(const int \*, "
+            r"int \*\): assertion `x\[t\] > 0` failed .*thread \(3, 0, 0\)"
+        ),
     ):
         device.launch(kernel, 1, 8, [device.upload(x), device.upload(x)])
 

@@ -16,7 +16,8 @@ from tilework.oracles.emulator.syntax import EmulatorError, PtxSyntaxError
 from tilework.oracles.emulator.translate import Unsupported
 
 WHO = """.reg .b32 %x, %y, %z, %nx, %ny, %nz, %i, %c;
-mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; mov.u32 %z, %tid.z; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y; mov.u32 %nz, %ntid.z;
+mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; mov.u32 %z, %tid.z; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y;
+mov.u32 %nz, %ntid.z;
 mad.lo.u32 %i, %z, %ny, %y; mad.lo.u32 %i, %i, %nx, %x;"""
 
 
@@ -43,17 +44,23 @@ def test_blocks_of_any_shape(shape: Any) -> None:
 
 
 def test_many_blocks() -> None:
-    body = """.reg .b32 %a<9>; mov.u32 %a1, %ctaid.x; mov.u32 %a2, %ctaid.y; mov.u32 %a3, %ctaid.z; mov.u32 %a4, %nctaid.x; mov.u32 %a5, %nctaid.y;
-        mad.lo.u32 %a6, %a3, %a5, %a2; mad.lo.u32 %a6, %a6, %a4, %a1; mad.wide.u32 %at, %a6, 4, %q0; red.global.add.u32 [%at], %a6;"""
+    body = """.reg .b32 %a<9>; mov.u32 %a1, %ctaid.x; mov.u32 %a2, %ctaid.y; mov.u32 %a3, %ctaid.z;
+        mov.u32 %a4, %nctaid.x; mov.u32 %a5, %nctaid.y;
+        mad.lo.u32 %a6, %a3, %a5, %a2; mad.lo.u32 %a6, %a6, %a4, %a1; mad.wide.u32 %at, %a6, 4, %q0;
+        red.global.add.u32 [%at], %a6;"""
     got = launch(kernel(body, 1), [np.zeros(7 * 11 * 5, np.uint32)], grid=(7, 11, 5), block=32)[0]
     np.testing.assert_array_equal(got, 32 * np.arange(385))
 
 
 def test_registers_and_shared_memory_start_as_zero_in_every_block() -> None:
-    body = """.reg .b32 %r<4>; .reg .pred %p; .reg .b128 %w; .reg .b64 %l<2>; .shared .align 8 .b8 mine[256]; .local .align 4 .b32 own;
-        shl.b32 %r2, %t, 2; mov.u32 %r3, mine; add.u32 %r2, %r2, %r3; ld.shared.u32 %r3, [%r2]; add.u32 %r1, %r1, %r3; @%p add.u32 %r1, %r1, 1;
-        ld.local.u32 %r3, [own]; add.u32 %r1, %r1, %r3; mov.b128 {%l0, %l1}, %w; cvt.u32.u64 %r3, %l1; add.u32 %r1, %r1, %r3; addc.u32 %r1, %r1, 0;
-        red.global.add.u32 [%q0], %r1; mov.u32 %r1, 7; st.shared.u32 [%r2], %r1; st.local.u32 [own], %r1; setp.eq.u32 %p, %r1, 7;
+    body = """.reg .b32 %r<4>; .reg .pred %p; .reg .b128 %w; .reg .b64 %l<2>; .shared .align 8 .b8 mine[256];
+        .local .align 4 .b32 own;
+        shl.b32 %r2, %t, 2; mov.u32 %r3, mine; add.u32 %r2, %r2, %r3; ld.shared.u32 %r3, [%r2]; add.u32 %r1, %r1, %r3;
+        @%p add.u32 %r1, %r1, 1;
+        ld.local.u32 %r3, [own]; add.u32 %r1, %r1, %r3; mov.b128 {%l0, %l1}, %w; cvt.u32.u64 %r3, %l1;
+        add.u32 %r1, %r1, %r3; addc.u32 %r1, %r1, 0;
+        red.global.add.u32 [%q0], %r1; mov.u32 %r1, 7; st.shared.u32 [%r2], %r1; st.local.u32 [own], %r1;
+        setp.eq.u32 %p, %r1, 7;
         mov.b128 %w, {%q0, %q0}; mov.u32 %r3, 0xFFFFFFFF; add.cc.u32 %r3, %r3, %r3;"""
     device = Device(1 << 22)
     function = device.load(kernel(body, 1)).function("k")
@@ -65,7 +72,8 @@ def test_registers_and_shared_memory_start_as_zero_in_every_block() -> None:
 
 def test_dynamic_shared_memory_of_any_size() -> None:
     text = kernel(
-        """.reg .b32 %s, %v; mov.u32 %v, 5; mov.u32 %s, %dynamic_smem_size; @!%big bra SMALL; st.shared.u32 [buffer], %v; ld.shared.u32 %v, [buffer];
+        """.reg .b32 %s, %v; mov.u32 %v, 5; mov.u32 %s, %dynamic_smem_size; @!%big bra SMALL;
+            st.shared.u32 [buffer], %v; ld.shared.u32 %v, [buffer];
         SMALL: add.u32 %s, %s, %v; st.global.u32 [%q0], %s;""",
         1, ".reg .pred %big; .reg .b32 %d; mov.u32 %d, %dynamic_smem_size; setp.ge.u32 %big, %d, 4;",
     ).replace(".visible", ".extern .shared .align 16 .b8 buffer[];\n.visible", 1)  # fmt: skip
@@ -116,7 +124,10 @@ def test_long_kernels_and_long_loops() -> None:
         values[i % 7 + 1] = values[(i + 3) % 7 + 1] + i % 5
     got = launch(kernel(body + "st.global.u32 [%q0], %r1;", 1), [np.zeros(1, np.uint32)], block=32)[0]
     assert got[0] == values[1] % 2**32
-    loop = ".reg .b32 %r<3>; .reg .pred %p; L: add.u32 %r1, %r1, 1; xor.b32 %r2, %r2, %r1; setp.lt.u32 %p, %r1, 10000; @%p bra L; st.global.u32 [%q0], %r2;"
+    loop = (
+        ".reg .b32 %r<3>; .reg .pred %p; L: add.u32 %r1, %r1, 1; xor.b32 %r2, %r2, %r1; "
+        "setp.lt.u32 %p, %r1, 10000; @%p bra L; st.global.u32 [%q0], %r2;"
+    )
     assert launch(kernel(loop, 1), [np.zeros(1, np.uint32)], block=32)[0][0] == int(
         np.bitwise_xor.reduce(np.arange(10_001))
     )
@@ -124,7 +135,8 @@ def test_long_kernels_and_long_loops() -> None:
 
 def test_barriers_with_threads_that_ended() -> None:
     """In every round one lane of each warp ends; the others still meet."""
-    body = """.reg .b32 %n, %l; .reg .pred %p; mov.u32 %l, %laneid; mov.u32 %n, 0; L: setp.eq.u32 %p, %n, %l; @%p bra DONE; bar.sync 0; add.u32 %n, %n, 1; bra L;
+    body = """.reg .b32 %n, %l; .reg .pred %p; mov.u32 %l, %laneid; mov.u32 %n, 0; L: setp.eq.u32 %p, %n, %l;
+        @%p bra DONE; bar.sync 0; add.u32 %n, %n, 1; bra L;
         DONE: red.global.add.u32 [%q0], %n;"""
     assert launch(kernel(body, 1), [np.zeros(1, np.uint32)], block=96)[0][0] == 3 * sum(range(32))
 
@@ -133,8 +145,10 @@ def test_divergence_inside_nested_calls() -> None:
     text = (
         HEAD
         + """
-.func (.param .b32 r) inner(.param .b32 x) { .reg .b32 %a; .reg .pred %p; ld.param.b32 %a, [x]; and.b32 %a, %a, 1; setp.eq.u32 %p, %a, 0; @%p bra E; add.u32 %a, %a, 10; E: st.param.b32 [r], %a; }
-.func (.param .b32 r) outer(.param .b32 x) { .reg .b32 %a, %b; .reg .pred %p; ld.param.b32 %a, [x]; setp.lt.u32 %p, %a, 5; mov.u32 %b, 100; @%p bra E;
+.func (.param .b32 r) inner(.param .b32 x) { .reg .b32 %a; .reg .pred %p; ld.param.b32 %a, [x]; and.b32 %a, %a, 1;
+setp.eq.u32 %p, %a, 0; @%p bra E; add.u32 %a, %a, 10; E: st.param.b32 [r], %a; }
+.func (.param .b32 r) outer(.param .b32 x) { .reg .b32 %a, %b; .reg .pred %p; ld.param.b32 %a, [x];
+setp.lt.u32 %p, %a, 5; mov.u32 %b, 100; @%p bra E;
   { .param .b32 s; .param .b32 d; st.param.b32 [s], %a; call (d), inner, (s); ld.param.b32 %b, [d]; }
   E: st.param.b32 [r], %b; ret; }
 .visible .entry k(.param .u64 p) { .reg .b64 %q; .reg .b32 %t, %v; ld.param.u64 %q, [p]; mov.u32 %t, %tid.x;
@@ -178,14 +192,16 @@ def test_two_functions_may_use_one_name() -> None:
         HEAD
         + """
 .func other() { .shared .align 4 .b32 box; .reg .b32 %a; mov.u32 %a, 5; st.shared.u32 [box], %a; ret; }
-.visible .entry k(.param .u64 p) { .shared .align 4 .b32 box; .reg .b32 %a; .reg .b64 %q; ld.param.u64 %q, [p]; mov.u32 %a, 9; st.shared.u32 [box], %a;
+.visible .entry k(.param .u64 p) { .shared .align 4 .b32 box; .reg .b32 %a; .reg .b64 %q; ld.param.u64 %q, [p];
+mov.u32 %a, 9; st.shared.u32 [box], %a;
   call other; ld.shared.u32 %a, [box]; st.global.u32 [%q], %a; ret; }"""
     )
     assert launch(text, [np.zeros(1, np.uint32)], block=32)[0][0] == 9
 
 
 @pytest.mark.parametrize(("text", "message"), (
-    ("add.q32 %t, %t, 1;", r"PTX line 7 \(from kernel\.py:42\): add\.q32 is not supported: the type \.q32\n  add\.q32 %t, %t, 1;"),
+    ("add.q32 %t, %t, 1;", (r"PTX line 7 \(from kernel\.py:42\): add\.q32 is not supported: the type \.q32\n  "
+                            r"add\.q32 %t, %t, 1;")),
     ("frobnicate.b32 %t;", r"PTX line 7 \(from kernel\.py:42\): frobnicate\.b32 is not supported"),
     ("mov.b32 %t, {%t, %t, %t};", "32 bits in 3 parts"), ("add.u32 %q0, %t, %t;", "%q0 has 64 bits, not 32"),
     ("add.u32 5, %t, %t;", "cannot be written"), ("ld.global.u32 %t, %q0;", "ld.global.u32 is not supported"),
@@ -225,7 +241,9 @@ def test_too_much_memory() -> None:
 
 
 WORDS = re.compile(r"[%$._a-zA-Z][\w$.%:]*|\d+|\S")
-STRANGE = "0 -1 4294967296 %a %p %at {%a,%b} [%at] [0] _ !%p 0f7FC00000 %tid.x %clock64 ; } { .b128 .f16x2 .v4 .shared".split()
+STRANGE = (
+    "0 -1 4294967296 %a %p %at {%a,%b} [%at] [0] _ !%p 0f7FC00000 %tid.x %clock64 ; } { .b128 .f16x2 .v4 .shared"
+).split()
 
 
 def test_broken_programs_raise_only_our_errors() -> None:

@@ -29,16 +29,20 @@ def kernel(copy: str, bytes: int, before: str = "", after: str = "", param: bool
 .visible .entry kernel({declared}, .param .u64 image, .param .u64 target) {{
     .reg .b32 %t, %s, %b, %at, %w, %c<6>; .reg .b64 %m, %image, %out, %to; .reg .pred %p, %q; .reg .b16 %h;
     ld.param.u64 %image, [image]; ld.param.u64 %out, [target]; {find}
-    mov.u32 %t, %tid.x; mov.u32 %s, smem; mov.u32 %b, bar; setp.eq.u32 %p, %t, 0; mov.b16 %h, 1; mov.u32 %at, %t; shl.b32 %at, %at, 2;
-I:  cvt.u64.u32 %to, %at; add.u64 %to, %to, %image; ld.global.b32 %w, [%to]; add.u32 %c0, %at, %s; st.shared.b32 [%c0], %w;
+    mov.u32 %t, %tid.x; mov.u32 %s, smem; mov.u32 %b, bar; setp.eq.u32 %p, %t, 0; mov.b16 %h, 1; mov.u32 %at, %t;
+    shl.b32 %at, %at, 2;
+I:  cvt.u64.u32 %to, %at; add.u64 %to, %to, %image; ld.global.b32 %w, [%to]; add.u32 %c0, %at, %s;
+st.shared.b32 [%c0], %w;
     add.u32 %at, %at, 512; setp.lt.u32 %q, %at, {SHARED}; @%q bra I;
-    @%p mbarrier.init.shared::cta.b64 [%b], 1; @%p fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta; bar.sync 0;
+    @%p mbarrier.init.shared::cta.b64 [%b], 1; @%p fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;
+    bar.sync 0;
     {before}
     @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], {bytes};
     {copy}
     {after or "W: mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0; @!%q bra W;"}
     shl.b32 %at, %t, 2;
-O:  add.u32 %c0, %at, %s; ld.shared.b32 %w, [%c0]; cvt.u64.u32 %to, %at; add.u64 %to, %to, %out; st.global.b32 [%to], %w;
+O:  add.u32 %c0, %at, %s; ld.shared.b32 %w, [%c0]; cvt.u64.u32 %to, %at; add.u64 %to, %to, %out;
+st.global.b32 [%to], %w;
     add.u32 %at, %at, 512; setp.lt.u32 %q, %at, {SHARED}; @%q bra O;
     ret;
 }}
@@ -83,7 +87,10 @@ def load_text(start: tuple[int, ...], bytes: int, extra: str = "", operands: str
     coordinates = ", ".join(str(c) for c in start[::-1])
     instruction = f"cp.async.bulk.tensor.{len(start)}d.shared::{space}.global{extra}.mbarrier::complete_tx::bytes"
     return kernel(
-        f"@%p {instruction}{operands.partition('|')[0]} [%s], [%m, {{{coordinates}}}], [%b]{operands.partition('|')[2]};",
+        (
+            f"@%p {instruction}{operands.partition('|')[0]} [%s], [%m, {{{coordinates}}}], "
+            f"[%b]{operands.partition('|')[2]};"
+        ),
         bytes,
     )
 
@@ -244,7 +251,10 @@ def test_a_load_is_not_there_before_the_wait() -> None:
 
 # stores
 
-COMMIT = "@%p cp.async.bulk.commit_group; @%p cp.async.bulk.wait_group 0; @%p mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%b], 16;"
+COMMIT = (
+    "@%p cp.async.bulk.commit_group; @%p cp.async.bulk.wait_group 0; "
+    "@%p mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%b], 16;"
+)
 
 
 @pytest.mark.parametrize("mode", ["none", "32B", "64B", "128B"])
@@ -268,9 +278,12 @@ def test_stores(mode: str, start: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("name", "type", "dtype", "function"),
     [
-        ("add", "u32", np.uint32, np.add), ("add", "f32", np.float32, np.add), ("add", "f16", np.float16, np.add), ("add", "bf16", BF16, np.add),
-        ("min", "s32", np.int32, np.minimum), ("max", "u64", np.uint64, np.maximum), ("min", "f16", np.float16, np.minimum),
-        ("and", "u32", np.uint32, np.bitwise_and), ("or", "u32", np.uint32, np.bitwise_or), ("xor", "u64", np.uint64, np.bitwise_xor),
+        ("add", "u32", np.uint32, np.add), ("add", "f32", np.float32, np.add), ("add", "f16", np.float16, np.add),
+        ("add", "bf16", BF16, np.add),
+        ("min", "s32", np.int32, np.minimum), ("max", "u64", np.uint64, np.maximum),
+        ("min", "f16", np.float16, np.minimum),
+        ("and", "u32", np.uint32, np.bitwise_and), ("or", "u32", np.uint32, np.bitwise_or),
+        ("xor", "u64", np.uint64, np.bitwise_xor),
     ],
 )  # fmt: skip
 def test_reductions(name: str, type: str, dtype: object, function: object) -> None:
@@ -319,11 +332,16 @@ def test_a_map_made_by_the_kernel() -> None:
     .reg .b64 %g, %a; mov.b64 %g, {room}; mov.b64 %a, {tensor.address};
     {replace}global_address.shared::cta.b1024.b64 [%s], %a;
     {replace}rank.shared::cta.b1024.b32 [%s], 2; {replace}elemtype.shared::cta.b1024.b32 [%s], 1;
-    {replace}global_dim.shared::cta.b1024.b32 [%s], 0, 32; {replace}global_dim.shared::cta.b1024.b32 [%s], 1, 20; {replace}global_dim.shared::cta.b1024.b32 [%s], 2, 3;
-    {replace}global_stride.shared::cta.b1024.b64 [%s], 0, 64; {replace}global_stride.shared::cta.b1024.b64 [%s], 1, 1280;
-    {replace}box_dim.shared::cta.b1024.b32 [%s], 0, 16; {replace}box_dim.shared::cta.b1024.b32 [%s], 1, 8; {replace}box_dim.shared::cta.b1024.b32 [%s], 2, 2;
-    {replace}element_stride.shared::cta.b1024.b32 [%s], 0, 1; {replace}element_stride.shared::cta.b1024.b32 [%s], 1, 1; {replace}element_stride.shared::cta.b1024.b32 [%s], 2, 1;
-    {replace}swizzle_mode.shared::cta.b1024.b32 [%s], 1; {replace}fill_mode.shared::cta.b1024.b32 [%s], 0; {replace}interleave_layout.shared::cta.b1024.b32 [%s], 0;
+    {replace}global_dim.shared::cta.b1024.b32 [%s], 0, 32; {replace}global_dim.shared::cta.b1024.b32 [%s], 1, 20;
+    {replace}global_dim.shared::cta.b1024.b32 [%s], 2, 3;
+    {replace}global_stride.shared::cta.b1024.b64 [%s], 0, 64;
+    {replace}global_stride.shared::cta.b1024.b64 [%s], 1, 1280;
+    {replace}box_dim.shared::cta.b1024.b32 [%s], 0, 16; {replace}box_dim.shared::cta.b1024.b32 [%s], 1, 8;
+    {replace}box_dim.shared::cta.b1024.b32 [%s], 2, 2;
+    {replace}element_stride.shared::cta.b1024.b32 [%s], 0, 1; {replace}element_stride.shared::cta.b1024.b32 [%s], 1, 1;
+    {replace}element_stride.shared::cta.b1024.b32 [%s], 2, 1;
+    {replace}swizzle_mode.shared::cta.b1024.b32 [%s], 1; {replace}fill_mode.shared::cta.b1024.b32 [%s], 0;
+    {replace}interleave_layout.shared::cta.b1024.b32 [%s], 0;
     bar.sync 0; setp.lt.u32 %q, %t, 32;
     @%q tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%g], [%s], 128;
     bar.sync 0; fence.proxy.tensormap::generic.acquire.gpu [%g], 128;"""
@@ -370,11 +388,16 @@ GOOD = {"type": "f16", "address": 1 << 41, "sizes": (64, 64), "strides": (128,),
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"address": (1 << 41) + 8}, "not a multiple of 16"), ({"strides": (136,)}, "a stride of 136 bytes"), ({"strides": (1 << 40,)}, "below 2"),
-        ({"box": (64, 257)}, "1 to 256"), ({"box": (12, 16)}, "a box of 24 bytes"), ({"box": (68, 16), "swizzle": "128B"}, "136 bytes"),
-        ({"box": (32, 8), "swizzle": "32B"}, "with a swizzle of 32B"), ({"element_strides": (1, 9)}, "1 to 8"), ({"sizes": (0, 4)}, "0 elements"),
-        ({"sizes": (4,) * 6, "strides": (16,) * 5, "box": (8,) * 6}, "6 dimensions"), ({"strides": ()}, "0 strides for 2"), ({"type": "s8"}, "'s8'"),
-        ({"swizzle": "96B"}, "'96B'"), ({"interleave": "16B"}, "interleave 16B is not supported"), ({"type": "u16", "oob_fill": "nan"}, "NaN for u16"),
+        ({"address": (1 << 41) + 8}, "not a multiple of 16"), ({"strides": (136,)}, "a stride of 136 bytes"),
+        ({"strides": (1 << 40,)}, "below 2"),
+        ({"box": (64, 257)}, "1 to 256"), ({"box": (12, 16)}, "a box of 24 bytes"),
+        ({"box": (68, 16), "swizzle": "128B"}, "136 bytes"),
+        ({"box": (32, 8), "swizzle": "32B"}, "with a swizzle of 32B"), ({"element_strides": (1, 9)}, "1 to 8"),
+        ({"sizes": (0, 4)}, "0 elements"),
+        ({"sizes": (4,) * 6, "strides": (16,) * 5, "box": (8,) * 6}, "6 dimensions"),
+        ({"strides": ()}, "0 strides for 2"), ({"type": "s8"}, "'s8'"),
+        ({"swizzle": "96B"}, "'96B'"), ({"interleave": "16B"}, "interleave 16B is not supported"),
+        ({"type": "u16", "oob_fill": "nan"}, "NaN for u16"),
     ],
 )  # fmt: skip
 def test_maps_that_the_driver_refuses(change: dict[str, object], why: str) -> None:
@@ -401,15 +424,18 @@ LOAD = "@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx
     ("text", "error", "why"),
     [
         (kernel(LOAD, 240), Stuck, "wait for something that does not happen"),
-        (kernel(LOAD.replace("{0, 0}", "{2, 0}"), 256), EmulatorError, "2 elements of 4 bytes are not a multiple of 16 bytes"),
+        (kernel(LOAD.replace("{0, 0}", "{2, 0}"), 256), EmulatorError, ("2 elements of 4 bytes are not a multiple "
+                                                                        "of 16 bytes")),
         (kernel(LOAD.replace("[%s]", "[%s+64]"), 256), EmulatorError, "0x40, which is not a multiple of 128"),
         (kernel(LOAD.replace("[%s]", f"[%s+{SHARED}]"), 256), MemoryFault, "outside of its"),
-        (kernel(LOAD.replace("2d", "3d").replace("{0, 0}", "{0, 0, 0}"), 256), TensorMapError, "2 dimensions is used with 3"),
+        (kernel(LOAD.replace("2d", "3d").replace("{0, 0}", "{0, 0, 0}"), 256), TensorMapError,
+         "2 dimensions is used with 3"),
         (kernel(LOAD.replace("[%m,", "[%image,"), 256), TensorMapError, "are no tensor map"),
         (kernel(LOAD.replace("2d", "3d"), 256), Unsupported, "3 dimensions and 2 coordinates"),
         (kernel(LOAD.replace(".global.", ".global.im2col."), 256), Unsupported, "not im2col"),
         (kernel(LOAD.replace(".global.", ".global.tile::gather4."), 256), Unsupported, "sm_100"),
-        (kernel(LOAD.replace("bytes [", "bytes.multicast::cluster [").replace("[%b];", "[%b], 3;"), 256), EmulatorError, "of a cluster of 1"),
+        (kernel(LOAD.replace("bytes [", "bytes.multicast::cluster [").replace("[%b];", "[%b], 3;"), 256), EmulatorError,
+         "of a cluster of 1"),
     ],
 )  # fmt: skip
 def test_mistakes(text: str, error: type[Exception], why: str) -> None:

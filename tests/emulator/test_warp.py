@@ -80,7 +80,10 @@ def test_part_of_a_warp() -> None:
 
 
 def test_both_sides_of_a_branch_meet_at_a_shuffle() -> None:
-    text = "and.b32 %x, a, 1; setp.eq.u32 %p, %x, 0; @%p bra EVEN; add.u32 %y, b, 1; bra JOIN; EVEN: add.u32 %y, b, 2; JOIN: shfl.sync.bfly.b32 d, %y, 1, 31, -1;"
+    text = (
+        "and.b32 %x, a, 1; setp.eq.u32 %p, %x, 0; @%p bra EVEN; add.u32 %y, b, 1; bra JOIN; "
+        "EVEN: add.u32 %y, b, 2; JOIN: shfl.sync.bfly.b32 d, %y, 1, 31, -1;"
+    )
     b = VALUES[:32]
     got = run(text, np.arange(32, dtype=np.uint32), b, out=np.uint32, scope=".reg .pred %p; .reg .b32 %x, %y;")
     own = b + np.where(np.arange(32) % 2 == 0, 2, 1).astype(np.uint32)
@@ -108,7 +111,10 @@ def test_lane_masks() -> None:
 
 def test_special_registers() -> None:
     text = kernel(
-        "mov.u32 %a, %tid.y; mov.u32 %b, %ctaid.x; mad.lo.u32 %a, %b, 100, %a; mov.u32 %b, %ntid.x; mad.lo.u32 %a, %b, 10000, %a;" "mov.u32 %b, %tid.y; mov.u32 %c, %ntid.x; mad.lo.u32 %b, %b, %c, %t; mov.u32 %c, %ctaid.x; mad.lo.u32 %b, %c, 8, %b; mad.wide.u32 %at, %b, 4, %q0; st.global.u32 [%at], %a;",
+        "mov.u32 %a, %tid.y; mov.u32 %b, %ctaid.x; mad.lo.u32 %a, %b, 100, %a; mov.u32 %b, %ntid.x; "
+        "mad.lo.u32 %a, %b, 10000, %a;" "mov.u32 %b, %tid.y; mov.u32 %c, %ntid.x; mad.lo.u32 %b, %b, %c, %t; "
+                                        "mov.u32 %c, %ctaid.x; mad.lo.u32 %b, %c, 8, %b; "
+                                        "mad.wide.u32 %at, %b, 4, %q0; st.global.u32 [%at], %a;",
         1, ".reg .b32 %a, %b, %c;",
     )  # fmt: skip
     device = Device(1 << 22)

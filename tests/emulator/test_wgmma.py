@@ -105,8 +105,10 @@ def constants_for(type: str) -> str:
 @pytest.mark.parametrize(
     ("d", "a", "b"),
     [
-        ("f32", "f16", "f16"), ("f16", "f16", "f16"), ("f32", "bf16", "bf16"), ("f32", "tf32", "tf32"), ("f32", "e4m3", "e4m3"),
-        ("f16", "e4m3", "e5m2"), ("f32", "e5m2", "e4m3"), ("f16", "e5m2", "e5m2"), ("s32", "s8", "s8"), ("s32", "u8", "s8"),
+        ("f32", "f16", "f16"), ("f16", "f16", "f16"), ("f32", "bf16", "bf16"), ("f32", "tf32", "tf32"),
+        ("f32", "e4m3", "e4m3"),
+        ("f16", "e4m3", "e5m2"), ("f32", "e5m2", "e4m3"), ("f16", "e5m2", "e5m2"), ("s32", "s8", "s8"),
+        ("s32", "u8", "s8"),
         ("s32", "s8", "u8"), ("s32", "u8", "u8"),
     ],
 )  # fmt: skip
@@ -298,8 +300,10 @@ def test_different_descriptors_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("m64n8k16.f32.f16.f16", "m64n12k16.f32.f16.f16", "n = 12"), ("m64n8k16.f32.f16.f16", "m64n8k8.f32.f16.f16", "m64n8k8 of f16"),
-        ("m64n8k16.f32.f16.f16", "m64n8k16.f32.f16.bf16", "A of f16 and B of bf16"), ("1, 1, 1, 0, 0", "1, 1, 2, 0, 0", "constants"),
+        ("m64n8k16.f32.f16.f16", "m64n12k16.f32.f16.f16", "n = 12"),
+        ("m64n8k16.f32.f16.f16", "m64n8k8.f32.f16.f16", "m64n8k8 of f16"),
+        ("m64n8k16.f32.f16.f16", "m64n8k16.f32.f16.bf16", "A of f16 and B of bf16"),
+        ("1, 1, 1, 0, 0", "1, 1, 2, 0, 0", "constants"),
         ("1, 1, 1, 0, 0", "1, 1, 1", "4 constants"), ("%d2, %d3}, %a", "%d2}, %a", "3 registers for D, not 4"),
         ("mma_async.sync", "mma_async.sp.sync", "sparse"),
     ],

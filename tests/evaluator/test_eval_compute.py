@@ -34,14 +34,20 @@ def test_shape_ops() -> None:
     assert expanded.shape == (8, 1)
     reshaped = unary("tt.reshape %a : tensor<8xi32> -> tensor<2x4xi32>", "tensor<8xi32>", "tensor<2x4xi32>", x)
     assert reshaped.tolist() == square.tolist()
-    both = "%0 = tt.join %a, %a : tensor<8xi32> -> tensor<8x2xi32>\n %l, %r = tt.split %0 : tensor<8x2xi32> -> tensor<8xi32>\n"
+    both = (
+        "%0 = tt.join %a, %a : tensor<8xi32> -> tensor<8x2xi32>\n"
+        " %l, %r = tt.split %0 : tensor<8x2xi32> -> tensor<8xi32>\n"
+    )
     both += "%c = tt.cat %l, %r : tensor<8xi32> -> tensor<16xi32>\n tt.return %c : tensor<16xi32>"
     assert call(["tensor<8xi32>"], ["tensor<16xi32>"], both, x)[0].tolist() == [*x, *x]
     assert int(unary("tt.unsplat %a : tensor<1xi32>", "tensor<1xi32>", "i32", np.array([4], np.int32))) == 4
 
 
 def test_gather_and_histogram() -> None:
-    body = "%0 = tt.gather %a[%b] {axis = 0 : i32} : (tensor<4x2xf32>, tensor<8x2xi32>) -> tensor<8x2xf32>\n tt.return %0 : tensor<8x2xf32>"
+    body = (
+        "%0 = tt.gather %a[%b] {axis = 0 : i32} : (tensor<4x2xf32>, tensor<8x2xi32>) -> tensor<8x2xf32>\n"
+        " tt.return %0 : tensor<8x2xf32>"
+    )
     source, indices = RNG.normal(size=(4, 2)).astype(np.float32), RNG.integers(0, 4, (8, 2)).astype(np.int32)
     (result,) = call(["tensor<4x2xf32>", "tensor<8x2xi32>"], ["tensor<8x2xf32>"], body, source, indices)
     assert (result == np.take_along_axis(source, indices, 0)).all()
@@ -78,7 +84,7 @@ def test_tf32_is_exact_unless_truncation_is_asked_for() -> None:
 def test_dot_scaled_unpacks_and_scales() -> None:
     types = ("tensor<16x16xi8>", "tensor<16x1xi8>", "tensor<32x16xf8E4M3FN>", "tensor<16x16xf32>")
     body = f"""%0 = tt.dot_scaled %a scale %b, %c, %d lhs = e2m1 rhs = e4m3 {{fastMath = false}} : {types[0]}, {types[1]} * {types[2]} -> {types[3]}
- tt.return %0 : {types[3]}"""
+ tt.return %0 : {types[3]}"""  # noqa: E501
     packed = RNG.integers(-128, 128, (16, 16)).astype(np.int8)
     scale = RNG.integers(120, 134, (16, 1)).astype(np.uint8)
     rhs = RNG.normal(size=(32, 16)).astype(ml_dtypes.float8_e4m3fn)

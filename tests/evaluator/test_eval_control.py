@@ -191,6 +191,9 @@ def test_print_and_assert() -> None:
 
 
 def test_an_op_without_a_rule_is_an_error() -> None:
-    body = '%0 = tt.elementwise_inline_asm "mov.u32 $0, %smid;" {constraints = "=r", packed_element = 1 : i32, pure = true} -> i32\n tt.return %0 : i32'
+    body = (
+        '%0 = tt.elementwise_inline_asm "mov.u32 $0, %smid;" {constraints = "=r", packed_element = 1 : i32, '
+        "pure = true} -> i32\n tt.return %0 : i32"
+    )
     with pytest.raises(EvaluationError, match=r"assembly, which the evaluator does not execute: 'mov.u32"):
         call([], ["i32"], body)

@@ -115,7 +115,7 @@ COPY = f"""
  %s = tt.splat %p : !tt.ptr<f16> -> tensor<16x64x!tt.ptr<f16>, #b>
  %q = tt.addptr %s, %k : tensor<16x64x!tt.ptr<f16>, #b>, tensor<16x64xi32, #b>
  %c = ttg.async_copy_global_to_local %q, %m : tensor<16x64x!tt.ptr<f16>, #b> -> <16x64xf16, #s, #smem, mutable>
-"""
+"""  # noqa: E501
 LOADED = f"""
  %v = ttg.local_load %m : {M} -> {T}
  tt.return %v : {T}"""
@@ -287,7 +287,7 @@ TMA = f"""
  ttng.wait_barrier %b, %ph : {BAR}
  %v = ttg.local_load %m : {BUFFER} -> {T}
  ttng.inval_barrier %b : {BAR}
- tt.return %v : {T}"""
+ tt.return %v : {T}"""  # noqa: E501
 HOST = (X, (16, 64), (64, 1))
 
 
@@ -345,7 +345,7 @@ MAP = f"""
  ttng.tensormap_create %w, %p, [%n, %h], [%n, %h], [%st], [%one, %one] {{elem_type = 6 : i32, fill_mode = 0 : i32, interleave_layout = 0 : i32, swizzle_mode = 3 : i32}} : (!tt.ptr<i8>, !tt.ptr<f16>, i32, i32, i32, i32, i64, i32, i32) -> ()
  ttng.tensormap_fenceproxy_acquire %w : !tt.ptr<i8>
  %d = ttng.reinterpret_tensor_descriptor %w : !tt.ptr<i8> to !tt.tensordesc<tensor<16x64xf16, #nv>>
- {TMA}"""
+ {TMA}"""  # noqa: E501
 
 
 def test_a_descriptor_that_the_kernel_makes() -> None:
@@ -369,7 +369,7 @@ GATHER = f"""
  ttng.fence_async_shared {{bCluster = false}}
  ttng.async_tma_scatter %o[%r, %i] %m : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<8xi32, #ttg.slice<{{dim = 1, parent = #b}}>>, i32, !ttg.memdesc<8x64xf16, #nv, #smem, mutable>
  ttng.async_tma_store_wait {{pendings = 0 : i32}}
- tt.return %v : tensor<8x64xf16, #b>"""
+ tt.return %v : tensor<8x64xf16, #b>"""  # noqa: E501
 
 
 def test_rows_by_number_come_and_go() -> None:

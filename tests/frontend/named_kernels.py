@@ -1,4 +1,4 @@
-"""Kernels whose text with locations is compared with Triton's: `named_kernels.ttir` is what Triton 3.6 writes for them."""
+"""Kernels whose IR with locations is compared with Triton's: `named_kernels.ttir` is the output of Triton 3.6."""
 
 import tilework
 import tilework.language as tl

@@ -6,9 +6,9 @@
         "no axis 3": ("tl.program_id(3)", Refused(ValueError, "program_id axis must be 0, 1, or 2 but got 3")),
     }
 
-The kernel is ``k(out, p, x, n, C)``: `out` points to eight int32 of -1, `p` to 64 fp32 (0, 1, 2 ...), `x` is the fp32 1.5, `n`
-the int32 3 and `C` the constexpr 4. A list is compared with the first elements of `out`, executed before and after the TTIR
-passes. `header` is module text: functions and classes that the bodies use.
+The kernel is ``k(out, p, x, n, C)``: `out` points to eight int32 of -1, `p` to 64 fp32 (0, 1, 2 ...), `x` is the fp32
+1.5, `n` the int32 3 and `C` the constexpr 4. A list is compared with the first elements of `out`, executed before and
+after the TTIR passes. `header` is module text: functions and classes that the bodies use.
 """
 
 import importlib.util

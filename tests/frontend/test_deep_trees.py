@@ -1,4 +1,5 @@
-"""Kernels that programs write: expressions and chains of hundreds of parts, compiled and interpreted, and texts that are too deep."""
+"""Kernels that programs write: expressions and chains of hundreds of parts, compiled and interpreted, and texts that
+are too deep."""
 
 import importlib.util
 import os

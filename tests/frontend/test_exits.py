@@ -1,4 +1,5 @@
-"""`break`, `continue`, `return` in loops, and the rest of Python that Triton does not have; random ones are in `test_random_programs`."""
+"""`break`, `continue`, `return` in loops, and the rest of Python that Triton does not have; random ones are in
+`test_random_programs`."""
 
 import warnings
 

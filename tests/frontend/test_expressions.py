@@ -182,7 +182,7 @@ def test_subscripts() -> None:
     assert result(subscripts, 1, size=64) == np.arange(64).reshape(8, 8).T.ravel().tolist()
 
 
-# -- f-strings, comprehensions -------------------------------------------------------------------------------------------
+# -- f-strings, comprehensions -----------------------------------------------------------------------------------------
 
 
 @tilework.jit

@@ -42,7 +42,8 @@ def test_constants_by_name_and_default() -> None:
 
 @pytest.mark.parametrize(
     ("code", "printed"),
-    [("i1", "i1"), ("u8", "i8"), ("bf16", "bf16"), ("fp64", "f64"), ("*fp8e5", "!tt.ptr<f8E5M2>"), ("*i1", "!tt.ptr<i1>"),
+    [("i1", "i1"), ("u8", "i8"), ("bf16", "bf16"), ("fp64", "f64"), ("*fp8e5", "!tt.ptr<f8E5M2>"),
+     ("*i1", "!tt.ptr<i1>"),
      ("*kfp32", "!tt.ptr<f32>")],
 )  # fmt: skip
 def test_type_codes(code: str, printed: str) -> None:

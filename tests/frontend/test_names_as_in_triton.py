@@ -1,7 +1,9 @@
-"""The text with names and locations is Triton's, number by number: its own `test_use_name_loc_as_prefix` compares such text.
+"""The text with names and locations is Triton's, number by number: its own `test_use_name_loc_as_prefix` compares such
+text.
 
-A value is called after the variable that its statement assigns, a result of a branch or a loop also after the variable that it becomes;
-an op is where the part of its expression is that was read last; a constant that is there once is there, a shared one nowhere.
+A value is called after the variable that its statement assigns, a result of a branch or a loop also after the variable
+that it becomes; an op is where the part of its expression is that was read last; a constant that is there once is
+there, a shared one nowhere.
 """
 
 import re

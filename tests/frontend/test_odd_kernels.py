@@ -129,7 +129,9 @@ def test_every_statement_compiles_or_is_explained(tmp_path: Path, capsys: pytest
 
 EXPLAINED = {
     'x = tl.zeros((4,), "fp32")': "`dtype` cannot be 'fp32' (a str)",
-    "x = n.to(3)": "to: `dtype` cannot be 3 (an int)\n*it is called as to(dtype, fp_downcast_rounding=None, bitcast=False)",
+    "x = n.to(3)": (
+        "to: `dtype` cannot be 3 (an int)\n*it is called as to(dtype, fp_downcast_rounding=None, bitcast=False)"
+    ),
     "x = tl.program_id(n)": "program_id: `axis` must be known at compile time, but is int32\n*tl.constexpr",
     "x = tl.load(p, volatile=n)": "load: `volatile` must be known at compile time, but is int32",
     "x = tl.tuple(n)": "must be a list or a tuple, but is int32",

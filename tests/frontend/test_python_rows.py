@@ -126,7 +126,8 @@ def test_unsupported(tmp_path: Path, row: str) -> None:
 
 
 NOT_BUILTIN = (
-    "abs all any bool bytes callable chr dict dir divmod enumerate eval exec filter hash id iter map next open ord pow repr"
+    "abs all any bool bytes callable chr dict dir divmod enumerate eval exec filter hash id iter map next open ord "
+    "pow repr"
     " reversed round set slice sorted str sum super tuple type vars zip"
 )
 
@@ -139,21 +140,26 @@ def test_not_a_builtin(tmp_path: Path, name: str) -> None:
 
 ROWS = {
     "assignment, expression statements": ("'text'\n...\nNone\nn\ntl.store(out, 1)", [1]),
-    "assignment, nested targets": ("(a, (b, c)), d = (1, (2, 3)), 4\ntl.store(out, a + 10 * b + 100 * c + 1000 * d)", [4321]),
+    "assignment, nested targets": ("(a, (b, c)), d = (1, (2, 3)), 4\ntl.store(out, a + 10 * b + 100 * c + 1000 * d)",
+                                   [4321]),
     "assignment, one target": ("a = b = 1", Refused(UnsupportedLanguageConstruct, "multiple assignment")),
     "assignment, augmented, undefined": ("y += 1", Refused(NameError, "is not defined")),
     "assignment, other annotations": ("y: undefined_name = 3\ntl.store(out, y)", [3]),
     "assignment, constexpr without value": ("y: tl.constexpr\ntl.static_assert(y is None)", []),
     "expression, bytes": ("y: tl.constexpr = b'ab'\ntl.store(out, y[1])", [98]),
     "expression, bytes are no run-time value": ("y = b'ab'", Refused(TypeError, "tl.constexpr")),
-    "expression, comprehension filter": ("t = [i * n for i in (1, 2, 3) if i != 2]\ntl.store(out, len(t) * 100 + t[1])", [209]),
-    "expression, comprehension of a range": ("t = [i for i in range(3)]", Refused(UnsupportedLanguageConstruct, "comprehension")),
-    "expression, f-string": ("y: tl.constexpr = f'{\"é\"!a}|{C!r}|{C!s}|{C:03d}'\ntl.static_assert(y == \"'\\\\xe9'|4|4|004\")", []),
+    "expression, comprehension filter": (("t = [i * n for i in (1, 2, 3) if i != 2]\n"
+                                          "tl.store(out, len(t) * 100 + t[1])"), [209]),
+    "expression, comprehension of a range": ("t = [i for i in range(3)]",
+                                             Refused(UnsupportedLanguageConstruct, "comprehension")),
+    "expression, f-string": (("y: tl.constexpr = f'{\"é\"!a}|{C!r}|{C!s}|{C:03d}'\n"
+                              "tl.static_assert(y == \"'\\\\xe9'|4|4|004\")"), []),
     "expression, slice of a constexpr": ("y: tl.constexpr = ITEMS[1:]\ntl.store(out, len(y) * 10 + y[-1])", [23]),
     "expression, slice of a tuple": ("y = (n, 1, 2, 3)[::2]\ntl.store(out, y[0] * 10 + y[1] + len(y) * 100)", [232]),
     "expression, shape": ("tl.store(out, tl.zeros((2, 8), tl.int8).shape[-1])", [8]),
     "expression, operator without meaning": ("n @ n", Refused(TypeError, "@")),
-    "expression, ternary, constexpr": ("y: tl.constexpr = C if C > 3 else undefined_name\ntl.static_assert(y == 4)", []),
+    "expression, ternary, constexpr": ("y: tl.constexpr = C if C > 3 else undefined_name\ntl.static_assert(y == 4)",
+                                       []),
     "expression, ternary, run time": ("tl.store(out, 7 if n > 2 else n)", [7]),
     "expression, ternary types": ("y = n if n > 2 else x",
                           Refused(TypeError, "Ternary expression with dynamic condition has inconsistent type")),
@@ -166,8 +172,10 @@ ROWS = {
     "name, local first": ("ITEMS = n\ntl.store(out, ITEMS)", [3]),
     "name, global before local": ("y = ITEMS[2]\nITEMS = n\ntl.store(out, y * 10 + ITEMS)", [33]),
     "name, NamedTuple": ("y = Pair(b=n, a=1)\ntl.store(out, y.a * 10 + y[1])", [13]),
-    "name, len": ("tl.store(out, len(ITEMS) + 10 * len('ab') + 100 * len((n,)) + 1000 * len(tl.arange(0, 4).shape))", [1123]),
-    "name, int and float": ("tl.store(out, int('12') + int(float('2.5') * 2))\ntl.static_assert(float('-inf') < 0)", [17]),
+    "name, len": ("tl.store(out, len(ITEMS) + 10 * len('ab') + 100 * len((n,)) + 1000 * len(tl.arange(0, 4).shape))",
+                  [1123]),
+    "name, int and float": ("tl.store(out, int('12') + int(float('2.5') * 2))\ntl.static_assert(float('-inf') < 0)",
+                            [17]),
     "name, int of a run-time value": ("int(n)", Refused(TypeError, "compile-time value")),
     "name, list": ("y: tl.constexpr = list(ITEMS)\ntl.store(out, y[2])", [3]),
     "name, range": ("y = range(4)", Refused(TypeError, "for i in range")),
@@ -179,12 +187,14 @@ ROWS = {
     "name, print without a prefix": ("print(n)", Refused(AssertionError, "prefix")),
     "name, getattr of a function": ("tl.store(out, getattr(tl, 'maximum')(n, 5))", [5]),
     "call, literals stay constexpr": (
-        "tl.store(out, is_constant(3).to(tl.int32) + is_constant('a').to(tl.int32) + is_constant(n).to(tl.int32))", [2]),
+        "tl.store(out, is_constant(3).to(tl.int32) + is_constant('a').to(tl.int32) + is_constant(n).to(tl.int32))",
+        [2]),
     "call, missing argument": ("increment()", Refused(TypeError, "y")),
     "call, noinline, one element": ("tl.store(out + tl.arange(0, 1), far(tl.full((1,), n, tl.int32)))", [4]),
     "call, noinline, block result": ("tl.store(out + tl.arange(0, 4), far_block(n))", [3, 4, 5, 6]),
     "call, noinline, descriptor": ("d = tl.make_tensor_descriptor(p, [8, 8], [8, 1], [1, 8])\n"
-                                 "tl.store(out + tl.arange(0, 8), far_load(d).reshape(8).to(tl.int32))", [*range(8, 16)]),
+                                 "tl.store(out + tl.arange(0, 8), far_load(d).reshape(8).to(tl.int32))",
+                                 [*range(8, 16)]),
     "call, builtin in a constexpr": ("tl.store(out, LARGEST(n, 7))", [7]),
     "call, math": ("tl.store(out, int(math.sqrt(C)) + math.frexp(8.0)[1])", [6]),
     "call, math of a run-time value": ("math.exp(x)", Refused(TypeError, "compile time")),
@@ -194,8 +204,10 @@ ROWS = {
     "constant, string in a tuple": ("y = (1, 'a')", Refused(TypeError, "tl.constexpr")),
     "constant, twice constexpr": ("y: tl.constexpr = 1\ny: tl.constexpr = 2", Refused(ValueError, "already defined")),
     "constant, plain after constexpr": ("y: tl.constexpr = 1\ny = y + n\ntl.store(out, y)", [4]),
-    "constant, constexpr in a branch": ("y: tl.constexpr = 1\nif n > 2:\n    y = 2", Refused(TypeError, "constexpr[1]")),
-    "constant, constexpr in a loop": ("y: tl.constexpr = 1\nfor i in range(n):\n    y = 2", Refused(TypeError, "constexpr 1")),
+    "constant, constexpr in a branch": ("y: tl.constexpr = 1\nif n > 2:\n    y = 2",
+                                        Refused(TypeError, "constexpr[1]")),
+    "constant, constexpr in a loop": ("y: tl.constexpr = 1\nfor i in range(n):\n    y = 2",
+                                      Refused(TypeError, "constexpr 1")),
     "constant, parameter": ("C = C + n\ntl.static_assert(isinstance(C, tl.tensor))\ntl.store(out, C)", [7]),
     "if, None": ("if None:\n    undefined_name\ntl.store(out, 1)", [1]),
     "if, int": ("if C:\n    tl.store(out, 1)\nelse:\n    undefined_name", [1]),
@@ -217,7 +229,8 @@ ROWS = {
     "loop, the index is a run-time value": ("for i in range(2):\n    tl.static_assert(isinstance(i, tl.tensor))", []),
     "loop, negative step": ("for i in range(7, n, -2):\n    tl.store(out + i, i)", [-1, -1, -1, -1, -1, 5, -1, 7]),
     "loop, index after the loop": ("for i in range(3):\n    pass\ntl.store(out, tl.where(i < 3, 1, 1))", [1]),
-    "loop, index after a nested loop": ("for j in range(2):\n    for i in range(n):\n        pass\n    y = i\ntl.store(out, j * 0)", [0]),
+    "loop, index after a nested loop": (("for j in range(2):\n    for i in range(n):\n        pass\n    y = i\n"
+                                         "tl.store(out, j * 0)"), [0]),
     "loop, index after loops of other types": ("""
         for i in range(n):
             pass
@@ -233,9 +246,11 @@ ROWS = {
     "loop, target": ("for i, j in range(n):\n    pass", Refused(UnsupportedLanguageConstruct, "one name")),
     "loop, iterator": ("for i in ITEMS:\n    pass", Refused(RuntimeError, "Only `range` and `static_range`")),
     "loop, no iteration": ("y = 5\nfor i in range(n, n):\n    y = 6\ntl.store(out, y)", [5]),
-    "loop, carried type": ("y = 1\nfor i in range(n):\n    y = x", Refused(TypeError, "variable y has initial type int32")),
+    "loop, carried type": ("y = 1\nfor i in range(n):\n    y = x", Refused(TypeError, ("variable y has initial "
+                                                                                       "type int32"))),
     "loop, None carried": ("y = None\nfor i in range(n):\n    y = i", Refused(TypeError, "`y` is None")),
-    "loop, defined in the body": ("for i in range(n):\n    y = i\ntl.store(out, y)", Refused(NameError, "y is not defined")),
+    "loop, defined in the body": ("for i in range(n):\n    y = i\ntl.store(out, y)",
+                                  Refused(NameError, "y is not defined")),
     "loop, static_range": ("for i in tl.static_range(2):\n    tl.static_assert(isinstance(i, tl.constexpr))", []),
     "loop, while, constexpr": ("while C > 0:\n    pass", Refused(UnsupportedLanguageConstruct, "run-time value")),
     "loop, while, block": ("while tl.arange(0, 4) < n:\n    pass", Refused(UnsupportedLanguageConstruct, "scalar")),
@@ -268,7 +283,8 @@ def test_propagate_nan_of_min_is_deprecated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "kind", "has_cause"),
-    [("0 + 'a'", CompilationError, False), ("tl.expand_dims(n, 5)", CompilationError, True), ("print(n)", CompilationError, True),
+    [("0 + 'a'", CompilationError, False), ("tl.expand_dims(n, 5)", CompilationError, True),
+     ("print(n)", CompilationError, True),
      ("increment('a')", CompilationError, True), ("lambda: 1", UnsupportedLanguageConstruct, False)],
 )  # fmt: skip
 def test_causes(tmp_path: Path, body: str, kind: type, has_cause: bool) -> None:

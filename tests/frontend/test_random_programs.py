@@ -1,7 +1,7 @@
 """Random programs of branches, loops, calls and tuples: the kernel computes what Python computes.
 
-The same text is compiled as a kernel and executed by Python. Every value is masked to ten bits, so Python's integers and
-32-bit ones agree.
+The same text is compiled as a kernel and executed by Python. Every value is masked to ten bits, so Python's integers
+and 32-bit ones agree.
 """
 
 import importlib.util
@@ -67,7 +67,8 @@ class Program:
     def expression(self, names: tuple[str, ...]) -> str:
         left, right = self.random.choice(names), self.random.choice([*names, str(self.random.randrange(9))])
         form = self.random.choice(
-            ["{0} + {1}", "{0} * {1}", "{0} ^ {1}", "{0} - {1} + 1024", "min({0}, {1})", "max({0}, {1}, 3)", "clip({0}, {1})",
+            ["{0} + {1}", "{0} * {1}", "{0} ^ {1}", "{0} - {1} + 1024", "min({0}, {1})", "max({0}, {1}, 3)",
+             "clip({0}, {1})",
              "({0} if {0} > {1} else {1} + 0 * n)", "({0} >> 1) | {1}"]
         )  # fmt: skip
         return f"({form.format(left, right)}) & 1023"

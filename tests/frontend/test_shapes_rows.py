@@ -107,7 +107,8 @@ BROADCAST = {
 INDEXING = {
     "indexing, None and colon": ("""
         y = tl.arange(0, 8).reshape(2, 4)
-        tl.static_assert(y[:, None, :].shape == (2, 1, 4) and y[None].shape == (1, 2, 4) and y[:, :, None].shape == (2, 4, 1))
+        tl.static_assert(y[:, None, :].shape == (2, 1, 4) and y[None].shape == (1, 2, 4))
+        tl.static_assert(y[:, :, None].shape == (2, 4, 1))
         """, []),
     "indexing, slices of None": ("""
         y = tl.arange(0, 8)
@@ -190,7 +191,8 @@ FUNCTIONS = {
         tl.store(out + tl.arange(0, 8), y.reshape(8))
         """, [0, 4, 1, 5, 2, 6, 3, 7]),
     "join broadcasts": ("tl.store(out + tl.arange(0, 4), tl.join(tl.arange(0, 2), n).reshape(4))", [0, 3, 1, 3]),
-    "join of scalars": ("y = tl.join(n, 7)\ntl.static_assert(y.shape == [2])\ntl.store(out + tl.arange(0, 2), y)", [3, 7]),
+    "join of scalars": ("y = tl.join(n, 7)\ntl.static_assert(y.shape == [2])\ntl.store(out + tl.arange(0, 2), y)",
+                        [3, 7]),
     "join types": ("tl.join(n, x)", Refused(ValueError, "int32 and fp32")),
     "split": ("""
         a, b = tl.split(tl.arange(0, 8).reshape(2, 2, 2))
@@ -227,11 +229,13 @@ FUNCTIONS = {
         """, [2, 1]),
     "gather rank": ("tl.gather(tl.arange(0, 8), tl.zeros((2, 2), tl.int32), 0)", Refused(AssertionError, "rank")),
     "gather sizes": (
-        "tl.gather(tl.zeros((2, 4), tl.int8), tl.zeros((4, 4), tl.int32), 1)", Refused(AssertionError, "index dim 0 must match the corresponding source dim")),
+        "tl.gather(tl.zeros((2, 4), tl.int8), tl.zeros((4, 4), tl.int32), 1)",
+        Refused(AssertionError, "index dim 0 must match the corresponding source dim")),
     "gather axis": ("tl.gather(tl.arange(0, 8), tl.arange(0, 8), 1)", Refused(AssertionError, "axis")),
     "gather index": ("tl.gather(tl.arange(0, 8), tl.zeros((8,), tl.float32), 0)", Refused(AssertionError, "integer")),
     "histogram": ("tl.store(out + tl.arange(0, 4), tl.histogram(tl.arange(0, 8) % 3, 4))", [3, 3, 2, 0]),
-    "histogram of one bin": ("y = tl.histogram(tl.zeros((8,), tl.int32), 1)\ntl.store(out + tl.arange(0, 1), y)", [8, -1]),
+    "histogram of one bin": ("y = tl.histogram(tl.zeros((8,), tl.int32), 1)\ntl.store(out + tl.arange(0, 1), y)",
+                             [8, -1]),
     "histogram mask": ("""
         y = tl.arange(0, 8).histogram(8, mask=tl.arange(0, 8) < n)
         tl.static_assert(y.dtype == tl.int32)

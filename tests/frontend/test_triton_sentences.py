@@ -34,7 +34,8 @@ SENTENCES = {
     f"tl.gather({HALF}, {HALF}, 0)": "index must be an integer tensor",
     "tl.make_tensor_descriptor(p, [n, n], [n], [16, 16])": "Expected 2 strides but got 1",
     "tl.make_tensor_descriptor(p, [n, n], [n, 1], [16, 16]).load([0])": "expected 2 offsets, but got 1",
-    "tl.make_block_ptr(p, (n,), (1,), (0,), (4, 4), (0,))": "Expected shape/strides/offsets/block_shape to have the same length",
+    "tl.make_block_ptr(p, (n,), (1,), (0,), (4, 4), (0,))": ("Expected shape/strides/offsets/block_shape to have "
+                                                             "the same length"),
     "tl.advance(tl.make_block_ptr(p, (n,), (1,), (0,), (4,), (0,)), (4,))": (
         "The result of tl.advance is not being used. Note that tl.advance does not have any side effects."
         " To move the block pointer, you need to assign the result of tl.advance to a variable."
@@ -42,7 +43,8 @@ SENTENCES = {
     "tl.device_print(n)": "int32[] is not string",
     "tl.device_print('é', n)": "é is not an ascii string",
     "tl.store(out, n + 2**70)": "Nonrepresentable integer 1180591620717411303424.",
-    "tl.dot(tl.zeros((2, 16, 16), tl.float16), tl.zeros((4, 16, 16), tl.float16))": "input and other must have equal batch shapes",
+    "tl.dot(tl.zeros((2, 16, 16), tl.float16), tl.zeros((4, 16, 16), tl.float16))": ("input and other must have "
+                                                                                     "equal batch shapes"),
     f"tl.dot({BLOCK}.to(tl.uint8), {BLOCK}.to(tl.uint8))": "only int8 supported!",
     f"tl.dot_scaled({HALF}, None, 'fp16', {BLOCK}, None, 'fp16')": "Both inputs must be either 2D or 3D; (lhs: ",
     f"tl.dot_scaled({BLOCK}, None, 'fp16', {BLOCK}, None, 'fp16', lhs_k_pack=False)": (
@@ -52,13 +54,18 @@ SENTENCES = {
     "tl.reduce((tl.arange(0, 4), tl.arange(0, 8)), 0, two)": "all reduction inputs must have the same shape",
     f"tl.gather({HALF}, tl.arange(0, 16), 3)": "gather axis 3 must be < source rank (1)",
     f"tl.gather({BLOCK}, tl.zeros((16, 8), tl.int32), 0)": "index dim 1 must match the corresponding source dim",
-    "tl.make_tensor_descriptor(p, [n, n], [n, 1], [4, 16]).gather(tl.arange(0, 8), 0)": "descriptor block must have 1 row, but got",
-    "tl.make_tensor_descriptor(p, [n, n], [n, 1], [16, 16]).atomic_max([0, 0], tl.zeros((16, 16), tl.float32))": "Unsupported dtype",
+    "tl.make_tensor_descriptor(p, [n, n], [n, 1], [4, 16]).gather(tl.arange(0, 8), 0)": (
+        "descriptor block must have 1 row, but got"
+    ),
+    "tl.make_tensor_descriptor(p, [n, n], [n, 1], [16, 16]).atomic_max([0, 0], tl.zeros((16, 16), tl.float32))": (
+        "Unsupported dtype"
+    ),
     "tl.maximum(x, x, propagate_nan=3)": "Unexpected propagate_nan 3",
     "tl.store(p, None)": "cannot convert None of type <class 'NoneType'> to tensor",
     "min(n)": "min requires at least 2 values",
     "len(n)": "object of type 'tensor' has no len()",
-    "y: tl.constexpr = 1\nif n > 0:\n    y = 2": "initial value for `y` is of type constexpr[1], but the then block redefines it as int32",
+    "y: tl.constexpr = 1\nif n > 0:\n    y = 2": ("initial value for `y` is of type constexpr[1], "
+                                                  "but the then block redefines it as int32"),
 }  # fmt: skip
 
 

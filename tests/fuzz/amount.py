@@ -1,4 +1,5 @@
-"""The number of kernels that a test generates, always the same ones; ``FUZZ_KERNELS=200 pytest tests/fuzz`` generates more.
+"""The number of kernels that a test generates, always the same ones; ``FUZZ_KERNELS=200 pytest tests/fuzz`` generates
+more.
 
 `EXAMPLES` are chosen by what they catch. With fresh seeds these defects were noticed after about so many kernels of one
 device: padded lanes that leak into sums 17 ("edges", cuda:90), a wrong neutral element of padded maxima 27 ("edges",

@@ -46,7 +46,8 @@ def work(task: Task) -> tuple[str, Outcome, float] | Failure | Last:
 
 
 class Campaign:
-    """One run of the fuzzer: kernels are handed out until the time is over, outcomes are counted, failures are reduced."""
+    """One run of the fuzzer: kernels are handed out until the time is over, outcomes are counted, failures are
+    reduced."""
 
     def __init__(self, devices: Sequence[str], first: int, most: float, end: float, out: Path) -> None:
         self.devices, self.first, self.most, self.end, self.out = devices, first, most, end, out

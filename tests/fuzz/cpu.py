@@ -4,8 +4,8 @@ python -m tests.fuzz.cpu --kernels 2000 --jobs 2      progress, then the failure
 python -m tests.fuzz.cpu --seed 17                    one kernel: its source, and what is wrong with it
 
 Multiplications and additions are not fused here, so that floats differ only by what elementary functions and the order
-of sums allow; `rounding.py` says how much that is. Every third kernel gets arrays that are aligned to their elements and no further. A kernel that kills its
-process is a failure like any other.
+of sums allow; `rounding.py` says how much that is. Every third kernel gets arrays that are aligned to their elements
+and no further. A kernel that kills its process is a failure like any other.
 """
 
 import argparse
@@ -61,7 +61,8 @@ def problem_of(seed: int, folder: Path, **about: bool) -> str | None:
 
 
 def narrow(vectors: int) -> None:
-    """Make code for a machine with fewer features from now on: vectors of 32 bytes, or of 16 that have no masks and no fused sums."""
+    """Make code for a machine with fewer features from now on: vectors of 32 bytes, or of 16 that have no masks and no
+    fused sums."""
     host = HostTarget.detect()
     found = {name for name in host.features if not name.startswith("avx512")}
     if vectors < 32:

@@ -1,7 +1,7 @@
 """Statements about descriptors as values, and about the memory that they and pointers share.
 
-Functions that are not inlined make descriptors, loops make and carry them, and what is stored one way is loaded the other way. Each
-program works on rows of its own, so that only the order within a program decides.
+Functions that are not inlined make descriptors, loops make and carry them, and what is stored one way is loaded the
+other way. Each program works on rows of its own, so that only the order within a program decides.
 """
 
 from tests.fuzz.expressions import Value, unknown
@@ -70,7 +70,8 @@ class DescriptorStatements(MemoryStatements):
         self.assign(Value(f"{last}.load([0, 0]) + {before}.load([1, 0])", dtype, shape, unknown))
 
     def one_way_or_the_other(self) -> None:
-        """Store through a descriptor or pointers and load through the other, or the same descriptor, once or in a loop."""
+        """Store through a descriptor or pointers and load through the other, or the same descriptor, once or in a
+        loop."""
         dtype = self.random.choice((INT32, FP32))
         shape, rows, desc, cells = self.block_shape(dtype), self.own_rows(dtype), self.fresh("d"), self.fresh("o")
         self.line(f"{desc} = {self.made(rows, shape)}")

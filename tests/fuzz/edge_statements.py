@@ -45,7 +45,8 @@ OWN = (
     *(("masked_tile", 8), ("sorted_values", 5), ("largest_values", 3), ("reduction", 8), ("scan", 4), ("divided", 4)),
     *(("shifted", 3), ("special_floats", 4), ("mixed_fp8", 3), ("odd_product", 3), ("edge_descriptor", 3)),
     *(("tuple_call", 3), ("counted_focus", 2), ("gathered", 2), ("chosen_by_mask", 3), ("own_atomic", 2)),
-    *(("converted", 4), ("whole_focus", 10), ("ties", 3), ("kept", 4), ("slice_of", 2), ("with_part", 3), ("reshaped", 2)),
+    *(("converted", 4), ("whole_focus", 10), ("ties", 3), ("kept", 4), ("slice_of", 2), ("with_part", 3),
+      ("reshaped", 2)),
     *(("permuted", 2), ("flipped", 1), ("joined", 2), ("compute", 3), ("narrowed", 3), ("cancelled", 6)),
 )  # fmt: skip
 HELPERS = """
@@ -201,7 +202,9 @@ class EdgeStatements(PythonStatements):
         x = self.orderable(LAST)
         axis = self.random.randrange(len(x.shape))
         shape = tuple(size for place, size in enumerate(x.shape) if place != axis)
-        few = self.assign(Value(f"({x.text} & 1)" if x.dtype.is_int else f"tl.floor({x.text} * 0.02)", x.dtype, x.shape, unknown))  # fmt: skip
+        few = self.assign(
+            Value(f"({x.text} & 1)" if x.dtype.is_int else f"tl.floor({x.text} * 0.02)", x.dtype, x.shape, unknown)
+        )
         name = self.random.choice(("max", "min"))
         value, index = self.fresh(), self.fresh()
         self.line(f"{value}, {index} = tl.{name}({few.text}, {axis}, return_indices=True)")
@@ -328,7 +331,8 @@ class EdgeStatements(PythonStatements):
         self.store(self.define(name, dtype, shape))
 
     def special_floats(self) -> None:
-        """Infinities, NaN, zeros of both signs and tiny numbers through what keeps lanes apart, or is defined for NaN."""
+        """Infinities, NaN, zeros of both signs and tiny numbers through what keeps lanes apart, or is defined for
+        NaN."""
         dtype = self.random.choice((FP16, BF16, FP32, FP64))
         shape = self.target_shape() or (16,)
         x, y = self.fresh("x"), self.fresh("y")

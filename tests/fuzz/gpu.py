@@ -3,17 +3,18 @@
 python -m tests.fuzz.gpu --kernels 300 --target cuda:90      progress, then the failures, the most frequent kind first
 python -m tests.fuzz.gpu --seed 17 --target hip:gfx942       one kernel: its source, and what is wrong with it
 
-The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by what
-elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
-make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on,
-`--loops` short ones of nested loops with bounds, masks and addresses of all kinds, `--strides` tiles that go backwards and have edges
-everywhere, `--tiles` odd tiles with many uses each. With `--ctas 2` two blocks run each program; kernels whose blocks would have to exchange something are refused, and others are
-generated in their place.
+The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by
+what elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws
+kernels that make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts
+of blocks and so on, `--loops` short ones of nested loops with bounds, masks and addresses of all kinds, `--strides`
+tiles that go backwards and have edges everywhere, `--tiles` odd tiles with many uses each. With `--ctas 2` two blocks
+run each program; kernels whose blocks would have to exchange something are refused, and others are generated in their
+place.
 
-Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
-memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
-the order of copies by TMA and of the threads of the same program. Nor is there an order among the elements of one atomic operation
-that meet at the same address, or among those of two in the blocks of a cluster.
+Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in
+global memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's
+own, and so is the order of copies by TMA and of the threads of the same program. Nor is there an order among the
+elements of one atomic operation that meet at the same address, or among those of two in the blocks of a cluster.
 """
 
 import argparse
@@ -115,7 +116,8 @@ def whole_of(array: Any) -> Any:
 
 
 def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = False, ctas: int = 1) -> str | None:
-    """Return the first difference from the interpreter, or None; raise `Unordered` if the kernel has no single result."""
+    """Return the first difference from the interpreter, or None; raise `Unordered` if the kernel has no single
+    result."""
     warps = warps_of(kernel.seed)
     text = compiled(kernel, folder, warps, target, ctas)
     if assembles and (problem := refused(text, kernel.capability)):
@@ -141,7 +143,8 @@ def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = Fals
 
 
 def has_unordered_atomics(kernel: Kernel) -> bool:
-    """Return True if atomics of two kinds change one array: without a barrier, threads and blocks do so in any order."""
+    """Return True if atomics of two kinds change one array: without a barrier, threads and blocks do so in any
+    order."""
     kinds = {(kind, array) for kind, array in ATOMIC.findall(kernel.source)}
     return len({array for _, array in kinds}) < len(kinds)
 

@@ -1,4 +1,5 @@
-"""Integers that overflow on purpose, as hash functions and counters of random numbers do, where addresses, masks and divisors are made of them.
+"""Integers that overflow on purpose, as hash functions and counters of random numbers do, where addresses, masks and
+divisors are made of them.
 
     x1 = (pid * 1540483477) * 16 + tl.arange(0, 64)
     x2 = (x1 ^ (x1 >> 15)) * 747796405
@@ -21,10 +22,14 @@ HASHES = (0x1B873593, 0x27D4EB2D, 747796405, 1540483477, 0x9E3779B1, 0xCC9E2D51,
 WIDE = (0x9E3779B97F4A7C15 - (1 << 64), 6364136223846793005, 4294967311, 1 << 33)
 ADDENDS = (1, -1, 15, 16, 61, 1013904223, 0x7FFFFFF0, 0x7FFFFF00, -0x7FFFFFF0, 0xE6546B64)
 STARTS = (
-    *("0", "pid * 64", "pid * 128 + n", "n", "m", "n * 16", "m * 16", "pid * n", "n * n", "n * m", "big", "big * 16", "n << 4", "pid << 28"),
-    *("pid * 1540483477 * 16", "n * 747796405", "(n * 40503) << 4", "(pid + 1) * 0x7FFFFFC0", "(pid + 7) * 268435456", "2147483600", "2147483632"),
-    *("(pid.to(tl.int64) + 3) * 1073741824", "(n ^ (n << 13)) * 16", "((pid + 5) * 9 ^ 61) * 0x27D4EB2D", "-2147483648", "-m", "n - m"),
-    *("(pid + 2) * 0x27D4EB2D * 16", "(pid + 9) << 27", "((pid + 3) ^ ((pid + 3) << 30)) * 16", "(pid.to(tl.int64) * 4096 + 0xFFFFFF40).to(tl.int32)"),
+    *("0", "pid * 64", "pid * 128 + n", "n", "m", "n * 16", "m * 16", "pid * n", "n * n", "n * m", "big", "big * 16",
+      "n << 4", "pid << 28"),
+    *("pid * 1540483477 * 16", "n * 747796405", "(n * 40503) << 4", "(pid + 1) * 0x7FFFFFC0", "(pid + 7) * 268435456",
+      "2147483600", "2147483632"),
+    *("(pid.to(tl.int64) + 3) * 1073741824", "(n ^ (n << 13)) * 16", "((pid + 5) * 9 ^ 61) * 0x27D4EB2D", "-2147483648",
+      "-m", "n - m"),
+    *("(pid + 2) * 0x27D4EB2D * 16", "(pid + 9) << 27", "((pid + 3) ^ ((pid + 3) << 30)) * 16",
+      "(pid.to(tl.int64) * 4096 + 0xFFFFFF40).to(tl.int32)"),
     *("(pid + 1) * 65536 * 32768 + 64", "(pid + 3) * 268435456"),
 )  # fmt: skip
 STRIDES = (2, 1540483477, 1 << 26, 1 << 28, (1 << 29) + 1, 1 << 30, "n", "(m | 1)", "(n * 40503)")

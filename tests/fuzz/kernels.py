@@ -338,11 +338,13 @@ def draw_kernel(
     about_tiles: bool = False,
     about_edges: bool = False,
 ) -> Kernel:
-    """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, with integers that overflow, with tiles
-    of all strides, with odd tiles that have many uses, with values at their limits, or with Python that Triton does not have.
+    """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, with integers that
+    overflow, with tiles of all strides, with odd tiles that have many uses, with values at their limits, or with Python
+    that Triton does not have.
 
-    `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
-    matters take turns; and it may return between its accesses to memory. `checked`: with nothing that the sanitizer reports.
+    `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so
+    atomics whose order matters take turns; and it may return between its accesses to memory. `checked`: with nothing
+    that the sanitizer reports.
     """
     from tests.fuzz import edge_statements, stride_statements, tile_statements
     from tests.fuzz.hash_statements import NUMBERS, HashStatements

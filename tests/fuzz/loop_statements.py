@@ -1,5 +1,6 @@
-"""Loops as rare kernels have them: small tiles, masks, numbers and pointers that go around nested loops, branches and `while`, with
-bounds at the ends of integers, negative or empty; and addresses made of quotients and rests of any numbers.
+"""Loops as rare kernels have them: small tiles, masks, numbers and pointers that go around nested loops, branches and
+`while`, with bounds at the ends of integers, negative or empty; and addresses made of quotients and rests of any
+numbers.
 
     for i in tl.range(2147483640, 2147483647, 3):
         if (v4 & 3) == 1:

@@ -1,8 +1,8 @@
 """Kernels with two dots in a loop, as in attention, with unusual details, generated from a seed; `run_matmuls.py
 --pairs` runs them.
 
-Weights are -1, 0 or 1 and factors 1 or -1, so that all sums are exact. Generated are: the loads of the tiles, masks and bounds, other carried values
-of the loop, other uses of the tiles, and the code between the dots.
+Weights are -1, 0 or 1 and factors 1 or -1, so that all sums are exact. Generated are: the loads of the tiles, masks and
+bounds, other carried values of the loop, other uses of the tiles, and the code between the dots.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from typing import Any
 from tests.fuzz.matmuls import Lines
 
 BETWEEN = [  # what may happen to scores
-    "s = tl.cumsum(tl.clamp(s, -1, 1), 1)", "s = tl.cumsum(tl.clamp(s, -1, 1), 0)", "s = tl.flip(s, 1)", "s = tl.flip(s, 0)",
+    "s = tl.cumsum(tl.clamp(s, -1, 1), 1)", "s = tl.cumsum(tl.clamp(s, -1, 1), 0)", "s = tl.flip(s, 1)",
+    "s = tl.flip(s, 0)",
     "s = tl.trans(tl.trans(s) + 1)", "s = tl.reshape(tl.reshape(s, [BM * BN]) + 1, [BM, BN])", "s = tl.sort(s, 1)",
     "s = tl.where(rn[None, :] == tl.argmax(s, 1)[:, None], 1, s)", "s = s + tl.max(tl.max(s, 1), 0)",
     "s0, s1 = tl.split(tl.reshape(s, [BM, BN // 2, 2]))\ns = tl.reshape(tl.join(s1, s0), [BM, BN])",
@@ -44,7 +45,8 @@ class PairGenerator(Lines):
         self.way = self.one("descriptors", "descriptors", "pointers", "carried")
         self.pieces = {
             name for name in (
-                "mask", "top", "total", "shrink", "row shrink", "before", "after", "count", "if", "bias", "store", "atomic", "scores",
+                "mask", "top", "total", "shrink", "row shrink", "before", "after", "count", "if", "bias", "store",
+                "atomic", "scores",
                 "keys twice", "values first", "late add", "sum of values", "inner", "third", "behind", "tiles",
                 "stored", "between", "between", "between",
             ) if self.chance(0.17)
@@ -58,7 +60,18 @@ class PairGenerator(Lines):
         options = {"num_warps": self.one(4, 8), "num_stages": self.one(1, 2, 3, 4)}
         if self.chance(0.3):
             options["auto_tma"] = True
-        source = "\n".join(["import tilework.language as tl", "from tilework import jit", "", "", "@jit", f"def kernel({SIGNATURE}):", *self.lines, ""])  # fmt: skip
+        source = "\n".join(
+            [
+                "import tilework.language as tl",
+                "from tilework import jit",
+                "",
+                "",
+                "@jit",
+                f"def kernel({SIGNATURE}):",
+                *self.lines,
+                "",
+            ]
+        )
         lengths = [tile[1] * turns for turns in self.random.sample([0, 1, 2, 3, 4, 5], 3)]
         if self.masked_rows:
             lengths[0] = max(1, lengths[0] - 3)
@@ -79,7 +92,8 @@ class PairGenerator(Lines):
         )
         self.add("acc = tl.zeros((BM, D), tl.float32)\nkept = tl.full((BM, D), 3, tl.float32)\ncount = 0\nturns = row")
         self.add(
-            "top = tl.full((BM,), -99, tl.float32)\ntotal = tl.zeros((BM,), tl.float32)\nthird = tl.zeros((BM, D), tl.float32)"
+            "top = tl.full((BM,), -99, tl.float32)\ntotal = tl.zeros((BM,), tl.float32)\n"
+            "third = tl.zeros((BM, D), tl.float32)"
         )
         self.add("scores = tl.zeros((BM, BN), tl.float32)\nseen = tl.zeros((D,), tl.float32)")
         if self.way == "descriptors":

@@ -1,10 +1,10 @@
 """Matmul-like kernels with unusual details, generated from a seed; `run_matmuls.py` runs them.
 
-Generated are: the program order, the addresses, bounds and padding of tiles, other code before, in and after the loop, the layouts
-of the arrays (padded, overlapping, transposed, broadcast, off by one element), dtypes and options. Values are small integers, so
-that dot products are exact. Each case is launched with several shapes. Accumulators go through some steps before they are
-stored, with stores of all kinds: every program stores to addresses of its own, or adds with atomics, so that the order of
-programs does not matter.
+Generated are: the program order, the addresses, bounds and padding of tiles, other code before, in and after the loop,
+the layouts of the arrays (padded, overlapping, transposed, broadcast, off by one element), dtypes and options. Values
+are small integers, so that dot products are exact. Each case is launched with several shapes. Accumulators go through
+some steps before they are stored, with stores of all kinds: every program stores to addresses of its own, or adds with
+atomics, so that the order of programs does not matter.
 
 """
 
@@ -17,7 +17,10 @@ STEPS = {
     "gate": "acc = tl.where(tl.load(g + rm[:, None] * N + rn[None, :], mask=mask, other=0) > 0, acc, -acc)",
     "highest": "acc = tl.where(acc > tl.max(acc, 1)[:, None] - 3, acc, 0)",
     "middle": "acc = acc - tl.max(acc, 0)[None, :]",
-    "chain": "rw = tl.arange(0, BN)\nacc += tl.dot(tl.clamp(acc.to(tl.float32), -1, 1).to(tl.float16), tl.load(g + rw[:, None] * BN + rw[None, :])).to(acc.dtype)",
+    "chain": (
+        "rw = tl.arange(0, BN)\nacc += tl.dot(tl.clamp(acc.to(tl.float32), -1, 1).to(tl.float16), "
+        "tl.load(g + rw[:, None] * BN + rw[None, :])).to(acc.dtype)"
+    ),
     "sums": "acc = tl.cumsum(tl.clamp(acc.to(tl.float32), -1, 1), 1).to(acc.dtype)",
     "turned": "acc = tl.trans(tl.trans(acc) + rn[:, None])",
     "two rows": "acc += tl.load(d + pm)",
@@ -32,7 +35,10 @@ STORES = {
     "far": "tl.store(o + rm.to(tl.int64)[:, None] * N + rn[None, :], {}, mask=mask)",
     "turned": "tl.store(o + rn[:, None] * M + rm[None, :], {}.T, mask=mask.T)",
     "chosen": "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask & (acc > 0))",
-    "gated": "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask & (tl.load(g + rm[:, None] * N + rn[None, :], mask=mask, other=0) > 0))",
+    "gated": (
+        "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask & (tl.load(g + rm[:, None] * N + rn[None, "
+        ":], mask=mask, other=0) > 0))"
+    ),
     "rows": "tl.store(o + pn * M + rm, tl.sum({}, 1), mask=rm < M)",
     "columns": "tl.store(o + pm * N + rn, tl.max({}, 0), mask=rn < N)",
     "halves": """left, right = {}.reshape((BM, 2, BN // 2)).permute(0, 2, 1).split()
@@ -42,7 +48,10 @@ tl.store(o + rm[:, None] * N + (rh + BN // 2)[None, :], right, mask=(rm[:, None]
     "twice": """tl.store(o + rm[:, None] * N + rn[None, :], {0}, mask=mask)
 tl.store(o + rm[:, None] * N + rn[None, :], {0} + 1, mask=mask & (rn[None, :] % 3 == 0))""",
     "highest": "tl.atomic_max(e + 400 + tl.arange(0, BM), tl.clamp(tl.max({}, 1), -9, 9).to(tl.int32))",
-    "counts": "tl.atomic_add(e + 300 + 400 + tl.arange(0, 16), tl.histogram((tl.clamp({}, 0, 15)).to(tl.int32).reshape([BM * BN]), 16))",
+    "counts": (
+        "tl.atomic_add(e + 300 + 400 + tl.arange(0, 16), tl.histogram((tl.clamp({}, 0, "
+        "15)).to(tl.int32).reshape([BM * BN]), 16))"
+    ),
     "added": ADDED,
 }
 EACH = "tl.store(o + rm[:, None] * N + rn[None, :], acc.to(tl.float32), mask=(rm[:, None] < M) & (rn[None, :] < N))"
@@ -95,9 +104,15 @@ NUMBERS = {
     "plane": "pm = tl.program_id(0)\npn = tl.program_id(1)",
     "turned plane": "pm = tl.program_id(1)\npn = tl.program_id(0)",
     "far planes": "pm = tl.program_id(1)\npn = tl.program_id(2)",
-    "programs": "pid = tl.num_programs(0) - 1 - tl.program_id(0)\nnum_n = tl.cdiv(N, BN)\npm = pid // num_n\npn = pid % num_n",
-    "split": "pid = tl.program_id(0)\nnum_n = tl.cdiv(N, BN)\npm = pid // num_n\npn = pid % num_n\npart = tl.program_id(1)",
-    "tiles": "num_n = tl.cdiv(N, BN)\nfor tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * num_n, tl.num_programs(0){}):",
+    "programs": (
+        "pid = tl.num_programs(0) - 1 - tl.program_id(0)\nnum_n = tl.cdiv(N, BN)\npm = pid // num_n\npn = pid % num_n"
+    ),
+    "split": (
+        "pid = tl.program_id(0)\nnum_n = tl.cdiv(N, BN)\npm = pid // num_n\npn = pid % num_n\npart = tl.program_id(1)"
+    ),
+    "tiles": (
+        "num_n = tl.cdiv(N, BN)\nfor tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * num_n, tl.num_programs(0){}):"
+    ),
     "groups": """pid = tl.program_id(0)
 num_m = tl.cdiv(M, BM)
 num_n = tl.cdiv(N, BN)
@@ -170,7 +185,11 @@ class MatmulGenerator(Lines):
         if self.dtype in ("i8", "fp8", "fp8e5"):
             self.other = self.one("0", "0", "", "1")
         self.unit = {name: self.chance(0.7) for name in "ab"}  # the contiguous stride is not an argument
-        self.turned = {name: self.chance(0.3) for name in "ab"} if self.way in ("pointers", "carried") else {"a": False, "b": self.chance(0.3)}  # fmt: skip
+        self.turned = (
+            {name: self.chance(0.3) for name in "ab"}
+            if self.way in ("pointers", "carried")
+            else {"a": False, "b": self.chance(0.3)}
+        )
         self.extra: list[str] = []
         if self.in_place:
             self.turned = {"a": False, "b": False}
@@ -202,7 +221,10 @@ class MatmulGenerator(Lines):
             "",
             "",
             "@jit",
-            "def kernel(a, b, c, d, e, g, o, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):",
+            (
+                "def kernel(a, b, c, d, e, g, o, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, "
+                "BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):"
+            ),
         ]
 
     def rare(self, part: float) -> bool:
@@ -255,8 +277,14 @@ class MatmulGenerator(Lines):
             if self.unit[name]:
                 first, second = strides[name]
                 strides[name] = ("1", second) if self.turned[name] else (first, "1")
-        rest = [f"{where} * {stride}" if stride != "1" else where for where, stride in zip(
-            ("qm[:, None]", "rk[None, :]", "rk[:, None]", "qn[None, :]"), (*strides["a"], *strides["b"]), strict=True)]  # fmt: skip
+        rest = [
+            f"{where} * {stride}" if stride != "1" else where
+            for where, stride in zip(
+                ("qm[:, None]", "rk[None, :]", "rk[:, None]", "qn[None, :]"),
+                (*strides["a"], *strides["b"]),
+                strict=True,
+            )
+        ]
         wide = self.chance(0.15)
         start = "om.to(tl.int64) * 0 + " if wide else ""
         self.add(f"pa = a + ({start}{rest[0]} + {rest[1]})\npb = b + ({start}{rest[2]} + {rest[3]})")
@@ -275,7 +303,28 @@ class MatmulGenerator(Lines):
 
     def loop(self, acc_type: str) -> None:
         kind = self.one("range", "range", "short", "late", "while") if self.rare(0.3) else "range"
-        extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale", "half", "doubled", "again", "limit", "around", "each") if self.rare(0.07)]  # fmt: skip
+        extra = [
+            name
+            for name in (
+                "sum",
+                "if",
+                "where",
+                "max",
+                "count",
+                "atomic",
+                "scalar",
+                "second",
+                "turn",
+                "scale",
+                "half",
+                "doubled",
+                "again",
+                "limit",
+                "around",
+                "each",
+            )
+            if self.rare(0.07)
+        ]
         if self.dtype in ("i8", "fp8", "fp8e5"):
             extra = [name for name in extra if name not in ("sum", "second", "scale", "doubled")]
         if "sum" in extra:

@@ -1,7 +1,7 @@
 """Statements about the order of memory: locks, waiting for a flag, volatile loads, barriers.
 
-A program is alone with its places, so nothing is ever waited for long; but a compiler that deletes the loop, hoists its load, or
-moves an access across a lock gives another result.
+A program is alone with its places, so nothing is ever waited for long; but a compiler that deletes the loop, hoists its
+load, or moves an access across a lock gives another result.
 """
 
 from math import prod

@@ -1,4 +1,5 @@
-"""Statements that Triton's kernels do not have: exits from loops and functions, subscripts, `match`, comprehensions (`docs/python.md`)."""
+"""Statements that Triton's kernels do not have: exits from loops and functions, subscripts, `match`, comprehensions
+(`docs/python.md`)."""
 
 from math import prod
 

@@ -1,14 +1,14 @@
 """Drawn kernels that promise the same bits: on every device, with any number of warps and threads, bit for bit.
 
-python -m tests.fuzz.reproducible --kernels 500 --jobs 8                what differs as it is found, then how many did what
-python -m tests.fuzz.reproducible --seconds 500 --digests FILE          as far as it comes; the same again goes on where it stopped
-python -m tests.fuzz.reproducible --part 2/4 --against FILE             a quarter of them, compared with what another machine has written
-python -m tests.fuzz.reproducible --places interpreter cpu              in fewer places, which are named by how they begin
-python -m tests.fuzz.reproducible --seed 17                             one kernel: its source, and where it differs
+python -m tests.fuzz.reproducible --kernels 500 --jobs 8 what differs as it is found, then how many did what python -m
+tests.fuzz.reproducible --seconds 500 --digests FILE as far as it comes; the same again goes on where it stopped python
+-m tests.fuzz.reproducible --part 2/4 --against FILE a quarter of them, compared with what another machine has written
+python -m tests.fuzz.reproducible --places interpreter cpu in fewer places, which are named by how they begin python -m
+tests.fuzz.reproducible --seed 17 one kernel: its source, and where it differs
 
-Kernels that the language refuses to call reproducible (floats in atomics, assembly) do not count, nor do those whose programs or threads
-meet in global memory without an order: they promise nothing. Those that write what they also read mostly run as one program, in which
-there is an order.
+Kernels that the language refuses to call reproducible (floats in atomics, assembly) do not count, nor do those whose
+programs or threads meet in global memory without an order: they promise nothing. Those that write what they also read
+mostly run as one program, in which there is an order.
 """
 
 import argparse
@@ -49,7 +49,8 @@ PROMISED = (EQUAL, DIFFERENT, LOST)
 
 @dataclass
 class Outcome:
-    """The outcome of one kernel: one of the words above, why, a digest of its results, and the seconds that each place took."""
+    """The outcome of one kernel: one of the words above, why, a digest of its results, and the seconds that each place
+    took."""
 
     kind: str
     why: str = ""

@@ -1,11 +1,11 @@
 """The part of a difference between two runs of a kernel that is rounding.
 
-A sum in any order is the exact sum of terms that are each off by a relative (n - 1) u at most, u being half an ulp; so is
-a running sum, and with products of terms a dot product. An elementary function is off by two ulp, and so is a quotient of f32:
-on a GPU 82 / 82 may be less than 1. So the kernel is
-run a few times in the evaluator with all of these errors put in by hand, with random signs: the inputs of sums, scans and
-dots, and the results of functions and quotients, where they occur. What that changes in the outputs, cancellation and comparisons
-and all later steps included, is what another order of additions may change.
+A sum in any order is the exact sum of terms that are each off by a relative (n - 1) u at most, u being half an ulp; so
+is a running sum, and with products of terms a dot product. An elementary function is off by two ulp, and so is a
+quotient of f32: on a GPU 82 / 82 may be less than 1. So the kernel is run a few times in the evaluator with all of
+these errors put in by hand, with random signs: the inputs of sums, scans and dots, and the results of functions and
+quotients, where they occur. What that changes in the outputs, cancellation and comparisons and all later steps
+included, is what another order of additions may change.
 
     allowed = RoundingError(kernel, folder)
     allowed.explains("out_fp16_0", got, wanted)        a bool for each element
@@ -47,7 +47,8 @@ def terms(op: Operation) -> int:
 
 
 def shaken(value: Any, halves: float, random: np.random.Generator) -> Any:
-    """`value` with every float off by `halves` half ulps, in half of the runs at most by as much; anything else as it is."""
+    """`value` with every float off by `halves` half ulps, in half of the runs at most by as much; anything else as it
+    is."""
     dtype = getattr(value, "dtype", None)
     if dtype is None or dtype.kind not in "fV":
         return value

@@ -1,11 +1,12 @@
-"""The types of generated kernels, and what NumPy says about them: promotion, casts and operators, written a second time.
+"""The types of generated kernels, and what NumPy says about them: promotion, casts and operators, written a second
+time.
 
     promote(INT8, UINT8)                   UINT8
     promote(FP16, FP16, division=True)     FP32
     promote(BF16, weak="int")              BF16
 
-Nothing of tilework is used here, so that the generated kernels also check the frontend: each statement of a kernel asserts
-the dtype that these rules foresee.
+Nothing of tilework is used here, so that the generated kernels also check the frontend: each statement of a kernel
+asserts the dtype that these rules foresee.
 """
 
 import operator

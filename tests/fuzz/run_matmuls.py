@@ -1,9 +1,9 @@
 """Run generated matmul-like kernels as sm_90 code beside an oracle: warp specialization, persistent CTAs, copies by
 TMA.
 
-    python -m tests.fuzz.run_matmuls --cases 100                  no GPU: the emulator with all its checks, beside the interpreter
-    python -m tests.fuzz.run_matmuls --cases 400 --workers 12     a GPU: beside the same kernel without any of the three
-    python -m tests.fuzz.run_matmuls --seed 17                    one case: its source, its launches, and what is wrong
+    python -m tests.fuzz.run_matmuls --cases 100 no GPU: the emulator with all its checks, beside the interpreter python
+    -m tests.fuzz.run_matmuls --cases 400 --workers 12 a GPU: beside the same kernel without any of the three python -m
+    tests.fuzz.run_matmuls --seed 17 one case: its source, its launches, and what is wrong
 
 (needs torch.) All must be equal. Only failures are printed, and the counts of what was exercised.
 """
@@ -182,7 +182,11 @@ def check(case: Case | Pair, folder: Path, seen: Counter[str]) -> list[str]:
     constants = {**constants_of(case), **case.options}
     for number, (grid, memory, given) in enumerate(launches_of(case)):
         ours = {name: value.to(DEVICE) for name, value in memory.items()}
-        wanted = {name: value.to(DEVICE) for name, value in memory.items()} if ON_GPU else {name: value.clone() for name, value in memory.items()}  # fmt: skip
+        wanted = (
+            {name: value.to(DEVICE) for name, value in memory.items()}
+            if ON_GPU
+            else {name: value.clone() for name, value in memory.items()}
+        )
         try:
             oracle(grid, given(wanted), constants)
         except Exception as error:  # noqa: BLE001 - what the oracle does not run proves nothing
@@ -212,7 +216,10 @@ def check(case: Case | Pair, folder: Path, seen: Counter[str]) -> list[str]:
             if not torch.equal(x.nan_to_num(7e4), y.nan_to_num(7e4)):
                 wrong = (x.nan_to_num(7e4) != y.nan_to_num(7e4)).nonzero().flatten()
                 start = wrong[0].item()
-                problems.append(f"launch {number}: {name}: {len(wrong)} of {x.numel()} wrong, first at {start}: {x[start].item()} for {y[start].item()}")  # fmt: skip
+                problems.append(
+                    f"launch {number}: {name}: {len(wrong)} of {x.numel()} wrong, "
+                    f"first at {start}: {x[start].item()} for {y[start].item()}"
+                )
     return problems
 
 

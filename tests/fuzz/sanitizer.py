@@ -1,12 +1,14 @@
-"""Drawn kernels under the sanitizer: those without a mistake stay silent and compute the same, a generated mistake is reported.
+"""Drawn kernels under the sanitizer: those without a mistake stay silent and compute the same, a generated mistake is
+reported.
 
 python -m tests.fuzz.sanitizer --kernels 200            progress, then the failures
 python -m tests.fuzz.sanitizer --seed 17                one kernel: its source, and what is wrong with it
 python -m tests.fuzz.sanitizer --gpu --kernels 50       as PTX in the emulator
 
-A kernel has generated statements and one *suspect*: a lane that divides, shifts, gathers, counts, adds or loads with the parameter `wrong`.
-Its result goes through statements that keep it in its lane, and is then used. One value of `wrong` is a mistake, another is
-not; and where the lane is guarded (not stored, or replaced) both are right. Every fourth kernel is a whole one without a suspect.
+A kernel has generated statements and one *suspect*: a lane that divides, shifts, gathers, counts, adds or loads with
+the parameter `wrong`. Its result goes through statements that keep it in its lane, and is then used. One value of
+`wrong` is a mistake, another is not; and where the lane is guarded (not stored, or replaced) both are right. Every
+fourth kernel is a whole one without a suspect.
 """
 
 import argparse
@@ -65,7 +67,10 @@ AT_ONCE = ("load", "histogram")  # a mistake wherever its result goes
 NUMBERS = ("sum", "product")  # generated statements may overflow too: there are none beside these
 STEPS = (
     "{r} = {r} + 0",
-    "{r} = tl.reshape(tl.trans(tl.reshape({r}, [2, {half}])), [{size}])\n{r} = tl.reshape(tl.trans(tl.reshape({r}, [{half}, 2])), [{size}])",
+    (
+        "{r} = tl.reshape(tl.trans(tl.reshape({r}, [2, {half}])), [{size}])\n"
+        "{r} = tl.reshape(tl.trans(tl.reshape({r}, [{half}, 2])), [{size}])"
+    ),
     "for _k in range((n & 1) + 1):\n    {r} = {r} - 0",
     "if m > 3:\n    {r} = {r} + 0\nelse:\n    {r} = {r} - 0",
     "{r} = tl.where(n == n, {r}, 0)",

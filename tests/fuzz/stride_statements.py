@@ -23,7 +23,18 @@ NUMBERS = {
     "big": (11, -1, -16, 48, 1, 0),
     "flag": (True, False),
 }
-OWN = (("copied", 8), ("walked", 4), ("stepped", 3), ("reversed_block", 3), ("added", 4), ("hit", 3), ("compute", 2), ("scan", 1), ("reduction", 1), ("permuted", 1))  # fmt: skip
+OWN = (
+    ("copied", 8),
+    ("walked", 4),
+    ("stepped", 3),
+    ("reversed_block", 3),
+    ("added", 4),
+    ("hit", 3),
+    ("compute", 2),
+    ("scan", 1),
+    ("reduction", 1),
+    ("permuted", 1),
+)
 
 
 class StrideStatements(Statements):
@@ -65,7 +76,13 @@ class StrideStatements(Statements):
         for axis, size in enumerate(shape):
             name, place = self.fresh("x"), f"tl.arange(0, {size})"
             if self.random.random() < 0.2:
-                place = self.random.choice((f"({size - 1} - {place})", f"(-{place} + {size - 1})", f"({place} ^ {size - 1 if size & (size - 1) == 0 else 0})"))  # fmt: skip
+                place = self.random.choice(
+                    (
+                        f"({size - 1} - {place})",
+                        f"(-{place} + {size - 1})",
+                        f"({place} ^ {size - 1 if size & (size - 1) == 0 else 0})",
+                    )
+                )
             if len(shape) > 1:
                 place += "[" + ", ".join(":" if other == axis else "None" for other in range(len(shape))) + "]"
             self.line(f"{name} = {place}")
@@ -82,7 +99,14 @@ class StrideStatements(Statements):
         tests = []
         for name, size in zip(names, shape, strict=True):
             near, far = self.random.randint(0, size), self.random.choice((size, size - 1, size // 2, 1, 0))
-            ways = (f"({name} < {far})", f"({name} >= {near // 2})", f"({name} < n)", f"({name} > m)", f"({near} > {name})", f"(({name} >= {near // 3}) & ({name} < {far}))")  # fmt: skip
+            ways = (
+                f"({name} < {far})",
+                f"({name} >= {near // 2})",
+                f"({name} < n)",
+                f"({name} > m)",
+                f"({near} > {name})",
+                f"(({name} >= {near // 3}) & ({name} < {far}))",
+            )
             if self.random.random() < 0.6:
                 tests.append(self.random.choice(ways))
         if self.random.random() < 0.1:
@@ -144,7 +168,10 @@ class StrideStatements(Statements):
         mask = self.edges(names, shape)
         masked = f", mask={mask}, other=1" if mask else ""
         self.line(f"{last} = tl.load({at}{masked})")
-        with self.block(f"for {self.fresh('i')} in tl.range({self.random.choice(('3', 'n & 3', '0'))}, num_stages={self.random.choice((1, 2, 3))}):"):  # fmt: skip
+        with self.block(
+            f"for {self.fresh('i')} in tl.range({self.random.choice(('3', 'n & 3', '0'))}, "
+            f"num_stages={self.random.choice((1, 2, 3))}):"
+        ):
             self.line(f"{at} += {self.random.choice(('m', '-m', '-1', '-16', '16', 'm * 3'))}")
             if self.random.random() < 0.5:
                 self.line(f"{last} = tl.load({at}{masked})")
@@ -160,7 +187,10 @@ class StrideStatements(Statements):
         for _ in range(self.random.randint(2, 4)):
             name, shift = self.fresh(), self.random.choice((-1, 1, 0, 16, -16, 2))
             mask = self.edges(names, shape) if self.random.random() < 0.3 else ""
-            self.line(f"{name} = tl.load({source} + ({PLACE + shift} + {self.offset(names, strides)}){f', mask={mask}, other=2' if mask else ''})")  # fmt: skip
+            self.line(
+                f"{name} = tl.load({source} + ({PLACE + shift} + "
+                f"{self.offset(names, strides)}){f', mask={mask}, other=2' if mask else ''})"
+            )
             made.append(name)
         text = " ^ ".join(made) if not dtype.is_float else f"tl.where({made[0]} > {made[1]}, {made[0]}, {made[-1]})"
         value = self.assign(Value(text, dtype, shape, unknown))
@@ -172,14 +202,18 @@ class StrideStatements(Statements):
         strides = self.random.choice(("(-64, 1)", "(64, -1)", "(-64, -1)", "(1, -32)", "(m, 1)", "(40, m)", "(0, -1)"))
         order, block = self.random.choice(("(1, 0)", "(0, 1)")), self.fresh("b")
         place = self.random.choice(("0, 0", "pid, m & 15", "3, -2", "-1, n & 7"))
-        self.line(f"{block} = tl.make_block_ptr({self.pointer(dtype, 'in')} + {PLACE}, (20, 30), {strides}, ({place}), {shape}, {order})")  # fmt: skip
+        self.line(
+            f"{block} = tl.make_block_ptr({self.pointer(dtype, 'in')} + {PLACE}, (20, 30), {strides}, ({place}), "
+            f"{shape}, {order})"
+        )
         if self.random.random() < 0.5:
             self.line(f"{block} = tl.advance({block}, {self.random.choice(('(1, -1)', '(-2, 4)', '(m & 3, 0)'))})")
         value = Value(f"tl.load({block}, boundary_check=(0, 1), padding_option='zero')", dtype, shape, unknown)
         self.write_somewhere(self.assign(value).text, shape, dtype)
 
     def added(self) -> None:
-        """Atomics where elements are apart, or all at a few places; what was there is not asked for, or not by a tile that meets."""
+        """Atomics where elements are apart, or all at a few places; what was there is not asked for, or not by a tile
+        that meets."""
         shape, dtype = self.shape(limit=1024), self.random.choice((INT32, INT32, UINT32, INT64))
         names, value = self.indices(shape), self.typed(shape, dtype, 1).text
         strides = self.apart(shape)
@@ -187,7 +221,10 @@ class StrideStatements(Statements):
             strides = [self.random.choice(("0", "1", "-1", "1", "m" if size <= 32 else "2")) for size in shape]
         offset = f"({self.offset(names, strides)})"
         if meets and self.random.random() < 0.6:
-            offset = f"({offset} {self.random.choice(('// 4', '>> 5', '// 64', '& -16', '& 3', '// 3', '% 7', '// 32 * 8'))})"
+            offset = (
+                f"({offset} "
+                f"{self.random.choice(('// 4', '>> 5', '// 64', '& -16', '& 3', '// 3', '% 7', '// 32 * 8'))})"
+            )
         mask = self.edges(names, shape)
         place = f"{self.pointer(dtype, 'io')} + ({HALF} + pid * {2 * HALF} + {offset})"
         kind = self.random.choice(("add", "add", "max", "min", "xor", "or", "and"))
@@ -204,7 +241,8 @@ class StrideStatements(Statements):
         data, place = self.fresh(), self.fresh()
         self.line(f"{data} = tl.load({self.pointer(INT32, 'in')} + pid * 2048 + tl.arange(0, {size}))")
         self.line(
-            f"{place} = {self.random.choice((f'({data} & 31)', f'({data} & 1023)', f'({data} & 2047) - 100', f'({data} % 100)'))}"
+            f"{place} = "
+            f"{self.random.choice((f'({data} & 31)', f'({data} & 1023)', f'({data} & 2047) - 100', f'({data} % 100)'))}"
         )
         value = self.random.choice(("1", f"{data}", f"({data} >> 3)", "-1"))
         mask = self.random.choice(("", f", mask={data} > 9", ", mask=flag", f", mask=tl.arange(0, {size}) < n * 8"))

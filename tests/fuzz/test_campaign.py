@@ -89,7 +89,10 @@ def test_wrong_types_of_the_frontend_are_differences(tmp_path: Path) -> None:
 
 def test_a_racing_kernel_is_compared_with_barriers(tmp_path: Path) -> None:
     """Both programs write the same place, and threads read what others wrote."""
-    body = "    o = tl.arange(0, 64)\n    tl.store(out + o, o + tl.program_id(0))\n    tl.store(out + 100 + o, tl.load(out + 63 - o))\n"
+    body = (
+        "    o = tl.arange(0, 64)\n    tl.store(out + o, o + tl.program_id(0))\n"
+        "    tl.store(out + 100 + o, tl.load(out + 63 - o))\n"
+    )
     with pytest.raises(devices.Unordered):
         devices.DEVICES["cuda:90"](kernel(body), tmp_path)
     assert outcome_of(kernel(body), "cuda:90", tmp_path).kind == SAME

@@ -1,4 +1,5 @@
-"""Drawn kernels of Python that Triton does not have: all devices agree. ``DIFFERENTIAL_EXAMPLES=40`` draws more; the GPU's are in `tests/device/check_generated.py`."""
+"""Drawn kernels of Python that Triton does not have: all devices agree. ``DIFFERENTIAL_EXAMPLES=40`` draws more; the
+GPU's are in `tests/device/check_generated.py`."""
 
 import os
 from pathlib import Path

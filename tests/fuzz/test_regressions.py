@@ -85,7 +85,8 @@ def test_pointers_that_nested_loops_carry(nest: tuple[str, ...], tmp_path: Path)
 
 
 def copied_in_all_sizes(case: tuple[str, str]) -> int:
-    """The bytes of functions for a CPU with all its features that copy vectors of 1 to 40 elements, and reverse them."""
+    """The bytes of functions for a CPU with all its features that copy vectors of 1 to 40 elements, and reverse
+    them."""
     name, element = case
     module = Module("copies")
     scalar: Any = {"bf16": bf16, "f16": f16, "f32": f32, "i8": i8, "i16": i16}[element]

@@ -5,9 +5,9 @@
     v3 = tl.sum(v1, axis=1)
     v4 = tl.topk(v1, 2)
 
-On a GPU a tile whose sizes are no powers of two has padded lanes. Each use wants something else in them (0, 1, the least number, the
-greatest one, index 0), so these kernels find a use that sees what another one put there. All values are integers or
-small whole floats: results are exact in any order.
+On a GPU a tile whose sizes are no powers of two has padded lanes. Each use wants something else in them (0, 1, the
+least number, the greatest one, index 0), so these kernels find a use that sees what another one put there. All values
+are integers or small whole floats: results are exact in any order.
 """
 
 from math import prod

@@ -1,10 +1,12 @@
-"""Inductor's code for GPUs: generated, compiled in every configuration that would be tried, run in the emulator and compared.
+"""Inductor's code for GPUs: generated, compiled in every configuration that would be tried, run in the emulator and
+compared.
 
     python -m tilework.as_triton -m tests.inductor.emulated            all but what cannot work
     python -m tilework.as_triton -m tests.inductor.emulated softmax matmul
 
-Left out are cooperative reductions (blocks of the emulator run one after the other), models with parameters of their own (they
-stay on the CPU), random numbers (the wrapper draws the seed on the GPU) and what chooses its kernel by timing.
+Left out are cooperative reductions (blocks of the emulator run one after the other), models with parameters of their
+own (they stay on the CPU), random numbers (the wrapper draws the seed on the GPU) and what chooses its kernel by
+timing.
 """
 
 import sys

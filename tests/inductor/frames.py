@@ -1,4 +1,5 @@
-"""Count the frames that Dynamo takes while compiled functions launch kernels: those of the functions, none of the launcher.
+"""Count the frames that Dynamo takes while compiled functions launch kernels: those of the functions, none of the
+launcher.
 
 python -m tilework.as_triton -m tests.inductor.frames       launches are part of the graph, or graph breaks
 python -m tests.inductor.frames                             without the name `triton` each launch is a graph break

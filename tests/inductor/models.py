@@ -424,7 +424,8 @@ def leaves(value: Any) -> list[torch.Tensor]:
 
 def gradients(results: list[torch.Tensor], args: tuple[Any, ...]) -> list[torch.Tensor]:
     wanted = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.requires_grad]
-    scored = [(result.double() * torch.arange(1, result.numel() + 1, device=result.device).reshape(result.shape).sin()).sum()
+    scored = [(result.double() * torch.arange(1, result.numel() + 1,
+                                              device=result.device).reshape(result.shape).sin()).sum()
               for result in results if result.requires_grad]  # fmt: skip
     if not wanted or not scored:
         return []
@@ -432,7 +433,8 @@ def gradients(results: list[torch.Tensor], args: tuple[Any, ...]) -> list[torch.
 
 
 def check(name: str, device: str, tolerance: float = 1.0, **compile_options: Any) -> None:
-    """Compile a case and compare it with eager torch; AssertionError says where they differ. `tolerance` times the usual one."""
+    """Compile a case and compare it with eager torch; AssertionError says where they differ. `tolerance` times the
+    usual one."""
     chosen = CASES[name]
     near = tolerance * chosen.tolerance
     torch._dynamo.reset()

@@ -1,4 +1,5 @@
-"""`torch.compile` with tilework as its Triton, on the CPU and without a C++ compiler. `python -m tests.inductor.sweep` has more."""
+"""`torch.compile` with tilework as its Triton, on the CPU and without a C++ compiler. `python -m tests.inductor.sweep`
+has more."""
 
 import os
 import re
@@ -25,7 +26,8 @@ def run(tmp_path: Path):
                 (tools / tool).symlink_to(found)
         settings = {
             **{name: value for name, value in os.environ.items() if name != "TRITON_CACHE_DIR"},
-            "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "CXX": "/nonexistent", "PATH": str(tools), **environment,
         }  # fmt: skip
         command = [sys.executable, *prefix, "-m", f"tests.inductor.{module}", *arguments]

@@ -122,7 +122,8 @@ def one_choice(number: int) -> Iterator[None]:
 
 
 def generate(function: Callable[..., Any], args: tuple[torch.Tensor, ...], choice: int = 0, **settings: Any) -> Program:
-    """Inductor's program for a function that returns a tuple, if its arguments were on a GPU; `choice` selects a template."""
+    """Inductor's program for a function that returns a tuple, if its arguments were on a GPU; `choice` selects a
+    template."""
     written: list[str] = []
 
     def save(text: str) -> None:

@@ -21,7 +21,8 @@ from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = (
-    "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
     " --disable-extensions --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
     # one process for all pages, which are left for good
     " --renderer-process-limit=1 --in-process-gpu --disable-site-isolation-trials"
@@ -131,7 +132,8 @@ class Browser:
         """The middle of an element, of at most 400 pixels of it: lines are long."""
         box = self.evaluate(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (!e) return null;"
-            " const b = e.getBoundingClientRect(); return [b.left + Math.min(b.width, 400) / 2, b.top + b.height / 2]; })()"
+            " const b = e.getBoundingClientRect(); return [b.left + Math.min(b.width, 400) / 2, "
+            "b.top + b.height / 2]; })()"
         )
         assert box is not None, f"there is no {selector}"
         return box[0], box[1]

@@ -13,7 +13,8 @@ LATER = 500  # the host's clock is ahead of CUPTI's
 
 
 class FakeLibrary:
-    """Kernels of a microsecond, one after the other, each of which is a call with the number that its thread has pushed."""
+    """Kernels of a microsecond, one after the other, each of which is a call with the number that its thread has
+    pushed."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
@@ -77,7 +78,8 @@ class FakeLibrary:
 
 
 def test_records_find_their_launches() -> None:
-    """Lines of the log by name and order, launches through Python and kernels of others by number, graphs by their path."""
+    """Lines of the log by name and order, launches through Python and kernels of others by number, graphs by their
+    path."""
     library = FakeLibrary()
     driver = SimpleNamespace(code=lambda name, *args: 0)
     clock = CuptiClock(SimpleNamespace(ensure_context=lambda: None, library=lambda: driver), Cupti(library))

@@ -1,4 +1,5 @@
-"""What the explorer collects: every stage linked to the source in both directions, every pass, layouts, limits, counters, small pages."""
+"""What the explorer collects: every stage linked to the source in both directions, every pass, layouts, limits,
+counters, small pages."""
 
 import json
 import re
@@ -83,7 +84,10 @@ def test_layouts_of_padded_tiles_say_how_much_is_seen() -> None:
     (entry,) = odd_tiles()["kernels"]
     seen = {tuple(data["shape"]): data.get("seen") for type, data in entry["layouts"].items() if "xf32" in type}
     assert seen == {(256,): [[200]]}
-    both = "tensor<64x128xf32, #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [2, 2], order = [1, 0]}>>"
+    both = (
+        "tensor<64x128xf32, #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [2, "
+        "2], order = [1, 0]}>>"
+    )
     (data,) = layouts_of([[both]], sizes_in(["tensor<48x96xf32> -> tensor<64x128xf32>, tensor<48x128xi1>"])).values()
     assert data["seen"] == [[48, 96], [64, 128], [48, 128]]
 
@@ -179,7 +183,11 @@ func @f(%a: i32 loc("a"(#loc))) {
         ("  }", (first, second)),
         ("}", ()),
     ]
-    llvm = '!1 = !DIFile(filename: "k.py", directory: "/d")\n!2 = distinct !DISubprogram(name: "k", file: !1, line: 9)\n!3 = !DILocation(line: 7, column: 2, scope: !2)'
+    llvm = (
+        '!1 = !DIFile(filename: "k.py", directory: "/d")\n'
+        '!2 = distinct !DISubprogram(name: "k", file: !1, line: 9)\n'
+        "!3 = !DILocation(line: 7, column: 2, scope: !2)"
+    )
     assert located_llvm(f"  %1 = add i32 1, 2, !dbg !3\n{llvm}\n") == [("  %1 = add i32 1, 2", (("/d/k.py", 7, 2),))]
     ptx = '\t.loc\t1 5 3\n\tadd.s32 %r1, %r2, 1;\n$L__tmp0:\n\t.loc 1 0 0\n\tret;\n\t.file\t1 "/d/k.py"\n'
     assert located_assembly(ptx) == [
@@ -232,7 +240,8 @@ def test_of_a_large_grid_the_first_programs_are_counted() -> None:
 
 @given(st.lists(st.text(alphabet="<>!-/script{}data\\u03c \u2028\ud800é", max_size=40) | st.text(max_size=20)))
 def test_data_survive_the_page_they_are_in(texts: list[str]) -> None:
-    """Whatever a source holds, the script element ends where it should: an HTML parser reads "<!--" and "</script" in it."""
+    """Whatever a source holds, the script element ends where it should: an HTML parser reads "<!--" and "</script" in
+    it."""
     whole = page(json.dumps(texts), "title")
     data = data_of(whole)
     assert "<" not in data and json.loads(data) == texts

@@ -1,4 +1,5 @@
-"""The page in a headless Chromium: links in both directions, passes, layouts, search, keys, colours. Skipped where there is no Chromium."""
+"""The page in a headless Chromium: links in both directions, passes, layouts, search, keys, colours. Skipped where
+there is no Chromium."""
 
 import json
 from collections.abc import Iterator
@@ -59,7 +60,8 @@ def test_pointing_at_a_line_lights_up_what_became_of_it_and_back(page: Browser) 
     page.click(source_row("tl.store"))
     assert "tt.store" in lit(page, 1, "pinned") and "st.global" in lit(page, 2, "pinned")
     index = page.evaluate(
-        "[...document.querySelectorAll('.panes > .pane')[1].querySelectorAll('.row')].find((row) => row.textContent.includes('mulf')).dataset.i"
+        "[...document.querySelectorAll('.panes > .pane')[1].querySelectorAll('.row')].find((row) => "
+        "row.textContent.includes('mulf')).dataset.i"
     )
     page.click(f".panes > .pane:nth-of-type(2) .row[data-i='{index}']")
     assert "return x * 0.5" in lit(page, 0, "pinned") and "mul" in lit(page, 2, "pinned")
@@ -95,7 +97,10 @@ def test_a_type_opens_the_picture_of_its_layout(page: Browser) -> None:
     page.click("#type")
     assert page.evaluate("document.querySelector('.encoding').textContent").startswith("#ttg.blocked")
     # element 5 is in the second register of lane 2: the picture says so where the mouse is
-    place = "(() => { const box = document.querySelector('canvas').getBoundingClientRect(); return [box.left, box.top, box.width]; })()"
+    place = (
+        "(() => { const box = document.querySelector('canvas').getBoundingClientRect(); "
+        "return [box.left, box.top, box.width]; })()"
+    )
     left, top, width = page.evaluate(place)
     page.send("Input.dispatchMouseEvent", type="mouseMoved", x=left + 36 + 5.5 * (width - 37) / 32, y=top + 22)
     assert page.evaluate("document.querySelector('.tip').textContent") == "[5]\nT2 (warp 0, lane 2), register 1"
@@ -110,7 +115,8 @@ def test_lanes_that_hold_no_element_are_grey(browser: Browser) -> None:
     assert "padding, which nobody sees" in browser.evaluate("document.querySelector('.legend').textContent")
     pixels = """(() => { const canvas = document.querySelector('canvas'), pen = canvas.getContext('2d');
         const [wide, high] = [(canvas.width - 37 * devicePixelRatio) / 32, (canvas.height - 19 * devicePixelRatio) / 8];
-        return [199, 200, 255].map((at) => [...pen.getImageData(36 + (at % 32 + 0.5) * wide, 18 + (Math.floor(at / 32) + 0.5) * high, 1, 1).data].slice(0, 3)); })()"""
+        const x = (at) => 36 + (at % 32 + 0.5) * wide, y = (at) => 18 + (Math.floor(at / 32) + 0.5) * high;
+        return [199, 200, 255].map((at) => [...pen.getImageData(x(at), y(at), 1, 1).data].slice(0, 3)); })()"""
     last, first, end = browser.evaluate(pixels)
     assert first == end == [228, 228, 228] != last
     assert browser.problems == []
@@ -146,9 +152,11 @@ def test_light_and_dark(page: Browser) -> None:
 
 def test_another_kernel_has_its_own_stages_and_report(page: Browser) -> None:
     page.evaluate(
-        "(() => { const list = document.getElementById('kernel'); list.value = 1; list.dispatchEvent(new Event('change')); })()"
+        "(() => { const list = document.getElementById('kernel'); list.value = 1; "
+        "list.dispatchEvent(new Event('change')); })()"
     )
-    assert page.evaluate("[...document.querySelectorAll('.pane:nth-of-type(2) .tab')].map((tab) => tab.dataset.tab)") == [
+    tabs = "[...document.querySelectorAll('.pane:nth-of-type(2) .tab')].map((tab) => tab.dataset.tab)"
+    assert page.evaluate(tabs) == [
         "ttir", "ttcir", "llir", "asm", "passes", "layouts", "report",
     ]  # fmt: skip
     page.click("[data-tab=report]")

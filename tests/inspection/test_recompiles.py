@@ -1,4 +1,5 @@
-"""Why a kernel is compiled again: which argument, option, variable, source or tool differs from the nearest specialisation."""
+"""Why a kernel is compiled again: which argument, option, variable, source or tool differs from the nearest
+specialisation."""
 
 import json
 from collections.abc import Iterator
@@ -42,12 +43,14 @@ BASE = (F32, F32, F32, 1024, 2)
     ("args", "options", "expected"),
     [
         ((F32, F32, F32, 1000, 2), {}, ("divisibility by 16", "n", "`n` = 1000 is not a multiple of 16, and 1024 was")),
-        ((F32, F32, F32, 1024, 1), {}, ("value 1", "stride", "`stride` is 1, which the code takes as a constant; before it was any i32 (2)")),
+        ((F32, F32, F32, 1024, 1), {}, ("value 1", "stride", ("`stride` is 1, which the code takes as a constant; "
+                                                              "before it was any i32 (2)"))),
         ((F32, F32, F32, 1024, None), {}, ("None", "stride", "`stride` is None, not any i32 (2)")),
         ((F32, F32, F32, 1 << 32, 2), {}, ("width", "n", "`n` = 4294967296 is an i64, not an i32")),
         ((F32, F32, F32, 1024, 2.5), {}, ("dtype", "stride", "`stride` = 2.5 is fp32, not i32")),
         ((F32.astype(np.float16), F32, F32, 1024, 2), {}, ("dtype", "x", "`x` points to fp16, not to fp32")),
-        ((F32, F32[1:], F32, 1024, 2), {}, ("divisibility by 16", "y", "the address of `y` is not a multiple of 16 bytes, and before it was")),
+        ((F32, F32[1:], F32, 1024, 2), {}, ("divisibility by 16", "y", ("the address of `y` is not a multiple of "
+                                                                        "16 bytes, and before it was"))),
         (BASE, {"BLOCK": 64}, ("constant", "BLOCK", "the constant `BLOCK` is 64, not 32")),
         (BASE, {"num_warps": 8}, ("option", "num_warps", "the option num_warps is 8, not 4")),
     ],
@@ -132,7 +135,19 @@ def test_hundreds_of_specialisations_are_few_findings() -> None:
         earlier.append(new)
         assert found.nearest is not None
         told = [difference.to_json() for difference in found.differences]
-        rows.append({"event": "compiled", "kernel": base.kernel, "hit": False, "seconds": 0.1, "process": 1, "key": str(number), "against": "process", "nearest": found.nearest.to_json(), "differences": told})  # fmt: skip
+        rows.append(
+            {
+                "event": "compiled",
+                "kernel": base.kernel,
+                "hit": False,
+                "seconds": 0.1,
+                "process": 1,
+                "key": str(number),
+                "against": "process",
+                "nearest": found.nearest.to_json(),
+                "differences": told,
+            }
+        )
     (finding,) = why_compiled(rows).findings
     assert (
         "100 times for this reason, 10.00 s in all: BLOCK was 1000, 1001, 1002, 1003, 1004, 1005 and 94 more"

@@ -1,4 +1,5 @@
-"""Why a kernel is slow: what the passes say at the user's lines, ordered, with what to try; counters of the emulator; the CPU."""
+"""Why a kernel is slow: what the passes say at the user's lines, ordered, with what to try; counters of the emulator;
+the CPU."""
 
 import json
 from typing import Any

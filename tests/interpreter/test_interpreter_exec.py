@@ -1,4 +1,5 @@
-"""Kernels whose text is not known (made by `exec`) run as they are; `_unsafe_update_src` gives a kernel another text."""
+"""Kernels whose text is not known (made by `exec`) run as they are; `_unsafe_update_src` gives a kernel another
+text."""
 
 import inspect
 import linecache

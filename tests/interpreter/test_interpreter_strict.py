@@ -1,4 +1,5 @@
-"""With TILEWORK_STRICT_TRITON=1 the interpreter refuses what the compiler refuses, in the same words; without it both take it."""
+"""With TILEWORK_STRICT_TRITON=1 the interpreter refuses what the compiler refuses, in the same words; without it both
+take it."""
 
 from typing import Any
 
@@ -141,7 +142,8 @@ def plain(out, n):
     tl.store(out + x, max(n, 2))
 
 
-BEYOND = [breaks, continues, returns, forever, otherwise, waits_otherwise, chained, twice, starred, listed, matched, ranged, nested,
+BEYOND = [breaks, continues, returns, forever, otherwise, waits_otherwise, chained, twice, starred, listed, matched,
+          ranged, nested,
           indexed, changed, increased, odd_tile]  # fmt: skip
 
 

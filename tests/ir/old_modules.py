@@ -53,7 +53,7 @@ module attributes {"triton_gpu.num-warps" = 4 : i32} {
     return
   }
 }
-"""
+"""  # noqa: E501
 
 # Both operands in shared memory, as the tensor cores of Hopper read them.
 HOPPER = """
@@ -89,4 +89,4 @@ module attributes {"triton_gpu.compute-capability" = 90 : i32, "triton_gpu.num-c
     tt.return
   }
 }
-"""
+"""  # noqa: E501

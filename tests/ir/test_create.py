@@ -185,7 +185,10 @@ def test_equal_types_and_numbers_have_one_hash_and_others_are_told_apart() -> No
 
 
 def test_clone_region_is_what_clone_makes() -> None:
-    text = "tt.func @f(%p: i1, %x: i32) { %y = scf.if %p -> (i32) { scf.yield %x : i32 } else { %z = arith.addi %x, %x : i32 scf.yield %z : i32 } tt.return }"
+    text = (
+        "tt.func @f(%p: i1, %x: i32) { %y = scf.if %p -> (i32) { scf.yield %x "
+        ": i32 } else { %z = arith.addi %x, %x : i32 scf.yield %z : i32 } tt.return }"
+    )
     body = parse_module(text).body.block.first_op.regions[0]  # pyright: ignore[reportOptionalMemberAccess]
     ours, theirs = clone_region(body), body.clone()
     assert ours.is_structurally_equivalent(theirs) and not {*ours.walk()} & {*body.walk()}

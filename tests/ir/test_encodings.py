@@ -57,7 +57,10 @@ TEXTS: list[tuple[Encoding, str]] = [
                 {"dim0": 8, "dim1": 16},
             )
         ),
-        "#ttg.linear<{register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [1, 0], [2, 0]], warp = [[4, 0]], block = []}>",
+        (
+            "#ttg.linear<{register = [[0, 1]], lane = [[0, 2], [0, 4], [0, 8], [1, 0], [2, 0]], warp = [[4, 0]], "
+            "block = []}>"
+        ),
     ),
     (SwizzledShared(8, 1, 8, (1, 0)), "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>"),
     (
@@ -66,7 +69,10 @@ TEXTS: list[tuple[Encoding, str]] = [
     ),
     (
         NvmmaShared(64, True, 8, True, 3),
-        "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = true, elementBitWidth = 8, fp4Padded = true, rank = 3}>",
+        (
+            "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = true, elementBitWidth = 8, fp4Padded = true, "
+            "rank = 3}>"
+        ),
     ),
     (
         NvmmaShared(64, True, 8, False, 2, ((1, 0),)),
@@ -134,12 +140,14 @@ def test_old_spellings(text: str, encoding: Encoding) -> None:
 BAD = [
     ("Every element in threadsPerWarp must be a power of two.", TILE_TEXT.replace("[4, 8]", "[4, 6]")),
     ("must all have the same rank", TILE_TEXT.replace("[4, 8]", "[8]")),
-    ("order must be a permutation of 0..(rank-1), but was [1, 1]", TILE_TEXT.replace("order = [1, 0]", "order = [1, 1]")),
+    ("order must be a permutation of 0..(rank-1), but was [1, 1]",
+     TILE_TEXT.replace("order = [1, 0]", "order = [1, 1]")),
     ("this encoding needs the field order", TILE_TEXT.replace(", order = [1, 0]", "")),
     ("unexpected key: colour", TILE_TEXT.replace("}>", ", colour = 3}>")),
     ("a field of this encoding is given twice", TILE_TEXT.replace("}>", ", order = [1, 0]}>")),
     ("an encoding is expected here", "#ttg.slice<{dim = 1, parent = @x}>"),
-    ("parent layout must have at least rank >= 2", f"#ttg.slice<{{dim = 0, parent = #ttg.slice<{{dim = 0, parent = {TILE_TEXT}}}>}}>"),
+    ("parent layout must have at least rank >= 2", (f"#ttg.slice<{{dim = 0, parent = #ttg.slice<{{dim = 0, "
+                                                    f"parent = {TILE_TEXT}}}>}}>")),
     ("must be less than the parent rank", f"#ttg.slice<{{dim = 2, parent = {TILE_TEXT}}}>"),
     ("opIdx parameter can be 0 or 1", f"#ttg.dot_op<{{opIdx = 2, parent = {MMA_TEXT}, kWidth = 2}}>"),
     ("kWidth parameter is mandatory", f"#ttg.dot_op<{{opIdx = 1, parent = {MMA_TEXT}}}>"),

@@ -163,7 +163,10 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
         lambda v: tt.DescriptorReduceOp.make(DescriptorReduceKind.MAX, v.d, v.row32, [v.n] * 2, LOC),
     ),
     (
-        "tt.descriptor_gather %d[%ti, %n] : (!tt.tensordesc<tensor<1x32xf32>>, tensor<64xi32>, i32) -> tensor<64x32xf32>",
+        (
+            "tt.descriptor_gather %d[%ti, %n] : (!tt.tensordesc<tensor<1x32xf32>>, tensor<64xi32>, i32) "
+            "-> tensor<64x32xf32>"
+        ),
         lambda v: tt.DescriptorGatherOp.make(v.d, v.ti, v.n, tensor((64, 32), f32), LOC),
     ),
     (

@@ -9,7 +9,10 @@ from tilework.ir.parser import IRSyntaxError, parse_module
 BAD = [
     ("tt.splat %x : f32 -> tensor<0xf32>", r'must be positive, but %.* = "tt.splat".* has none'),
     (
-        "tt.splat %x : f32 -> tensor<3xf32, #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>>",
+        (
+            "tt.splat %x : f32 -> tensor<3xf32, #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], "
+            "warpsPerCTA = [4], order = [0]}>>"
+        ),
         r'must be power-of-two, but %.* = "tt.splat".*doesn.t follow the rule \(3\) elements',
     ),
     ("tt.resize %t : tensor<64xf32> -> tensor<8x8xf32>", "rank of source must be same as rank of result"),
@@ -126,7 +129,10 @@ BAD = [
         "axis 1 is out of range for rank 1",
     ),
     (
-        '"tt.reduce"(%t) <{axis = 0 : i32}> ({\n^bb0(%i: f32):\n  tt.reduce.return %i : f32\n}) : (tensor<64xf32>) -> f32',
+        (
+            '"tt.reduce"(%t) <{axis = 0 : i32}> ({\n^bb0(%i: f32):\n  tt.reduce.return %i : f32\n'
+            "}) : (tensor<64xf32>) -> f32"
+        ),
         r"nested block must take 2 arguments, but given block with 1 arguments",
     ),
     (
@@ -190,7 +196,9 @@ SYNTAX = {
     "expected a pointer to a block, but got f32": "%0 = tt.make_tensor_ptr %p, [%l], [%l], [%n] "
     "{order = array<i32: 0>} : f32",
     "expected propagateNan": "%0 = tt.clampf %x, %x, %x, none : f32",
-    "a tensor descriptor is of a ranked tensor, not of f32": "%0 = tt.make_tensor_descriptor %p, [%n], [%l] : <f32>, <f32>",
+    "a tensor descriptor is of a ranked tensor, not of f32": (
+        "%0 = tt.make_tensor_descriptor %p, [%n], [%l] : <f32>, <f32>"
+    ),
 }
 
 

@@ -73,11 +73,13 @@ ENUMS: dict[type[Keyword], str] = {
     enums.SchedHint: "amdg.instruction_sched_hint {{variant = #amdg.SchedHintVariant<{k}>}}",
     enums.CacheModifier: "%0 = tt.load %p {{cache = {d} : i32}} : !tt.ptr<f32>",
     enums.EvictionPolicy: "%0 = tt.load %p {{evict = {d} : i32}} : !tt.ptr<f32>",
-    enums.PaddingOption: "%0 = tt.load %bp {{boundaryCheck = array<i32: 0>, padding = {d} : i32}} : !tt.ptr<tensor<64x32xf32>>",
+    enums.PaddingOption: ("%0 = tt.load %bp {{boundaryCheck = array<i32: 0>, padding = {d} : i32}} "
+                          ": !tt.ptr<tensor<64x32xf32>>"),
     enums.MemSemantic: "%0 = tt.atomic_rmw fadd, {k}, gpu, %p, %x : (!tt.ptr<f32>, f32) -> f32",
     enums.MemSyncScope: "%0 = tt.atomic_rmw fadd, relaxed, {k}, %p, %x : (!tt.ptr<f32>, f32) -> f32",
     enums.RMWOp: "%0 = tt.atomic_rmw {k}, relaxed, gpu, %p, %x : (!tt.ptr<f32>, f32) -> f32",
-    enums.DescriptorReduceKind: "tt.descriptor_reduce {k}, %d[%n, %n], %row32 : !tt.tensordesc<tensor<1x32xf32>>, tensor<1x32xf32>",
+    enums.DescriptorReduceKind: ("tt.descriptor_reduce {k}, %d[%n, %n], %row32 : !tt.tensordesc<tensor<1x32xf32>>, "
+                                 "tensor<1x32xf32>"),
     enums.ProgramDim: "%0 = tt.get_num_programs {k} : i32",
     enums.RoundingMode: "%0 = tt.fp_to_fp %x, rounding = {k} : f32 -> f16",
     enums.PropagateNan: "%0 = tt.clampf %x, %x, %x, propagateNan = {k} : f32",

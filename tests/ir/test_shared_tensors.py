@@ -93,7 +93,8 @@ CASES = {
     ),
     "a copy with a mask, and how it is cached": (
         P,
-        f"{ALLOC} %c = triton_gpu.insert_slice_async %p, %b, %i, %k {{axis = 0 : i32, cache = 3 : i32, evict = 2 : i32, "
+        f"{ALLOC} %c = triton_gpu.insert_slice_async %p, %b, %i, %k {{axis = 0 : i32, cache = 3 : i32, evict = 2 "
+        ": i32, "
         f"isVolatile = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}} : {COPY} -> S<3x16x64xf16>",
         [
             "%1 = ttg.async_copy_global_to_local %p, %0 mask %k cacheModifier = cg evictionPolicy = evict_first "
@@ -126,7 +127,8 @@ CASES = {
     ),
     "a write at once": (
         P,
-        f"{ALLOC} %c = tensor.insert_slice %o into %b[%i, 0, 0] [1, 16, 64] [1, 1, 1] : tensor<16x64xf16, #blocked> into "
+        f"{ALLOC} %c = tensor.insert_slice %o into %b[%i, 0, 0] [1, 16, 64] [1, 1, 1] : tensor<16x64xf16, "
+        "#blocked> into "
         "S<3x16x64xf16>",
         [
             "%0 = ttg.memdesc_index %b[%i] :",
@@ -142,7 +144,8 @@ CASES = {
     "a buffer by number": (
         "",
         f"{ALLOC} %s = triton_gpu.extract_slice %b[2, 0, 0] [1, 16, 64] [1, 1, 1] : S<3x16x64xf16> to S<16x64xf16>",
-        ["%c2_i32 = arith.constant 2 : i32", "%s = ttg.memdesc_index %b[%c2_i32] : M<3x16x64xf16, mutable> -> M<16x64xf16, mutable>"],
+        ["%c2_i32 = arith.constant 2 : i32", ("%s = ttg.memdesc_index %b[%c2_i32] : M<3x16x64xf16, mutable> "
+                                              "-> M<16x64xf16, mutable>")],
     ),
     "a buffer by an index": (
         "%n: index",
@@ -189,7 +192,8 @@ CASES = {
         "%x = triton_gpu.convert_layout %n : (S<16x64xf16>) -> tensor<16x64xf16, #mma_dot>",
         [
             "%m = ttg.local_alloc %o : (tensor<16x64xf16, #blocked>) -> M<16x64xf16>",
-            "%x = ttg.local_load %m : M<16x64xf16> -> tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>",
+            ("%x = ttg.local_load %m : M<16x64xf16> -> tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, "
+             "kWidth = 2}>>"),
         ],
     ),
     "a value that has the type of memory which is written": (
@@ -201,7 +205,8 @@ CASES = {
     "a transposed buffer": (
         "%b: S<16x64xf16>",
         "%t = tt.trans %b : (S<16x64xf16>) -> tensor<64x16xf16, #sharedT>",
-        ["%t = ttg.memdesc_trans %b {order = array<i32: 1, 0>} : M<16x64xf16, mutable> -> !ttg.memdesc<64x16xf16, #shared1"],
+        [("%t = ttg.memdesc_trans %b {order = array<i32: 1, 0>} : M<16x64xf16, mutable> -> !ttg.memdesc<64x16xf16, "
+          "#shared1")],
     ),
     "a transposed tensor": (
         "%x: tensor<16x64xf16, #blocked>",
@@ -212,17 +217,21 @@ CASES = {
         "%a: S<16x64xf16>, %b: tensor<64x16xf16, #shared>, %c: tensor<16x16xf32, #blocked>",
         "%d = tt.dot %a, %b, %c {allowTF32 = true} : S<16x64xf16> * S<64x16xf16> -> tensor<16x16xf32, #blocked>",
         [
-            "%0 = ttg.local_load %a : M<16x64xf16, mutable> -> tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, parent = #blocked}>>",
-            "%1 = ttg.local_load %b : M<64x16xf16, mutable> -> tensor<64x16xf16, #ttg.dot_op<{opIdx = 1, parent = #blocked}>>",
+            ("%0 = ttg.local_load %a : M<16x64xf16, mutable> -> tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, "
+             "parent = #blocked}>>"),
+            ("%1 = ttg.local_load %b : M<64x16xf16, mutable> -> tensor<64x16xf16, #ttg.dot_op<{opIdx = 1, "
+             "parent = #blocked}>>"),
             "%d = tt.dot %0, %1, %c, inputPrecision = tf32 :",
         ],
     ),
     "a product with one operand in registers": (
         "%a: tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 4}>>, %b: S<64x16xf16>, "
         "%c: tensor<16x16xf32, #mma2>",
-        "%d = tt.dot %a, %b, %c : tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 4}>> * S<64x16xf16> "
+        "%d = tt.dot %a, %b, %c : tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, "
+        "kWidth = 4}>> * S<64x16xf16> "
         "-> tensor<16x16xf32, #mma2>",
-        ["%0 = ttg.local_load %b : M<64x16xf16, mutable> -> tensor<64x16xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 4}>>"],
+        [("%0 = ttg.local_load %b : M<64x16xf16, mutable> -> tensor<64x16xf16, #ttg.dot_op<{opIdx = 1, "
+          "parent = #mma, kWidth = 4}>>")],
     ),
     "a product of a transposed operand in registers": (
         "%a: tensor<64x16xf16, #mma_dot>, %b: tensor<64x16xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>>, "
@@ -230,9 +239,11 @@ CASES = {
         "%d = tt.dot %a, %b, %c {transA = true} : tensor<64x16xf16, #mma_dot> * "
         "tensor<64x16xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>> -> tensor<16x16xf32, #mma2>",
         [
-            "%0 = tt.trans %a {order = array<i32: 1, 0>} : tensor<64x16xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> "
+            "%0 = tt.trans %a {order = array<i32: 1, 0>} : tensor<64x16xf16, #ttg.dot_op<{opIdx = 0, "
+            "parent = #mma, kWidth = 2}>> "
             "-> tensor<16x64xf16, #linear>",
-            "%1 = ttg.convert_layout %0 : tensor<16x64xf16, #linear> -> tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>",
+            ("%1 = ttg.convert_layout %0 : tensor<16x64xf16, #linear> -> tensor<16x64xf16, #ttg.dot_op<{opIdx = 0, "
+             "parent = #mma, kWidth = 2}>>"),
             "%d = tt.dot %1, %b, %c :",
         ],
     ),
@@ -241,7 +252,8 @@ CASES = {
         "%c0 = arith.constant 0 : i32 %c8 = arith.constant 8 : i32 "
         "%b = triton_gpu.local_alloc : () -> M<3x16x64xf16, mutable> "
         "%s = triton_gpu.memdesc_subview %b[%i, %c0, %c0] : M<3x16x64xf16, mutable> -> M<16x64xf16, mutable, 3x16x64> "
-        "%q = triton_gpu.memdesc_subview %s[%c8, %c0] : M<16x64xf16, mutable, 3x16x64> -> M<8x64xf16, mutable, 3x16x64> "
+        "%q = triton_gpu.memdesc_subview %s[%c8, %c0] : M<16x64xf16, mutable, 3x16x64> -> M<8x64xf16, mutable, "
+        "3x16x64> "
         "%x = triton_gpu.local_load %s : M<16x64xf16, mutable, 3x16x64> -> tensor<16x64xf16, #blocked> "
         "%r = scf.for %j = %c0 to %i step %i iter_args(%m = %s) -> (M<16x64xf16, mutable, 3x16x64>) : i32 "
         "{ scf.yield %m : M<16x64xf16, mutable, 3x16x64> }",
@@ -267,11 +279,13 @@ CASES = {
     "memory that does not say where it is": (
         "%x: tensor<16x64xf16, #blocked>",
         "%m = triton_gpu.local_alloc %x : (tensor<16x64xf16, #blocked>) -> !tt.memdesc<16x64xf16, #shared> "
-        "%t = tt.trans %m {order = array<i32: 1, 0>} : !tt.memdesc<16x64xf16, #shared> -> !tt.memdesc<64x16xf16, #sharedT> "
+        "%t = tt.trans %m {order = array<i32: 1, 0>} : !tt.memdesc<16x64xf16, #shared> -> !tt.memdesc<64x16xf16, "
+        "#sharedT> "
         "%b = triton_gpu.local_alloc : () -> !triton_gpu.memdesc<3x16x64xf16, #shared, mutable>",
         [
             "%m = ttg.local_alloc %x : (tensor<16x64xf16, #blocked>) -> M<16x64xf16>",
-            "%t = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : M<16x64xf16> -> !ttg.memdesc<64x16xf16, #shared1, #smem>",
+            ("%t = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : M<16x64xf16> -> !ttg.memdesc<64x16xf16, "
+             "#shared1, #smem>"),
             "%b = ttg.local_alloc : () -> M<3x16x64xf16, mutable>",
         ],
     ),

@@ -297,7 +297,9 @@ MISTAKES = {
     "module {\n  tt.frobnicate\n}": "2:3: error: there is no operation 'tt.frobnicate'",
     "%0 = arith.addi %b, %b : i32": "1:17: error: value %b is used but not defined",
     "tt.func @f(%a: i32) {\n  %a = arith.addi %a, %a : i32\n}": "2:3: error: SSA value %a is already defined",
-    "tt.func @f() {\n  tt.return %x : i32\n}\ntt.func @g(%x: i32) { tt.return }": "2:13: error: value %x is used outside",
+    "tt.func @f() {\n  tt.return %x : i32\n}\ntt.func @g(%x: i32) { tt.return }": (
+        "2:13: error: value %x is used outside"
+    ),
     "tt.func @f(%x: i32) { %0 = arith.addf %x, %x : f32 }": "1:39: error: operand is used with type f32",
     "tt.func @f(%x: i32) { %0:2 = arith.addi %x, %x : i32 }": "1:23: error: 'arith.addi' has 1 results, 2 are named",
     "tt.func @f(%x: i32) { %0 = arith.cmpi lt, %x, %x : i32 }": "1:39: error: 'lt' is no comparison",

@@ -46,7 +46,7 @@ ALL = """module {
     tt.return
   }
 }
-"""
+"""  # noqa: E501
 BAD = {
     "holds floats": "%b = ttc.alloc : !ttc.buf<4xtensor<2xf32>>",
     "has 3 indices": "%b = ttc.alloc : !ttc.buf<4x4xf32>\n%x = ttc.read %b[%i, %i, %i] : !ttc.buf<4x4xf32>",
@@ -58,7 +58,8 @@ BAD = {
     "needs one i32 argument per dimension": "ttc.nest [4, 4] {\n^bb0(%j: i32):\n  ttc.end\n}",
     "must leave out one index": (
         "%b = ttc.alloc : !ttc.buf<4x4xf32>\nttc.nest [4, 4] {\n^bb0(%j: i32, %k: i32):\n"
-        "ttc.reduce %f into %b[%j, %k] {\n^bb0(%u: f32, %v: f32):\nttc.yield %u : f32\n} : !ttc.buf<4x4xf32>\nttc.end\n}"
+        "ttc.reduce %f into %b[%j, %k] {\n^bb0(%u: f32, %v: f32):\nttc.yield %u : f32\n} : !ttc.buf<4x4xf32>\n"
+        "ttc.end\n}"
     ),
     "must stand in the body": (
         "%b = ttc.alloc : !ttc.buf<f32>\n"

@@ -163,7 +163,8 @@ BAD = [
      ""),
     ("is not a permutation of the 2 dimensions of the layout",
      "%x: !ttg.memdesc<2x64x64xf16, #plain, #smem>",
-     "%r = ttg.memdesc_trans %x {order = array<i32: 0, 2, 1>} : !ttg.memdesc<2x64x64xf16, #plain, #smem> -> !ttg.memdesc<2x64x64xf16, #plain, #smem>"),
+     ("%r = ttg.memdesc_trans %x {order = array<i32: 0, 2, 1>} : !ttg.memdesc<2x64x64xf16, #plain, #smem> "
+      "-> !ttg.memdesc<2x64x64xf16, #plain, #smem>")),
     ("alloc shape must have at least as many dimensions as shape",
      "%x: !ttg.memdesc<64x64xf16, #plain, #smem, 64>",
      ""),
@@ -202,10 +203,12 @@ BAD = [
      "%x = ttg.local_load %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x64xf32, #blocked>"),
     ("ttg.local_dot of shapes (64, 64) and (64, 64) cannot give (64, 32)",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>, %x: tensor<64x32xf32, #blocked>",
-     "%d = ttg.local_dot %m, %m, %x : !ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x32xf32, #blocked>"),
+     ("%d = ttg.local_dot %m, %m, %x : !ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, #shared, "
+      "#smem> -> tensor<64x32xf32, #blocked>")),
     ("ttg.local_dot needs a blocked layout of its sums",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>, %x: tensor<64x64xf32, #ttg.dot_op<{opIdx = 0, parent = #blocked}>>",
-     "%d = ttg.local_dot %m, %m, %x : !ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x64xf32, #ttg.dot_op<{opIdx = 0, parent = #blocked}>>"),
+     ("%d = ttg.local_dot %m, %m, %x : !ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, #shared, "
+      "#smem> -> tensor<64x64xf32, #ttg.dot_op<{opIdx = 0, parent = #blocked}>>")),
     ("Cannot store into immutable memory",
      "%x: tensor<64x64xf16, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem>",
      "ttg.local_store %x, %m : tensor<64x64xf16, #blocked> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
@@ -214,64 +217,83 @@ BAD = [
      "ttg.local_store %x, %m : tensor<64x64xf16, #blocked> -> !ttg.memdesc<64x32xf16, #shared, #smem, mutable>"),
     ("result rank must be input rank - 1",
      "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
-     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<3x64x64xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<3x64x64xf16, "
+      "#shared, #smem>")),
     ("result shape must equal to srcShape[1:]",
      "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
-     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, "
+      "#shared, #smem>")),
     ("result element type must match desc element type",
      "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
-     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf32, #shared, #smem>"),
+     ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf32, "
+      "#shared, #smem>")),
     ("result mutability must match source mutability",
      "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
-     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>"),
+     ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, "
+      "#shared, #smem, mutable>")),
     ("We don't support memdesc_index of a subview",
      "%m: !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64>, %i: i32",
-     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64> "
+      "-> !ttg.memdesc<64x64xf16, #shared, #smem>")),
     ("alloc shape must match shape for both result and src",
      "%m: !ttg.memdesc<2x64x64xf16, #shared, #smem>, %i: i32",
-     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, 2x64x64>"),
+     ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, "
+      "#shared, #smem, 2x64x64>")),
     ("result rank must be input rank - 1",
      "%m: !ttg.memdesc<1xi64, #bar, #smem>, %i: i32",
      "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<1xi64, #bar, #smem> -> !ttg.memdesc<1xi64, #bar, #smem>"),
     ("offsets must have the same rank as input",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, "
+      "#shared, #smem, 64x64>")),
     ("rank must be equal to or one less than the shape size. Got 2 and 1",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<32xf16, #shared, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<32xf16, "
+      "#shared, #smem, 64x64>")),
     ("src and result must have the same encoding",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #sharedT, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, "
+      "#sharedT, #smem, 64x64>")),
     ("src and result must have the same alloc shape",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, "
+      "#shared, #smem>")),
     ("result shape cannot be larger than input shape at dimension 1: 64, 32",
      "%m: !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>",
-     "%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x32xf16, #shared, #smem, 64x64> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_subslice %m[0, 0] : !ttg.memdesc<64x32xf16, #shared, #smem, 64x64> "
+      "-> !ttg.memdesc<64x64xf16, #shared, #smem>")),
     ("A non zero offset found in a dimension that is not being split",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0, 32] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_subslice %m[0, 32] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, "
+      "#shared, #smem>")),
     ("The split offset may not touch the tile",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0, 8] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[0, 8] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, "
+      "#shared, #smem, 64x64>")),
     ("dimension 1 has 64 elements, but 32 from 64 are taken",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0, 64] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[0, 64] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, "
+      "#shared, #smem, 64x64>")),
     ("We don't support splitting along the swizzling pattern",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[4, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<4x64xf16, #shared, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[4, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<4x64xf16, "
+      "#shared, #smem, 64x64>")),
     ("order must be a permutation of [0, ..., rank - 1]",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_trans %m {order = array<i32: 1, 1>} : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #sharedT, #smem>"),
+     ("%x = ttg.memdesc_trans %m {order = array<i32: 1, 1>} : !ttg.memdesc<64x64xf16, #shared, #smem> "
+      "-> !ttg.memdesc<64x64xf16, #sharedT, #smem>")),
     ("cannot give",
      "%m: !ttg.memdesc<64x32xf16, #shared, #smem>",
-     "%x = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : !ttg.memdesc<64x32xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #sharedT, #smem>"),
+     ("%x = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : !ttg.memdesc<64x32xf16, #shared, #smem> "
+      "-> !ttg.memdesc<64x32xf16, #sharedT, #smem>")),
     ("inferred type(s)",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : !ttg.memdesc<64x64xf16, #shared, #smem> "
+      "-> !ttg.memdesc<64x64xf16, #shared, #smem>")),
     ("number of src and dst elements of reshape must be the same",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem>"),
+     ("%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, "
+      "#smem>")),
     ("inferred type(s)",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
      "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<4096xf16, #bar, #smem>"),
@@ -280,16 +302,20 @@ BAD = [
      "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<4096xf32, #bar, #smem>"),
     ("memdesc_reshape of memdesc_subslice is not supported",
      "%m: !ttg.memdesc<64x32xf16, #plain, #smem, 64x64>",
-     "%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x32xf16, #plain, #smem, 64x64> -> !ttg.memdesc<2048xf16, #bar, #smem>"),
+     ("%x = ttg.memdesc_reshape %m : !ttg.memdesc<64x32xf16, #plain, #smem, 64x64> -> !ttg.memdesc<2048xf16, #bar, "
+      "#smem>")),
     ("is larger than the memory behind it",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf32, #shared, #smem>"),
+     ("%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf32, "
+      "#shared, #smem>")),
     ("ttg.memdesc_reinterpret needs a whole buffer",
      "%m: !ttg.memdesc<64x32xf16, #plain, #smem, 64x64>",
-     "%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x32xf16, #plain, #smem, 64x64> -> !ttg.memdesc<64x16xf32, #plain, #smem>"),
+     ("%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x32xf16, #plain, #smem, 64x64> -> !ttg.memdesc<64x16xf32, "
+      "#plain, #smem>")),
     ("result mutability must match source mutability",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>"),
+     ("%x = ttg.memdesc_reinterpret %m : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, "
+      "#shared, #smem, mutable>")),
     ("requires the same shape for all operands and results",
      "%x: tensor<64x64xf16, #blocked>",
      "%r = ttg.convert_layout %x : tensor<64x64xf16, #blocked> -> tensor<32x64xf16, #blockedT>"),
@@ -298,13 +324,16 @@ BAD = [
      "%r = ttg.convert_layout %x : tensor<64x64xf16, #blocked> -> tensor<64x64xf16>"),
     ("Cannot store into immutable memory",
      "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x64xf16, #shared, #smem>"),
+     ("%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x64xf16, #shared, "
+      "#smem>")),
     ("source shape [64, 64] must match [destination shape 64, 32]",
      "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x32xf16, #shared, #smem, mutable>",
-     "%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x32xf16, #shared, #smem, mutable>"),
+     ("%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x32xf16, #shared, "
+      "#smem, mutable>")),
     ("source element type 'f16' must match destination element type 'f32'",
      "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf32, #shared, #smem, mutable>",
-     "%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x64xf32, #shared, #smem, mutable>"),
+     ("%r = ttg.async_copy_global_to_local %p, %m : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x64xf32, #shared, "
+      "#smem, mutable>")),
     ("ttg.async_wait for -1 groups: the number is not negative",
      "",
      "%r = ttg.async_wait {num = -1 : i32}"),
@@ -325,28 +354,43 @@ BAD = [
      '%r = "ttg.mask"(%p) ({ ttg.mask.return %p : i1 }) : (i1) -> i32'),
     ("has 1 partitions but `partitionNumWarps` has 2 elements",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4, 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4, 4>}> ({"ttg.warp_yield"(%i) : (i32) '
+      '-> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) '
+      ': (i32) -> i32')),
     ("partition #0 number of warps (3) must be a power of 2",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 3>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 3>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, '
+      '{"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) '
+      '-> i32')),
     ("partition region #0 argument #0 has type",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i64): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, '
+      '{"ttg.warp_specialize.partitions"() ({^bb0(%a: i64): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) '
+      '-> i32')),
     ("partition region #0 has 0 arguments but expected 1",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0: "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, '
+      '{"ttg.warp_specialize.partitions"() ({^bb0: "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32')),
     ("partition region #0 must end with ttg.warp_return",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_yield"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, '
+      '{"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_yield"() : () -> ()}) : () -> ()}) : (i32) '
+      '-> i32')),
     ("ttg.warp_yield has 0 operands but parent op expected 1",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"() : () -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"() : () -> ()}, '
+      '{"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) '
+      '-> i32')),
     ("ttg.warp_yield operand #0 has type",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i64'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, '
+      '{"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) '
+      '-> i64')),
     ("has 2 warp group start IDs but expected 1",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, warpGroupStartIds = array<i32: 4, 8>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, warpGroupStartIds = array<i32: 4, '
+      '8>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() '
+      '({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32')),
     ("ttg.fp4_to_fp gives f16 or bf16",
      "%x: tensor<64x64xi8, #blocked>",
      "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf32, #blocked>"),
@@ -361,19 +405,27 @@ BAD = [
      "%r = ttg.fp4_to_fp %x {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf16, #blocked>"),
     ("a buffer of several is taken with ttg.memdesc_index",
      "%m: !ttg.memdesc<4x64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[2, 0, 0] : !ttg.memdesc<4x64x64xf16, #shared, #smem> -> !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64>"),
+     ("%x = ttg.memdesc_subslice %m[2, 0, 0] : !ttg.memdesc<4x64x64xf16, #shared, #smem> "
+      "-> !ttg.memdesc<2x64x64xf16, #shared, #smem, 4x64x64>")),
     ("result rank must equal to input rank",
      "%m: !ttg.memdesc<4x64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[0, 0, 0] : !ttg.memdesc<4x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #shared, #smem, 4x64x64>"),
+     ("%x = ttg.memdesc_subslice %m[0, 0, 0] : !ttg.memdesc<4x64x64xf16, #shared, #smem> "
+      "-> !ttg.memdesc<64x64xf16, #shared, #smem, 4x64x64>")),
     ("needs a mask of",
      "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %k: tensor<64x64xi1, #blockedT>",
      '"ttg.fetch"(%p, %k) : (tensor<64x64x!tt.ptr<f16>, #blocked>, tensor<64x64xi1, #blockedT>) -> ()'),
     ("needs a mask of",
-     "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %k: tensor<64x64xi1, #blockedT>",
-     '%r = "ttg.async_copy_global_to_local"(%p, %m, %k) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> : (tensor<64x64x!tt.ptr<f16>, #blocked>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<64x64xi1, #blockedT>) -> !ttg.async.token'),
+     ("%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, "
+      "%k: tensor<64x64xi1, #blockedT>"),
+     ('%r = "ttg.async_copy_global_to_local"(%p, %m, %k) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> '
+      ': (tensor<64x64x!tt.ptr<f16>, #blocked>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<64x64xi1, '
+      '#blockedT>) -> !ttg.async.token')),
     ("as other",
-     "%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %k: tensor<64x64xf16, #blockedT>",
-     '%r = "ttg.async_copy_global_to_local"(%p, %m, %k) <{operandSegmentSizes = array<i32: 1, 1, 0, 1>}> : (tensor<64x64x!tt.ptr<f16>, #blocked>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<64x64xf16, #blockedT>) -> !ttg.async.token'),
+     ("%p: tensor<64x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, "
+      "%k: tensor<64x64xf16, #blockedT>"),
+     ('%r = "ttg.async_copy_global_to_local"(%p, %m, %k) <{operandSegmentSizes = array<i32: 1, 1, 0, 1>}> '
+      ': (tensor<64x64x!tt.ptr<f16>, #blocked>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, '
+      'tensor<64x64xf16, #blockedT>) -> !ttg.async.token')),
     ("ttg.mask must end with ttg.mask.return",
      "%p: i1",
      '"ttg.mask"(%p) ({ "tt.return"() : () -> () }) : (i1) -> ()'),
@@ -382,33 +434,47 @@ BAD = [
      '%r = "ttg.predicate_stage"(%i, %l, %i) <{maxStage = 1 : i32, stage = 0 : i32}> : (i32, i64, i32) -> i1'),
     ("needs ttg.warp_specialize.partitions",
      "",
-     '"ttg.warp_specialize"() <{partitionNumWarps = array<i32>}> ({"ttg.warp_yield"() : () -> ()}, {"ttg.warp_return"() : () -> ()}) : () -> ()'),
+     ('"ttg.warp_specialize"() <{partitionNumWarps = array<i32>}> ({"ttg.warp_yield"() : () -> ()}, '
+      '{"ttg.warp_return"() : () -> ()}) : () -> ()')),
     ("the default region must end with ttg.warp_yield",
      "",
-     '"ttg.warp_specialize"() <{partitionNumWarps = array<i32>}> ({"ttg.warp_return"() : () -> ()}, {"ttg.warp_specialize.partitions"() : () -> ()}) : () -> ()'),
+     ('"ttg.warp_specialize"() <{partitionNumWarps = array<i32>}> ({"ttg.warp_return"() : () -> ()}, '
+      '{"ttg.warp_specialize.partitions"() : () -> ()}) : () -> ()')),
     ("value defined out of its IsolatedFromAbove parent",
      "%i: i32",
-     '"ttg.warp_specialize"() <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"() : () -> ()}, {"ttg.warp_specialize.partitions"() ({ %r = arith.addi %i, %i : i32 "ttg.warp_return"() : () -> ()}) : () -> ()}) : () -> ()'),
+     ('"ttg.warp_specialize"() <{partitionNumWarps = array<i32: 4>}> ({"ttg.warp_yield"() : () -> ()}, '
+      '{"ttg.warp_specialize.partitions"() ({ %r = arith.addi %i, %i : i32 "ttg.warp_return"() : () -> ()}) : () '
+      '-> ()}) : () -> ()')),
 ]  # fmt: skip
 GOOD = [
     ("idx_enc",
      "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
-     "%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #sharedT, #smem>"),
+     ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, "
+      "#sharedT, #smem>")),
     ("sub_ok",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[8, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<8x64xf16, #shared, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[8, 0] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<8x64xf16, "
+      "#shared, #smem, 64x64>")),
     ("sub_one",
      "%m: !ttg.memdesc<64x64xf16, #shared, #smem>",
-     "%x = ttg.memdesc_subslice %m[8, 16] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<8x16xf16, #shared, #smem, 64x64>"),
+     ("%x = ttg.memdesc_subslice %m[8, 16] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<8x16xf16, "
+      "#shared, #smem, 64x64>")),
     ("ws_regs",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, requestedRegisters = array<i32: 4, 8>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, requestedRegisters = array<i32: 4, '
+      '8>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() '
+      '({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32')),
     ("ws_areg",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, actualRegisters = array<i32: 4, 8, 9>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, actualRegisters = array<i32: 4, 8, '
+      '9>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() '
+      '({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32')),
     ("ws_all",
      "%i: i32",
-     '%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, actualRegisters = array<i32: 24, 32>, requestedRegisters = array<i32: 24>, warpGroupStartIds = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) -> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) : (i32) -> i32'),
+     ('%r = "ttg.warp_specialize"(%i) <{partitionNumWarps = array<i32: 4>, actualRegisters = array<i32: 24, 32>, '
+      'requestedRegisters = array<i32: 24>, warpGroupStartIds = array<i32: 4>}> ({"ttg.warp_yield"(%i) : (i32) '
+      '-> ()}, {"ttg.warp_specialize.partitions"() ({^bb0(%a: i32): "ttg.warp_return"() : () -> ()}) : () -> ()}) '
+      ': (i32) -> i32')),
 ]  # fmt: skip
 
 

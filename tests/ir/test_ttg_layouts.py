@@ -48,7 +48,8 @@ BAD = [
      "%r = tt.expand_dims %x {axis = 1 : i32} : tensor<64xf16, #column> -> tensor<64x1xf16>"),
     ("inferred type(s)",
      "%x: tensor<64x64xf16, #blocked>",
-     '%r = "tt.reduce"(%x) <{axis = 1 : i32}> ({^bb0(%a: f16, %b: f16): %s = arith.addf %a, %b : f16 tt.reduce.return %s : f16}) : (tensor<64x64xf16, #blocked>) -> tensor<64xf16, #line>'),
+     ('%r = "tt.reduce"(%x) <{axis = 1 : i32}> ({^bb0(%a: f16, %b: f16): %s = arith.addf %a, %b '
+      ': f16 tt.reduce.return %s : f16}) : (tensor<64x64xf16, #blocked>) -> tensor<64xf16, #line>')),
     ("inferred type(s)",
      "%x: tensor<64x64xf16, #blocked>",
      "%r = tt.trans %x {order = array<i32: 1, 0>} : tensor<64x64xf16, #blocked> -> tensor<64x64xf16, #blocked>"),
@@ -68,20 +69,33 @@ BAD = [
      "%x: tensor<1x64xf16, #blocked>",
      "%r = tt.broadcast %x : tensor<1x64xf16, #blocked> -> tensor<64x64xf16, #blockedT>"),
     ("Incompatible parent encoding",
-     "%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>>, %c: tensor<64x64xf32, #mma22>",
-     "%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>> -> tensor<64x64xf32, #mma22>"),
+     ("%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, "
+      "#ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>>, %c: tensor<64x64xf32, #mma22>"),
+     ("%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, "
+      "kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>> "
+      "-> tensor<64x64xf32, #mma22>")),
     ("Wrong opIdx",
-     "%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %c: tensor<64x64xf32, #mma2>",
-     "%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>> -> tensor<64x64xf32, #mma2>"),
+     ("%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, "
+      "#ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %c: tensor<64x64xf32, #mma2>"),
+     ("%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, "
+      "kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>> "
+      "-> tensor<64x64xf32, #mma2>")),
     ("mismatching kWidth between A and B operands: 2, 4",
-     "%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 4}>>, %c: tensor<64x64xf32, #mma2>",
-     "%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 4}>> -> tensor<64x64xf32, #mma2>"),
+     ("%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, "
+      "#ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 4}>>, %c: tensor<64x64xf32, #mma2>"),
+     ("%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, "
+      "kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma2, kWidth = 4}>> "
+      "-> tensor<64x64xf32, #mma2>")),
     ("Dot's a/b's encoding should be of DotOperandEncodingAttr",
      "%a: tensor<64x64xf16, #blocked>, %b: tensor<64x64xf16, #blocked>, %c: tensor<64x64xf32, #blocked>",
-     "%d = tt.dot %a, %b, %c : tensor<64x64xf16, #blocked> * tensor<64x64xf16, #blocked> -> tensor<64x64xf32, #blocked>"),
+     ("%d = tt.dot %a, %b, %c : tensor<64x64xf16, #blocked> * tensor<64x64xf16, #blocked> -> tensor<64x64xf32, "
+      "#blocked>")),
     ("Incompatible parent encoding",
-     "%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma22, kWidth = 2}>>, %c: tensor<64x64xf32, #mma2>",
-     "%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma22, kWidth = 2}>> -> tensor<64x64xf32, #mma2>"),
+     ("%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: tensor<64x64xf16, "
+      "#ttg.dot_op<{opIdx = 1, parent = #mma22, kWidth = 2}>>, %c: tensor<64x64xf32, #mma2>"),
+     ("%d = tt.dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, "
+      "kWidth = 2}>> * tensor<64x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma22, kWidth = 2}>> "
+      "-> tensor<64x64xf32, #mma2>")),
     ("Layout has 8 warps per CTA, but the context requires 4 warps per CTA.",
      "%x: tensor<64xf16, #line8>",
      "%r = tt.bitcast %x : tensor<64xf16, #line8> -> tensor<64xi16, #line8>"),

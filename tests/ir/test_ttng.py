@@ -109,93 +109,137 @@ BAD = [
      "ttng.arrive_barrier %b, 0 : !ttg.memdesc<1xi64, #bar, #smem, mutable>"),
     ("WGMMA A operand must have NVMMA shared or dot layout",
      "%a: tensor<64x64xf16, #blocked>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : tensor<64x64xf16, #blocked> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : tensor<64x64xf16, #blocked> * !ttg.memdesc<64x64xf16, #nv, #smem> "
+      "-> tensor<64x64xf32, #mma3>")),
     ("WGMMA result layout must be Hopper NVMMA",
      "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma2>",
-     "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma2>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, "
+      "#smem> -> tensor<64x64xf32, #mma2>")),
     ("WGMMA A operand must have NVMMA shared or dot layout",
-     "%a: !ttg.memdesc<64x64xf16, #shared, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>"),
+     ("%a: !ttg.memdesc<64x64xf16, #shared, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, "
+      "#mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, "
+      "#nv, #smem> -> tensor<64x64xf32, #mma3>")),
     ("WGMMA result M dimension must be divisible by 64",
      "%a: !ttg.memdesc<32x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<32x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<32x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<32x64xf32, #mma3>"),
-    ("the last dimension of the first operand to be equal to the second-to-last dimension of the second operand: 32, 64",
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<32x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, "
+      "#smem> -> tensor<32x64xf32, #mma3>")),
+    (("the last dimension of the first operand to be equal to the second-to-last dimension of the second "
+      "operand: 32, 64"),
      "%a: !ttg.memdesc<64x32xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x32xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x32xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, "
+      "#smem> -> tensor<64x64xf32, #mma3>")),
     ("in-register LHS operand must have a kWidth of 2 but got 4",
-     "%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma3, kWidth = 4}>>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma3, kWidth = 4}>> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>"),
+     ("%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma3, kWidth = 4}>>, %b: !ttg.memdesc<64x64xf16, "
+      "#nv, #smem>, %c: tensor<64x64xf32, #mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma3, "
+      "kWidth = 4}>> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>")),
     ("Cannot use F32 as the accumulator element type when the max_num_imprecise_acc is less than 32",
-     "%a: !ttg.memdesc<64x64xf8E5M2, #nv8, #smem>, %b: !ttg.memdesc<64x64xf8E5M2, #nv8, #smem>, %c: tensor<64x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf8E5M2, #nv8, #smem> * !ttg.memdesc<64x64xf8E5M2, #nv8, #smem> -> tensor<64x64xf32, #mma3>"),
+     ("%a: !ttg.memdesc<64x64xf8E5M2, #nv8, #smem>, %b: !ttg.memdesc<64x64xf8E5M2, #nv8, #smem>, "
+      "%c: tensor<64x64xf32, #mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf8E5M2, #nv8, #smem> * !ttg.memdesc<64x64xf8E5M2, "
+      "#nv8, #smem> -> tensor<64x64xf32, #mma3>")),
     ("expected to be waiting on at least one dependency",
      "",
      '"ttng.warp_group_dot_wait"() <{pendings = 0 : i32}> : () -> ()'),
     ("Cannot store into immutable memory",
-     "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32",
-     "ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem>"),
+     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem>, "
+      "%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32"),
+     ("ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
+      "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem>")),
     ("TMA copies must have between 1 and 5 coordinates",
-     "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem, mutable>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32",
-     "ttng.async_tma_copy_global_to_local %d[] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>"),
+     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem, mutable>, "
+      "%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32"),
+     ("ttng.async_tma_copy_global_to_local %d[] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
+      "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>")),
     ("TMA copies must have between 1 and 5 coordinates",
-     "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem, mutable>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32",
-     "ttng.async_tma_copy_global_to_local %d[%i, %i, %i, %i, %i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>"),
+     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem, mutable>, "
+      "%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32"),
+     ("ttng.async_tma_copy_global_to_local %d[%i, %i, %i, %i, %i, %i] %m, %b, %p "
+      ": !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #bar, #smem, mutable> "
+      "-> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>")),
     ("TMA result must have NVMMA shared layout",
-     "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32",
-     "ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>"),
+     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, "
+      "%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32"),
+     ("ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
+      "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>")),
     ("does not fit",
-     "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x32xf16, #nv, #smem, mutable>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32",
-     "ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x32xf16, #nv, #smem, mutable>"),
+     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x32xf16, #nv, #smem, mutable>, "
+      "%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32"),
+     ("ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
+      "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x32xf16, #nv, #smem, mutable>")),
     ("a tensormap has at least one dimension",
      "%p: !tt.ptr<i8>",
-     "ttng.tensormap_create %p, %p, [], [], [], [] {elem_type = 3 : i32, fill_mode = 0 : i32, interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>) -> ()"),
+     ("ttng.tensormap_create %p, %p, [], [], [], [] {elem_type = 3 : i32, fill_mode = 0 : i32, "
+      "interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>) -> ()")),
     ("Rank mismatch for global dim. Got 0 but expected 1",
      "%p: !tt.ptr<i8>, %i: i32",
-     "ttng.tensormap_create %p, %p, [%i], [], [], [%i] {elem_type = 3 : i32, fill_mode = 0 : i32, interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>, i32, i32) -> ()"),
+     ("ttng.tensormap_create %p, %p, [%i], [], [], [%i] {elem_type = 3 : i32, fill_mode = 0 : i32, "
+      "interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>, i32, i32) -> ()")),
     ("Rank mismatch for global stride. Got 2 but expected 0",
      "%p: !tt.ptr<i8>, %i: i32, %l: i64",
-     "ttng.tensormap_create %p, %p, [%i], [%i], [%l, %l], [%i] {elem_type = 3 : i32, fill_mode = 0 : i32, interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>, i32, i32, i64, i64, i32) -> ()"),
+     ("ttng.tensormap_create %p, %p, [%i], [%i], [%l, %l], [%i] {elem_type = 3 : i32, fill_mode = 0 : i32, "
+      "interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>, i32, i32, i64, i64, i32) "
+      "-> ()")),
     ("elem_type must be between 0 and 15",
      "%p: !tt.ptr<i8>, %i: i32, %l: i64",
-     "ttng.tensormap_create %p, %p, [%i], [%i], [], [%i] {elem_type = 16 : i32, fill_mode = 0 : i32, interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>, i32, i32, i32) -> ()"),
+     ("ttng.tensormap_create %p, %p, [%i], [%i], [], [%i] {elem_type = 16 : i32, fill_mode = 0 : i32, "
+      "interleave_layout = 0 : i32, swizzle_mode = 2 : i32} : (!tt.ptr<i8>, !tt.ptr<i8>, i32, i32, i32) -> ()")),
     ("ttng.warp_group_dot with an accumulator of",
      "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
-     '%d = "ttng.warp_group_dot"(%a, %a, %c) : (!ttg.memdesc<64x64xf16, #nv, #smem>, !ttg.memdesc<64x64xf16, #nv, #smem>, tensor<64x64xf32, #mma3>) -> tensor<64x64xf16, #mma3>'),
+     ('%d = "ttng.warp_group_dot"(%a, %a, %c) : (!ttg.memdesc<64x64xf16, #nv, #smem>, !ttg.memdesc<64x64xf16, #nv, '
+      '#smem>, tensor<64x64xf32, #mma3>) -> tensor<64x64xf16, #mma3>')),
     ("WGMMA result N dimension must be divisible by 8",
      "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x4xf16, #nv, #smem>, %c: tensor<64x4xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x4xf16, #nv, #smem> -> tensor<64x4xf32, #mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x4xf16, #nv, "
+      "#smem> -> tensor<64x4xf32, #mma3>")),
     ("Cannot use warp_group_dot when the warps per group are not 4",
      "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3w>",
-     "%d = ttng.warp_group_dot %a, %a, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3w>"),
+     ("%d = ttng.warp_group_dot %a, %a, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, "
+      "#smem> -> tensor<64x64xf32, #mma3w>")),
     ("WGMMA B operand must have NVMMA shared layout",
-     "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #shared, #smem>, %c: tensor<64x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x64xf32, #mma3>"),
+     ("%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #shared, #smem>, %c: tensor<64x64xf32, "
+      "#mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, "
+      "#shared, #smem> -> tensor<64x64xf32, #mma3>")),
     ("WGMMA A operand must be an operand of the result's layout",
-     "%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
-     "%d = ttng.warp_group_dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>"),
+     ("%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>, %b: !ttg.memdesc<64x64xf16, "
+      "#nv, #smem>, %c: tensor<64x64xf32, #mma3>"),
+     ("%d = ttng.warp_group_dot %a, %b, %c : tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, "
+      "kWidth = 2}>> * !ttg.memdesc<64x64xf16, #nv, #smem> -> tensor<64x64xf32, #mma3>")),
     ("ttng.warp_group_dot_wait of",
      "%a: !ttg.memdesc<64x64xf16, #nv, #smem>",
-     '%d = "ttng.warp_group_dot_wait"(%a) <{pendings = 0 : i32}> : (!ttg.memdesc<64x64xf16, #nv, #smem>) -> tensor<64x64xf32, #mma3>'),
+     ('%d = "ttng.warp_group_dot_wait"(%a) <{pendings = 0 : i32}> : (!ttg.memdesc<64x64xf16, #nv, #smem>) '
+      '-> tensor<64x64xf32, #mma3>')),
     ("does not fit",
      "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xbf16, #nv, #smem>, %i: i32",
-     "ttng.async_tma_copy_local_to_global %d[%i, %i] %m : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<64x64xbf16, #nv, #smem>"),
+     ("ttng.async_tma_copy_local_to_global %d[%i, %i] %m : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
+      "!ttg.memdesc<64x64xbf16, #nv, #smem>")),
     ("must have at least 8 rows",
-     "%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<4x64xf16, #nv, #smem>, %i: i32, %x: tensor<4xi32, #line>",
-     "ttng.async_tma_scatter %d[%x, %i] %m : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<4xi32, #line>, i32, !ttg.memdesc<4x64xf16, #nv, #smem>"),
+     ("%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<4x64xf16, #nv, #smem>, %i: i32, "
+      "%x: tensor<4xi32, #line>"),
+     ("ttng.async_tma_scatter %d[%x, %i] %m : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<4xi32, #line>, i32, "
+      "!ttg.memdesc<4x64xf16, #nv, #smem>")),
     ("Expected ','",
-     "%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<8x64xf16, #nv, #smem>, %i: i32, %x: tensor<8xi32, #line>",
-     "ttng.async_tma_gather %d[%x, %i] %m : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<8xi32, #line>, i32, !ttg.memdesc<8x64xf16, #nv, #smem>"),
+     ("%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<8x64xf16, #nv, #smem>, %i: i32, "
+      "%x: tensor<8xi32, #line>"),
+     ("ttng.async_tma_gather %d[%x, %i] %m : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<8xi32, #line>, i32, "
+      "!ttg.memdesc<8x64xf16, #nv, #smem>")),
     ("cannot store into immutable memory",
-     "%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<8x64xf16, #nv, #smem>, %i: i32, %x: tensor<8xi32, #line>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1",
-     "ttng.async_tma_gather %d[%x, %i] %m, %b, %p : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<8xi32, #line>, i32, !ttg.memdesc<1xi64, #bar, #smem, mutable>, !ttg.memdesc<8x64xf16, #nv, #smem>, i1"),
+     ("%d: !tt.tensordesc<tensor<1x64xf16, #nv>>, %m: !ttg.memdesc<8x64xf16, #nv, #smem>, %i: i32, "
+      "%x: tensor<8xi32, #line>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1"),
+     ("ttng.async_tma_gather %d[%x, %i] %m, %b, %p : !tt.tensordesc<tensor<1x64xf16, #nv>>, tensor<8xi32, #line>, "
+      "i32, !ttg.memdesc<1xi64, #bar, #smem, mutable>, !ttg.memdesc<8x64xf16, #nv, #smem>, i1")),
 ]  # fmt: skip
 GOOD = [
     ("bar_imm",
      "%b: !ttg.memdesc<1xi64, #bar, #smem>",
      "ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #bar, #smem>"),
     ("tma_n1",
-     "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem, mutable>, %b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32",
-     "ttng.async_tma_copy_global_to_local %d[%i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>"),
+     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xf16, #nv, #smem, mutable>, "
+      "%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32"),
+     ("ttng.async_tma_copy_global_to_local %d[%i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
+      "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>")),
 ]  # fmt: skip
 
 

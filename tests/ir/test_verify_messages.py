@@ -20,9 +20,11 @@ def gather(block: str, offsets: str, result: str) -> tuple[str, str]:
 
 
 CASES = [
-    ("cannot choose between", f"%c: i1, %a: {F8}, %b: {F4}", f'%r = "arith.select"(%c, %a, %b) : (i1, {F8}, {F4}) -> {F8}'),
+    ("cannot choose between", f"%c: i1, %a: {F8}, %b: {F4}", (f'%r = "arith.select"(%c, %a, %b) : (i1, {F8}, {F4}) '
+                                                              f'-> {F8}')),
     ("tt.make_tensor_ptr from", "%p: !tt.ptr<f32>, %n: i64, %o: i32",
-     '%r = "tt.make_tensor_ptr"(%p, %n, %n, %o) <{order = array<i32: 0>}> : (!tt.ptr<f32>, i64, i64, i32) -> !tt.ptr<tensor<8xf16>>'),
+     ('%r = "tt.make_tensor_ptr"(%p, %n, %n, %o) <{order = array<i32: 0>}> : (!tt.ptr<f32>, i64, i64, i32) '
+      '-> !tt.ptr<tensor<8xf16>>')),
     ("tt.advance of", "%p: !tt.ptr<tensor<8xf16>>, %o: i32",
      '%r = "tt.advance"(%p, %o) : (!tt.ptr<tensor<8xf16>>, i32) -> !tt.ptr<tensor<4xf16>>'),
     ("block must have exactly 1 row", *gather("tensor<2x32xf16>", I8, "tensor<8x32xf16>")),
@@ -34,23 +36,30 @@ CASES = [
      '%r = "tt.dot"(%a, %a, %c) <{inputPrecision = 2 : i32, maxNumImpreciseAcc = 0 : i32}> : '
      "(tensor<16x16xf16>, tensor<16x16xf16>, tensor<16x16xf32>) -> tensor<16x32xf32>"),
     ("tt.dot_scaled with an accumulator of", "%a: tensor<32x64xi8>, %b: tensor<64x32xi8>, %c: tensor<32x32xf32>",
-     '%r = "tt.dot_scaled"(%a, %b, %c) <{a_elem_type = 0 : i32, b_elem_type = 0 : i32, fastMath = false, lhs_k_pack = true, '
+     '%r = "tt.dot_scaled"(%a, %b, %c) <{a_elem_type = 0 : i32, b_elem_type = 0 : i32, fastMath = false, '
+     'lhs_k_pack = true, '
      "rhs_k_pack = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : "
      "(tensor<32x64xi8>, tensor<64x32xi8>, tensor<32x32xf32>) -> tensor<16x32xf32>"),
     ("tt.addptr of", "%p: !tt.ptr<f32>, %o: i32", '%r = "tt.addptr"(%p, %o) : (!tt.ptr<f32>, i32) -> !tt.ptr<f16>'),
-    ("tt.map_elementwise needs a region", f"%x: {F8}", f'%r = "tt.map_elementwise"(%x) <{{pack = 1 : i32}}> ({{}}) : ({F8}) -> {F8}'),
+    ("tt.map_elementwise needs a region", f"%x: {F8}", (f'%r = "tt.map_elementwise"(%x) <{{pack = 1 '
+                                                        f': i32}}> ({{}}) : ({F8}) -> {F8}')),
     ("tt.map_elementwise region must return", f"%x: {F8}",
      f'%r = "tt.map_elementwise"(%x) <{{pack = 1 : i32}}> ({{^bb0(%a: f32): %i = arith.constant 1 : i32 '
      f'"tt.map_elementwise.return"(%i) : (i32) -> () }}) : ({F8}) -> {F8}'),
-    ("property must be an i32 that is one of 0 (x), 1 (y), 2 (z), but got 7 : i32", "", '%r = "tt.get_program_id"() <{axis = 7 : i32}> : () -> i32'),
-    ("needs at least one source", "", '"tt.reduce"() <{axis = 0 : i32}> ({^bb0: "tt.reduce.return"() : () -> () }) : () -> ()'),
+    ("property must be an i32 that is one of 0 (x), 1 (y), 2 (z), but got 7 : i32", "", ('%r = '
+                                                                                         '"tt.get_program_id"() '
+                                                                                         '<{axis = 7 : i32}> : () '
+                                                                                         '-> i32')),
+    ("needs at least one source", "", ('"tt.reduce"() <{axis = 0 : i32}> ({^bb0: "tt.reduce.return"() : () '
+                                       '-> () }) : () -> ()')),
     ("tt.reduce axis -1 is out of range for rank 1", f"%x: {F8}",
      f'%s = "tt.reduce"(%x) <{{axis = -1 : i32}}> ({{{ADD} "tt.reduce.return"(%r) : (f32) -> () }}) : ({F8}) -> f32'),
     ("tt.reduce needs a region", f"%x: {F8}", f'%r = "tt.reduce"(%x) <{{axis = 0 : i32}}> ({{}}) : ({F8}) -> f32'),
     ("tt.reduce of", f"%x: {F8}",
      f'%r = "tt.reduce"(%x) <{{axis = 0 : i32}}> ({{{ADD} "tt.reduce.return"(%r) : (f32) -> () }}) : ({F8}) -> {F4}'),
     ("tt.scan of", f"%x: {F8}",
-     f'%s = "tt.scan"(%x) <{{axis = 0 : i32, reverse = false}}> ({{{ADD} "tt.scan.return"(%r) : (f32) -> () }}) : ({F8}) -> tensor<8xf16>'),
+     (f'%s = "tt.scan"(%x) <{{axis = 0 : i32, reverse = false}}> ({{{ADD} "tt.scan.return"(%r) : (f32) -> () }}) '
+      f': ({F8}) -> tensor<8xf16>')),
     ("needs a mask of", f"%x: {I8}, %m: tensor<4xi1>",
      f'%r = "tt.histogram"(%x, %m) : ({I8}, tensor<4xi1>) -> {I8}'),
     ("tt.sort_runs of runs of 2**4 elements in order 0, of 8 elements", f"%x: {I8}",
@@ -61,10 +70,13 @@ CASES = [
     ("tt.split of", "%x: tensor<4x2xf32>", f'%r:2 = "tt.split"(%x) : (tensor<4x2xf32>) -> ({F8}, {F8})'),
     ("same encoding", f"%x: {F8}", f'%r = "tt.broadcast"(%x) : ({F8}) -> tensor<8xf32, "b">\n'
      '%s = "tt.broadcast"(%r) : (tensor<8xf32, "b">) -> tensor<8xf32, "c">'),
-    ("either (a) src and dst both have encodings, or (b) neither does", f"%x: {F8}", f'%r = tt.reshape %x : {F8} -> tensor<8xf32, "b">'),
+    ("either (a) src and dst both have encodings, or (b) neither does", f"%x: {F8}", (f'%r = tt.reshape %x : {F8} '
+                                                                                      '-> tensor<8xf32, "b">')),
     ("known shape", "%x: f32", "%r = tt.splat %x : f32 -> tensor<?xf32>"),
-    ("operand 'src' must be a float, integer or pointer, but got ui8", "%x: ui8", "%r = tt.splat %x : ui8 -> tensor<8xui8>"),
-    ("operand 'src' must be a float, integer or pointer, but got i7", "%x: i7", "%r = tt.splat %x : i7 -> tensor<8xi7>"),
+    ("operand 'src' must be a float, integer or pointer, but got ui8", "%x: ui8", ("%r = tt.splat %x : ui8 "
+                                                                                   "-> tensor<8xui8>")),
+    ("operand 'src' must be a float, integer or pointer, but got i7", "%x: i7", ("%r = tt.splat %x : i7 "
+                                                                                 "-> tensor<8xi7>")),
     ("there must be at least one non-scalar result", f"%x: {F8}", EXTERN.format("%x", F8, "f32")),
     ("at least one operand must be non-scalar", "%x: f32", EXTERN.format("%x", "f32", F8)),
     ("must have the same shape and base type", f"%x: {F8}, %y: {F4}", EXTERN.format("%x, %y", f"{F8}, {F4}", F8)),
@@ -75,19 +87,23 @@ CASES = [
     ("needs pointers of address space 1, not 3", "%p: !tt.ptr<f32, 3>, %x: f32",
      "%r = tt.atomic_rmw fadd, acq_rel, gpu, %p, %x : (!tt.ptr<f32, 3>, f32) -> f32"),
     ("property must be an i32 that is one of 1 (and), 2 (or)", "%p: !tt.ptr<f32>, %x: f32",
-     '%r = "tt.atomic_rmw"(%p, %x) <{atomic_rmw_op = 99 : i32, sem = 4 : i32, scope = 1 : i32}> : (!tt.ptr<f32>, f32) -> f32'),
+     ('%r = "tt.atomic_rmw"(%p, %x) <{atomic_rmw_op = 99 : i32, sem = 4 : i32, scope = 1 : i32}> : (!tt.ptr<f32>, '
+      'f32) -> f32')),
     ("property must be a number of i32, but got 0 : i64", f"%x: {F8}",
      f"%r = tt.expand_dims %x {{axis = 0 : i64}} : {F8} -> tensor<1x8xf32>"),
     ("property must be a number of i1", f"%x: {F8}",
-     f'%s = "tt.scan"(%x) <{{axis = 0 : i32, reverse = 1 : i32}}> ({{{ADD} "tt.scan.return"(%r) : (f32) -> () }}) : ({F8}) -> {F8}'),
+     (f'%s = "tt.scan"(%x) <{{axis = 0 : i32, reverse = 1 : i32}}> ({{{ADD} "tt.scan.return"(%r) : (f32) -> () }}) '
+      f': ({F8}) -> {F8}')),
     ("property must be an array of i32", "%x: tensor<4x8xf32>",
      "%r = tt.trans %x {order = array<i64: 1, 0>} : tensor<4x8xf32> -> tensor<8x4xf32>"),
     ("tt.make_tensor_ptr from", "%p: !tt.ptr<f32, 3>, %n: i64, %o: i32",
-     '%r = "tt.make_tensor_ptr"(%p, %n, %n, %o) <{order = array<i32: 0>}> : (!tt.ptr<f32, 3>, i64, i64, i32) -> !tt.ptr<tensor<8xf32>>'),
+     ('%r = "tt.make_tensor_ptr"(%p, %n, %n, %o) <{order = array<i32: 0>}> : (!tt.ptr<f32, 3>, i64, i64, i32) '
+      '-> !tt.ptr<tensor<8xf32>>')),
     ("along axis 0 cannot give", "%x: tensor<f32>", "%r = tt.cat %x, %x : tensor<f32> -> tensor<2xf32>"),
     ("operand 'a' must be a tensor of floats or integers", "%a: tensor<16x16x!tt.ptr<f32>>, %c: tensor<16x16xf32>",
      "%r = tt.dot %a, %a, %c : tensor<16x16x!tt.ptr<f32>> * tensor<16x16x!tt.ptr<f32>> -> tensor<16x16xf32>"),
-    ("tt.dot_scaled needs operands of rank 2 or 3", f"%a: {F8}, %c: tensor<16x16xf32>", SCALED.format("", F8, "", "", "e5m2", F8)),
+    ("tt.dot_scaled needs operands of rank 2 or 3", f"%a: {F8}, %c: tensor<16x16xf32>",
+     SCALED.format("", F8, "", "", "e5m2", F8)),
     ("e2m1 values packed into i8", "%a: tensor<16x16xf16>, %c: tensor<16x16xf32>",
      SCALED.format("", "tensor<16x16xf16>", "", "", "e2m1", "tensor<16x16xf16>")),
     ("scales of M must have rank 2 or 3", f"%a: tensor<16x16xf16>, %s: {I8}, %c: tensor<16x16xf32>",
@@ -95,7 +111,8 @@ CASES = [
     ("scales N dimension must match", "%a: tensor<16x16xf16>, %s: tensor<8x1xi8>, %c: tensor<16x16xf32>",
      SCALED.format("", "tensor<16x16xf16>", "", " scale %s", "fp16", "tensor<16x16xf16>, tensor<8x1xi8>")),
     ("cannot give 2 results", f"%x: {F8}",
-     f'%s:2 = "tt.reduce"(%x) <{{axis = 0 : i32}}> ({{{ADD} "tt.reduce.return"(%r) : (f32) -> () }}) : ({F8}) -> (f32, f32)'),
+     (f'%s:2 = "tt.reduce"(%x) <{{axis = 0 : i32}}> ({{{ADD} "tt.reduce.return"(%r) : (f32) -> () }}) : ({F8}) '
+      '-> (f32, f32)')),
     ("tt.reduce of tensor<8xf32> cannot give f16", f"%x: {F8}",
      f'%s = "tt.reduce"(%x) <{{axis = 0 : i32}}> ({{{ADD} "tt.reduce.return"(%r) : (f32) -> () }}) : ({F8}) -> f16'),
     ("must end with tt.map_elementwise.return, not scf.yield", f"%x: {F8}",
@@ -113,10 +130,12 @@ def test_the_message(message: str, arguments: str, body: str) -> None:
 
 
 FUNCTIONS = [
-    ("but its entry block has", '"tt.func"() <{sym_name = "f", function_type = (i32) -> ()}> ({^bb0(%a: f32): "tt.return"() : () -> () }) : () -> ()'),
+    ("but its entry block has", ('"tt.func"() <{sym_name = "f", function_type = (i32) '
+                                 '-> ()}> ({^bb0(%a: f32): "tt.return"() : () -> () }) : () -> ()')),
     ("has attributes for 1 of 2", '"tt.func"() <{sym_name = "f", function_type = (i32, i32) -> (), arg_attrs = [{}]}> '
      '({^bb0(%a: i32, %b: i32): "tt.return"() : () -> () }) : () -> ()'),
-    ("expected result type 'i32', but provided 'f32'", 'tt.func private @g() -> i32 { %c = arith.constant 1 : i32 tt.return %c : i32 } '
+    ("expected result type 'i32', but provided 'f32'", 'tt.func private @g() -> i32 { %c = arith.constant 1 '
+                                                       ': i32 tt.return %c : i32 } '
      'tt.func @f() { %r = "tt.call"() <{callee = @g}> : () -> f32 tt.return }'),
     ("has attributes for 1 of 0 results", '"tt.func"() <{sym_name = "f", function_type = () -> (), res_attrs = [{}]}> '
      '({^bb0: "tt.return"() : () -> () }) : () -> ()'),

@@ -1,4 +1,5 @@
-"""Every dtype is one object: kernels may ask `x.dtype is tl.float32`, in every process and however the type was made."""
+"""Every dtype is one object: kernels may ask `x.dtype is tl.float32`, in every process and however the type was
+made."""
 
 import copy
 import multiprocessing

@@ -14,7 +14,9 @@ HARD = {
     "brackets closed at the margin": "def f(\n    a,\n) -> None:\n    return g(\n        a,\n)\n",
     "a decorator with a def in it": '@d("""\ndef fake(): pass\n""")\ndef f(): return 1\n',
     "continued at the margin": "def f():\n    x = 1 + \\\n2\n    return x\n",
-    "comments behind it": "def f():\n    if x:\n        y()\n\n        # deep\n    # of the body\n  # of nobody\n# behind\n",
+    "comments behind it": (
+        "def f():\n    if x:\n        y()\n\n        # deep\n    # of the body\n  # of nobody\n# behind\n"
+    ),
     "comments inside": "def f():\n# at the margin\n    return 1\n",
     "one line": "@d\ndef f(): return 1\n",
     "indented": "    @d\n    def f(self):\n        return 1\n",

@@ -1,7 +1,9 @@
-"""One table of calls, good and bad, through the compiler's frontend and through the interpreter: same types, same words.
+"""One table of calls, good and bad, through the compiler's frontend and through the interpreter: same types, same
+words.
 
-A row is an expression. ``b("fp16", 16, 16)`` is a block of values nobody knows, ``b("fp16")`` a scalar, and ``p("fp32", 64)``
-a block of pointers; everything else is the language. Its outcome is the type of the result, or the error with its text.
+A row is an expression. ``b("fp16", 16, 16)`` is a block of values nobody knows, ``b("fp16")`` a scalar, and ``p("fp32",
+64)`` a block of pointers; everything else is the language. Its outcome is the type of the result, or the error with its
+text.
 """
 
 from collections.abc import Callable, Iterator
@@ -181,7 +183,8 @@ for i in range(tl.full((), 3, tl.int32), tl.full((), 5, tl.int64)): tl.core.to_t
 
 @pytest.mark.filterwarnings("ignore")
 def test_pythons_own_names_mean_the_same(tmp_path: Path) -> None:
-    """Statements of a kernel with two blocks, `x` and `y`, compiled and interpreted: what is refused, or the type returned."""
+    """Statements of a kernel with two blocks, `x` and `y`, compiled and interpreted: what is refused, or the type
+    returned."""
     head = "import tilework, tilework.language as tl\n"
     body = """
 @tilework.jit

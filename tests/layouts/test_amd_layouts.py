@@ -42,12 +42,14 @@ def test_rotating_rows() -> None:
 MFMA = AmdMfma(3, (2, 2), (32, 32, 8), True)
 TEXTS: dict[str, Encoding] = {
     "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 8], isTransposed = true}>": MFMA,
-    "#ttg.amd_mfma<{version = 4, warpsPerCTA = [2, 2], instrShape = [16, 16, 32], isTransposed = true, tilesPerWarp = [2, 2], "
+    "#ttg.amd_mfma<{version = 4, warpsPerCTA = [2, 2], instrShape = [16, 16, 32], isTransposed = true, "
+    "tilesPerWarp = [2, 2], "
     "elementBitWidth = 64}>": AmdMfma(4, (2, 2), (16, 16, 32), True, tiles_per_warp=(2, 2), element_bit_width=64),
     "#ttg.amd_wmma<{version = 2, isTranspose = true, warpsPerCTA = [2, 2]}>": AmdWmma(2, True, (2, 2)),
-    "#ttg.amd_wmma<{version = 3, isTranspose = true, warpsPerCTA = [2, 2], tilesPerWarp = [2, 1], instrShape = [16, 16, 32]}>": (
-        AmdWmma(3, True, (2, 2), tiles_per_warp=(2, 1), instr_shape=(16, 16, 32))
-    ),
+    (
+        "#ttg.amd_wmma<{version = 3, isTranspose = true, warpsPerCTA = [2, 2], tilesPerWarp = [2, 1], "
+        "instrShape = [16, 16, 32]}>"
+    ): (AmdWmma(3, True, (2, 2), tiles_per_warp=(2, 1), instr_shape=(16, 16, 32))),
     "#ttg.amd_rotating_shared<{vec = 4, perPhase = 1, maxPhase = 16, order = [0, 1]}>": RotatingShared(
         4, 1, 16, (0, 1)
     ),

@@ -1,7 +1,8 @@
 """`python -m tests.mutants`: see `tests/mutants/__init__.py`; `make mutants` does all of it.
 
-State is in `.mutants` (or --state): the records of `reach`, and `results.jsonl`, one line per mutant. `run` goes on where it stopped; a
-mutant is run again only with --again. A mutant that cannot change any result is listed with a reason in `equivalent.toml`.
+State is in `.mutants` (or --state): the records of `reach`, and `results.jsonl`, one line per mutant. `run` goes on
+where it stopped; a mutant is run again only with --again. A mutant that cannot change any result is listed with a
+reason in `equivalent.toml`.
 """
 
 import argparse
@@ -51,7 +52,8 @@ def reach(options: argparse.Namespace) -> int:
         (options.state / "reach.log").write_text((Path(name) / "output").read_text(errors="replace"))
     found = Reached(folder)
     print(
-        f"{found.count} tests passed, {len(found.failed)} failed or were skipped and are left out; see {options.state / 'reach.log'}"
+        f"{found.count} tests passed, {len(found.failed)} failed or were skipped and are left out; "
+        f"see {options.state / 'reach.log'}"
     )
     return 0 if found.count else 1
 

@@ -1,4 +1,5 @@
-"""A pytest plugin: run the tests that the file MUTANTS_CHOSEN lists, in its order, and write the first that fails to MUTANTS_FAILED."""
+"""A pytest plugin: run the tests that the file MUTANTS_CHOSEN lists, in its order, and write the first that fails to
+MUTANTS_FAILED."""
 
 import os
 from pathlib import Path

@@ -2,11 +2,13 @@
 
     pytest -p tests.mutants.reach          with MUTANTS_REACH=folder in the environment
 
-Each process writes ``reach-<pid>.jsonl.gz`` with one line per test: ``{"test": id, "seconds": s, "passed": p, "starts": b, "hits": {file: mask}}``, where bit n of
-the hexadecimal mask stands for line n. Lines that other programs execute are not seen: `starts` is true for a test that starts some.
-Python 3.12 reports lines at little cost (`sys.monitoring`); Python 3.11 reports calls, and a call counts for all lines of its function.
+Each process writes ``reach-<pid>.jsonl.gz`` with one line per test: ``{"test": id, "seconds": s, "passed": p, "starts":
+b, "hits": {file: mask}}``, where bit n of the hexadecimal mask stands for line n. Lines that other programs execute are
+not seen: `starts` is true for a test that starts some. Python 3.12 reports lines at little cost (`sys.monitoring`);
+Python 3.11 reports calls, and a call counts for all lines of its function.
 
-Functions of the rooms that cache their results are emptied between tests: otherwise only the first test of a process would reach them.
+Functions of the rooms that cache their results are emptied between tests: otherwise only the first test of a process
+would reach them.
 """
 
 import functools

@@ -57,8 +57,9 @@ class Reached:
                 position = bits.find("1", position + 1)
 
     def tests(self, mutant: Mutant) -> list[TimedTest]:
-        """The tests that execute the mutant's first line. Code that runs at import time is executed by no test in particular: all tests
-        that reach its file, or else its folder. What the runtime does is often done in other programs: tests that start some."""
+        """The tests that execute the mutant's first line. Code that runs at import time is executed by no test in
+        particular: all tests that reach its file, or else its folder. What the runtime does is often done in other
+        programs: tests that start some."""
         found = self.lines.get((mutant.file, mutant.line)) if mutant.function else None
         if not found:
             found = self.files.get(mutant.file)
@@ -83,8 +84,8 @@ def entries(record: Path) -> Iterable[dict]:
 def stages(tests: Iterable[TimedTest], budget: float) -> tuple[list[list[TimedTest]], int]:
     """The tests in two runs, and how many are left out since all others take `budget` seconds.
 
-    The first run has one test of each function, the fastest ones: it fails soon, and collects few files. In the second one the tests of a
-    file stay together, because of fixtures that a file shares.
+    The first run has one test of each function, the fastest ones: it fails soon, and collects few files. In the second
+    one the tests of a file stay together, because of fixtures that a file shares.
     """
     ordered = sorted(tests, key=lambda test: (test.seconds, test.id))
     seen: set[str] = set()

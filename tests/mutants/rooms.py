@@ -69,8 +69,8 @@ def shares(count: int, sizes: dict[str, int]) -> dict[str, int]:
 
 
 def sample(count: int, seed: int, root: Path, rooms: Sequence[str] = tuple(ROOMS)) -> list[Mutant]:
-    """At least `count` mutants over all `rooms`. The choice depends on `seed` and on the mutants' ids only, so that it mostly stays when
-    sources change; a second mutant of a function comes after the first ones of all functions."""
+    """At least `count` mutants over all `rooms`. The choice depends on `seed` and on the mutants' ids only, so that it
+    mostly stays when sources change; a second mutant of a function comes after the first ones of all functions."""
     found = {room: mutants_in(room, root) for room in rooms}
     share = shares(count, {room: len(mutants) for room, mutants in found.items()})
     chosen: list[Mutant] = []

@@ -95,11 +95,16 @@ def test_the_rooms_exist(room: str) -> None:
 
 def test_tests_are_chosen_by_line_and_run_fastest_first(tmp_path: Path) -> None:
     entries = [
-        {"test": "tests/a.py::slow", "seconds": 9.0, "passed": True, "starts": False, "hits": {"tilework/x.py": hex(1 << 5)}},
-        {"test": "tests/a.py::fast[1]", "seconds": 0.1, "passed": True, "starts": False, "hits": {"tilework/x.py": hex(1 << 5)}},
-        {"test": "tests/a.py::fast[2]", "seconds": 0.2, "passed": True, "starts": False, "hits": {"tilework/x.py": hex(3 << 4)}},
-        {"test": "tests/b.py::other", "seconds": 0.1, "passed": True, "starts": True, "hits": {"tilework/x.py": hex(1 << 4)}},
-        {"test": "tests/b.py::fails", "seconds": 0.1, "passed": False, "starts": False, "hits": {"tilework/x.py": hex(1 << 5)}},
+        {"test": "tests/a.py::slow", "seconds": 9.0, "passed": True, "starts": False,
+         "hits": {"tilework/x.py": hex(1 << 5)}},
+        {"test": "tests/a.py::fast[1]", "seconds": 0.1, "passed": True, "starts": False,
+         "hits": {"tilework/x.py": hex(1 << 5)}},
+        {"test": "tests/a.py::fast[2]", "seconds": 0.2, "passed": True, "starts": False,
+         "hits": {"tilework/x.py": hex(3 << 4)}},
+        {"test": "tests/b.py::other", "seconds": 0.1, "passed": True, "starts": True,
+         "hits": {"tilework/x.py": hex(1 << 4)}},
+        {"test": "tests/b.py::fails", "seconds": 0.1, "passed": False, "starts": False,
+         "hits": {"tilework/x.py": hex(1 << 5)}},
     ]  # fmt: skip
     with gzip.open(tmp_path / "reach-1.jsonl.gz", "wt") as file:
         file.write("".join(json.dumps(entry) + "\n" for entry in entries))

@@ -26,8 +26,8 @@ class Outcome:
 
 
 class Tree:
-    """A copy of the repository. The file of a mutant gets a time of change that no file had before, so that Python compiles it again;
-    every mutant has an empty folder for compiled kernels."""
+    """A copy of the repository. The file of a mutant gets a time of change that no file had before, so that Python
+    compiles it again; every mutant has an empty folder for compiled kernels."""
 
     def __init__(self, folder: Path, origin: Path = ROOT) -> None:
         self.folder = folder / "tree"
@@ -52,7 +52,8 @@ class Tree:
     def pytest(
         self, arguments: Sequence[str], settings: Mapping[str, str], scratch: Path, seconds: float | None
     ) -> int | None:
-        """The exit code of pytest with `arguments`, or None if it takes longer than `seconds`; its output goes to `scratch`/output."""
+        """The exit code of pytest with `arguments`, or None if it takes longer than `seconds`; its output goes to
+        `scratch`/output."""
         command = [
             sys.executable,
             "-m",

@@ -1,4 +1,5 @@
-"""Kernels whose loops are left early or skip iterations, with arrays that end where the loop does: who reads further reads outside."""
+"""Kernels whose loops are left early or skip iterations, with arrays that end where the loop does: who reads further
+reads outside."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -134,6 +135,8 @@ def attention_expected(how: str, q, k, v, out, kinds, n: int, limit: int) -> np.
 
 
 EXITS = [
-    *(Exit(matmul, how, lambda how=how: matmul_arguments(how), matmul_expected, 2) for how in ("break", "table", "both", "continue", "pointers", "end")),
-    *(Exit(attention, how, lambda how=how: attention_arguments(how), attention_expected, 3) for how in ("break", "continue")),
+    *(Exit(matmul, how, lambda how=how: matmul_arguments(how), matmul_expected, 2) for how in ("break", "table", "both",
+        "continue", "pointers", "end")),
+    *(Exit(attention, how, lambda how=how: attention_arguments(how), attention_expected, 3) for how in ("break",
+        "continue")),
 ]  # fmt: skip

@@ -132,8 +132,8 @@ def difference(before: Outcome, after: Outcome) -> str | None:
 def check(config: Config, memory: bool = True, every: int = 1, product: str | None = None) -> str | None:
     """The first pass that breaks the module or changes what it computes, in words.
 
-    With `every` above one the module is looked at behind each so many passes and at the end, and a problem is looked for again.
-    `product` is the text that the passes to TTGIR are to make.
+    With `every` above one the module is looked at behind each so many passes and at the end, and a problem is looked
+    for again. `product` is the text that the passes to TTGIR are to make.
     """
     module, case = clone_op(ttir(config.name, config.arch), {}), CASES[config.name]
     before, last, has = wanted(config.name, config.arch), "", set[str]()

@@ -1,4 +1,5 @@
-"""Drawn kernels through the GPU pipeline: ``python -m tests.pipeline.gpu_generated FIRST COUNT``, or one seed to see its kernel.
+"""Drawn kernels through the GPU pipeline: ``python -m tests.pipeline.gpu_generated FIRST COUNT``, or one seed to see
+its kernel.
 
 Every pass must leave a well-formed module that computes the same; shared memory is allocated and gets its barriers.
 """

@@ -17,7 +17,8 @@ Grid = tuple[int, int, int]
 
 
 def parameter_types(module: ModuleOp) -> dict[str, Any]:
-    """The types of the kernel's parameters by name; of a descriptor and its sizes, which share one, the first counts."""
+    """The types of the kernel's parameters by name; of a descriptor and its sizes, which share one, the first
+    counts."""
     (function,) = public_functions(module)
     types: dict[str, Any] = {}
     for argument in function.regions[0].blocks[0].args:

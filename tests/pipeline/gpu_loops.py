@@ -1,4 +1,5 @@
-"""Kernels whose loops are hard to pipeline: indirect and conditional loads, odd trip counts, dots that depend on dots."""
+"""Kernels whose loops are hard to pipeline: indirect and conditional loads, odd trip counts, dots that depend on
+dots."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
-"""Every kernel in many configurations, executed after every pass: ``python -m tests.pipeline.gpu_matrix [--jobs N] [NAME...]``.
+"""Every kernel in many configurations, executed after every pass: ``python -m tests.pipeline.gpu_matrix [--jobs N]
+[NAME...]``.
 
 The part that every test run takes is `SAMPLE`; this command runs all of it and prints one line per configuration.
 """

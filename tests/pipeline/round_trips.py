@@ -3,8 +3,8 @@
 python -m tests.pipeline.round_trips --jobs 2                      all samples on all targets
 python -m tests.pipeline.round_trips 'matmul*' --target hip:gfx942 samples whose names begin so, on one target
 
-Samples are the kernels of `tests/pipeline`, two of the sizes that AMD's ping-pong schedule wants, and the TTIR that Triton printed of its
-reference kernels. The text has all locations, so it must come back to the letter.
+Samples are the kernels of `tests/pipeline`, two of the sizes that AMD's ping-pong schedule wants, and the TTIR that
+Triton printed of its reference kernels. The text has all locations, so it must come back to the letter.
 """
 
 import argparse
@@ -73,7 +73,8 @@ def samples() -> Iterator[Sample]:
 
 
 def covering() -> Iterator[Sample]:
-    """Every other kernel once, on all targets in turn, and those that take turns on the target that has a schedule for it."""
+    """Every other kernel once, on all targets in turn, and those that take turns on the target that has a schedule for
+    it."""
     found = list(samples())
     for number, name in enumerate(NAMES[::2]):
         own = [sample for sample in found if sample.name == name]
@@ -103,7 +104,8 @@ def passes(sample: Sample) -> list[str]:
 
 
 def problem_of(sample: Sample) -> str | None:
-    """The first pass whose text cannot be read, and why; a kernel that a target has no types or no memory for is none."""
+    """The first pass whose text cannot be read, and why; a kernel that a target has no types or no memory for is
+    none."""
     with patch.dict(os.environ, dict(switch.split("=") for switch in sample.switches)):
         try:
             module = frontend_module(sample.name, sample.target)

@@ -1,4 +1,5 @@
-"""What decides the speed of matmul and attention on AMD GPUs, as Triton 3.6 decides it (``python -m benchmarks.ttgir_decisions hip``)."""
+"""What decides the speed of matmul and attention on AMD GPUs, as Triton 3.6 decides it (``python -m
+benchmarks.ttgir_decisions hip``)."""
 
 import pytest
 

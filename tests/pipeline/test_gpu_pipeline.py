@@ -37,7 +37,8 @@ EACH = [config for config in SAMPLE if (NAMES.index(config.name) + config.arch /
 
 @pytest.mark.parametrize("config", SAMPLE, ids=str)
 def test_the_product_is_ttgir_and_is_read_again(config: Config) -> None:
-    """And of each kernel on one target, every pass keeps what it computes, and the second product has the text of the first."""
+    """And of each kernel on one target, every pass keeps what it computes, and the second product has the text of the
+    first."""
     module = ttgir(config)
     verify(module)
     check_stage(module, "ttgir")

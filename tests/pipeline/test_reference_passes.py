@@ -1,8 +1,8 @@
-"""Triton's own IR before and behind each of its passes, executed: all of it computes the same, so the evaluator is right
-about every op that appears, and about when copies, products and barriers are done.
+"""Triton's own IR before and behind each of its passes, executed: all of it computes the same, so the evaluator is
+right about every op that appears, and about when copies, products and barriers are done.
 
-`reference_passes.tar.xz` holds the dumps, described in the shared reference; `python -m tests.pipeline.test_reference_passes`
-runs all of them.
+`reference_passes.tar.xz` holds the dumps, described in the shared reference;
+`python -m tests.pipeline.test_reference_passes` runs all of them.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""PTX written by hand for the tests of the CUDA driver, in the emulator and on a GPU; and compiled kernels made of it."""
+"""PTX written by hand for the tests of the CUDA driver, in the emulator and on a GPU; and compiled kernels made of
+it."""
 
 import json
 from collections.abc import Mapping
@@ -68,7 +69,8 @@ def copy_parameters(declared: str, sizes: list[int], hidden: int = 2) -> str:
 
 
 def shared_sum(static: int = 0) -> str:
-    """shared_sum(out: u32*, words: u32): the last thread of a block writes word `words` - 1 of dynamic shared memory, and reads it."""
+    """shared_sum(out: u32*, words: u32): the last thread of a block writes word `words` - 1 of dynamic shared memory,
+    and reads it."""
     block = f".shared .align 4 .b8 room[{static}];" if static else ""
     return f"""{HEADER}
 .extern .shared .align 16 .b8 dynamic[];
@@ -113,7 +115,8 @@ def cluster_ids() -> str:
 
 
 def tensor_copy(box_bytes: int, rank: int = 2, more: str = "") -> str:
-    """tensor_copy(map, {more}out: u8*): the box at the origin, copied by the copy engine to shared memory and stored to `out`."""
+    """tensor_copy(map, {more}out: u8*): the box at the origin, copied by the copy engine to shared memory and stored to
+    `out`."""
     at = ", ".join(["0"] * rank)
     return f"""{HEADER.replace("sm_90", "sm_90a")}
 .shared .align 1024 .b8 tile[{box_bytes}];
@@ -127,7 +130,8 @@ def tensor_copy(box_bytes: int, rank: int = 2, more: str = "") -> str:
     fence.proxy.async.shared::cta;
     bar.sync 0;
     @%first mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], {box_bytes};
-    @%first cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%m, {{{at.replace("0", "%zero")}}}], [%b];
+    @%first cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%m,
+    {{{at.replace("0", "%zero")}}}], [%b];
 WAIT:
     mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;
     @!%q bra WAIT;
@@ -145,7 +149,8 @@ DONE:
 
 
 def wait_for_host() -> str:
-    """wait_for_host(flag: u32*, out: u32*): waits until the host sets the flag, 2 s at most; out[0] is the flag then."""
+    """wait_for_host(flag: u32*, out: u32*): waits until the host sets the flag, 2 s at most; out[0] is the flag
+    then."""
     return f"""{HEADER}
 .visible .entry wait_for_host(.param .u64 flag, .param .u64 out) {{
     .reg .b32 %r<2>; .reg .b64 %rd<5>; .reg .pred %p<3>;
@@ -177,7 +182,8 @@ def kernel_of(
     options = CompileOptions(backend_name="cuda", warp_size=32)
     binary = ELF + ptx.encode() if cubin else ptx.encode()
     known = {
-        **vars(options), "name": name, "target": vars(TARGET), "shared": 0, "tmem_size": 0, "hash": "0", "tensordesc_meta": [],
+        **vars(options), "name": name, "target": vars(TARGET), "shared": 0, "tmem_size": 0, "hash": "0",
+        "tensordesc_meta": [],
         "global_scratch_size": 0, "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1,
         "binary_ext": "cubin" if cubin else "ptx",
     }  # fmt: skip

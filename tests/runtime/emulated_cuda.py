@@ -42,7 +42,8 @@ class PtxBackend(base.Backend):
 
 @contextmanager
 def emulated_cuda(devices: int = 1, ptx: str = "", capacity: int = 1 << 30, **facts: Any) -> Iterator[EmulatedCuda]:
-    """The CUDA driver is active in the block, on an emulated library; kernels in Python compile to `ptx`, if given, with `facts`."""
+    """The CUDA driver is active in the block, on an emulated library; kernels in Python compile to `ptx`, if given,
+    with `facts`."""
     library = EmulatedCuda(devices, capacity)
     library.cuInit(0)
     before, loaded = drivers._active, libcuda.FOUND.found

@@ -12,7 +12,8 @@ from tilework.targets.nvidia import libcuda
 
 @contextmanager
 def emulator(arch: str = "", cache: str | None = None) -> Iterator[None]:
-    """Kernels run on the emulated GPU in the block; those that are launched in it must not have been launched before."""
+    """Kernels run on the emulated GPU in the block; those that are launched in it must not have been launched
+    before."""
     before, libraries = drivers._active, [(one.FOUND, one.FOUND.found) for one in (libcuda, libhip)]
     with knobs.runtime.scope(), knobs.cache.scope():
         knobs.runtime.device = f"emulator:{arch}" if arch else "emulator"

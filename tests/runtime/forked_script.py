@@ -12,7 +12,8 @@ from tilework import knobs
 
 
 def run_forked(script: Path, environment: Mapping[str, str], says_triton: bool = False) -> tuple[int, str, str]:
-    """(exit code, standard output, standard error) of a script that ends by an error or at its end, run in its folder."""
+    """(exit code, standard output, standard error) of a script that ends by an error or at its end, run in its
+    folder."""
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as log:
         sys.stdout.flush()
         if (child := os.fork()) == 0:

@@ -1,4 +1,5 @@
-"""Objects that offer DLPack's exchange interface as torch's tensors do: native launches of tensors without torch, and without a GPU.
+"""Objects that offer DLPack's exchange interface as torch's tensors do: native launches of tensors without torch, and
+without a GPU.
 
 with stand_in_tensors(monkeypatch):
     x = StandIn(64)
@@ -37,7 +38,8 @@ HEADER = 32  # of a bytes object
 
 
 class StandIn:
-    """A tensor of float32 on the emulated GPU; `_described` is a bytes object with its `Tensor` and the result of `describe`."""
+    """A tensor of float32 on the emulated GPU; `_described` is a bytes object with its `Tensor` and the result of
+    `describe`."""
 
     __slots__ = ("_described", "_sizes", "base", "count", "data", "offset", "shape")  # in this order in memory
     is_cuda = True

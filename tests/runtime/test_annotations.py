@@ -49,7 +49,8 @@ def test_forced_integers_have_three_entries() -> None:
 
 
 FORCED = {
-    "'int32*'": "*i32", "'*fp16'": "*fp16", "'tl.float64'": "fp64", "'const tl.float32*'": "*kfp32", "tl.bfloat16": "bf16",
+    "'int32*'": "*i32", "'*fp16'": "*fp16", "'tl.float64'": "fp64", "'const tl.float32*'": "*kfp32",
+    "tl.bfloat16": "bf16",
     "'uint16'": "u16", "'int1'": "u1", "'float8e5'": "fp8e5", "tl.tensor": "", "tl.pointer_type(tl.int8)": "*i8",
     "tl.int8": "i8", "'fp16'": "fp16", "int": "i32", "float": "fp32", "'*i32'": "*i32", "'const int*'": "*ki32",
     "bool": "u1", "'tl.uint64'": "u64", "list": "",

@@ -84,9 +84,9 @@ def test_as_a_function(run, installed: bool) -> None:
 @pytest.mark.parametrize("installed", [False, True], ids=["alone", "beside Triton"])
 def test_as_a_command(run, installed: bool) -> None:
     files = INSTALLED if installed else {}
-    script = (
-        KERNEL
-        + "import sys\nif __name__ == '__main__':\n    check(BLOCK=32)\n    print(sys.argv, __file__ == __import__('os').path.abspath('main.py'))\n"
+    script = KERNEL + (
+        "import sys\nif __name__ == '__main__':\n    check(BLOCK=32)\n"
+        "    print(sys.argv, __file__ == __import__('os').path.abspath('main.py'))\n"
     )
     printed = run("-m", "tilework.as_triton", "main.py", "--flag", "value", main=script, files=files)
     assert printed == "right\n['main.py', '--flag', 'value'] True\n"
@@ -168,7 +168,8 @@ def test_both_names_are_the_same_objects(run) -> None:
         "assert JITFunction is tilework.JITFunction is triton.JITFunction\n"
         "assert triton.compiler.errors.CompilationError is tilework.CompilationError is triton.CompilationError\n"
         "assert driver is triton.runtime.driver and driver.active is tilework.runtime.driver.active\n"
-        "assert triton.runtime.cache is tilework.runtime.kernel_cache.managers is sys.modules['tilework.runtime.kernel_cache.managers']\n"
+        "assert triton.runtime.cache is tilework.runtime.kernel_cache.managers is "
+        "sys.modules['tilework.runtime.kernel_cache.managers']\n"
         "assert tilework.__spec__.name == 'tilework' and tilework.language.__spec__.name == 'tilework.language'\n"
         "assert libdevice is tilework.language.extra.libdevice\n"
         "assert repr(tl.float32) == 'triton.language.float32' and str(tl.bfloat16) == 'bf16'\n"
@@ -215,7 +216,8 @@ def test_modules_are_plain_modules(run) -> None:
     script = ACTIVATE + (
         "import sys, triton, triton.language.core, triton.runtime.cache, triton.backends\n"
         "assert triton.runtime.cache._base32 and 'CONSTEXPR_0' in dir(triton.language.core)\n"
-        "print({type(module).__name__ for name, module in sys.modules.items() if name.split('.')[0] == 'triton' and name != 'triton.as_triton'})\n"
+        "print({type(module).__name__ for name, module in sys.modules.items() if name.split('.')[0] == 'triton' "
+        "and name != 'triton.as_triton'})\n"
     )
     assert run("main.py", main=script) == "{'module'}\n"
 
@@ -232,9 +234,12 @@ def test_gluon_kernels_can_be_defined_but_not_launched(run) -> None:
         "exp, tanh = gl.exp, extra.libdevice.tanh\n"
         "@triton.autotune([triton.Config({'B': 16}), triton.Config({'B': 32})], key=[])\n"
         "@gluon.jit(do_not_specialize=['n'])\n"
-        "def kernel(x, n, B: gl.constexpr):\n    gl.store(x + gl.arange(0, B, gl.BlockedLayout([1], [32], [4], [0])), 1)\n"
-        "for use in (lambda: kernel.fn[(1,)](None, 3, 16), lambda: gl.BlockedLayout([1], [32], [4], [0]), lambda: tma.async_load(1)):\n"
-        "    try:\n        use()\n    except RuntimeError as error:\n        print(str(error).split(': tilework')[0].replace(__file__, 'main.py'))\n"
+        "def kernel(x, n, B: gl.constexpr):\n    gl.store(x + gl.arange(0, B, gl.BlockedLayout([1], [32], [4], "
+        "[0])), 1)\n"
+        "for use in (lambda: kernel.fn[(1,)](None, 3, 16), lambda: gl.BlockedLayout([1], [32], [4], [0]), "
+        "lambda: tma.async_load(1)):\n"
+        "    try:\n        use()\n    except RuntimeError as error:\n"
+        "        print(str(error).split(': tilework')[0].replace(__file__, 'main.py'))\n"
     )
     assert run("main.py", main=script) == (
         "kernel (main.py:11) is a Gluon kernel\n"
@@ -321,7 +326,8 @@ def test_examples_run_when_they_say_import_tilework_as_triton(run) -> None:
 
 DTYPES = {
     "int1": "int1", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "uint8": "uint8",
-    "uint16": "uint16", "uint32": "uint32", "uint64": "uint64", "float16": "fp16", "bfloat16": "bf16", "float32": "fp32",
+    "uint16": "uint16", "uint32": "uint32", "uint64": "uint64", "float16": "fp16", "bfloat16": "bf16",
+    "float32": "fp32",
     "float64": "fp64", "float8e5": "fp8e5", "float8e5b16": "fp8e5b16", "float8e4nv": "fp8e4nv", "float8e4b8": "fp8e4b8",
     "float8e4b15": "fp8e4b15",
 }  # fmt: skip
@@ -374,7 +380,10 @@ def test_processes_that_the_program_starts(run, how: str) -> None:
 def test_workers_of_pytest(run) -> None:
     """`pytest -n`, from a folder where tilework is found only because the command runs there."""
     pytest.importorskip("xdist")
-    test = "import triton, tilework, os\ndef test():\n    assert triton.jit is tilework.jit and 'PYTEST_XDIST_WORKER' in os.environ\n"
+    test = (
+        "import triton, tilework, os\ndef test():\n    assert triton.jit is tilework.jit and "
+        "'PYTEST_XDIST_WORKER' in os.environ\n"
+    )
     arguments = ("-m", "tilework.as_triton", "-m", "pytest", "-p", "xdist", "-n", "1", "test_it.py")
     alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # others are of no interest, and slow to load
     assert "1 passed" in run(*arguments, files={"test_it.py": test, **INSTALLED}, environment=alone)

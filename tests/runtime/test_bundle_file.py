@@ -1,4 +1,5 @@
-"""The file with compiled kernels: what is written is read, and anything else is an error before a byte of it is used."""
+"""The file with compiled kernels: what is written is read, and anything else is an error before a byte of it is
+used."""
 
 import hashlib
 import json

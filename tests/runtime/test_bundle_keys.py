@@ -1,4 +1,5 @@
-"""What must not be taken for something else: launches that need different code have different keys, in bundles, on disk and in memory."""
+"""What must not be taken for something else: launches that need different code have different keys, in bundles, on disk
+and in memory."""
 
 import dataclasses
 import enum

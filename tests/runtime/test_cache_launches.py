@@ -148,7 +148,8 @@ def too_many_files(cache: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 UNUSABLE = (
-    is_a_file, below_a_file, missing_and_impossible, read_only, full, full_at_the_end, out_of_quota, broken_disk, too_many_files
+    is_a_file, below_a_file, missing_and_impossible, read_only, full, full_at_the_end, out_of_quota, broken_disk,
+    too_many_files
 )  # fmt: skip
 
 

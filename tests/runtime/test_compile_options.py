@@ -23,17 +23,20 @@ def checked(p, n):
 
 
 DEFAULTS = {
-    "num_warps": 4, "num_ctas": 1, "num_stages": 3, "maxnreg": None, "arch": "sm90", "ptx_version": None, "ptx_options": None,
+    "num_warps": 4, "num_ctas": 1, "num_stages": 3, "maxnreg": None, "arch": "sm90", "ptx_version": None,
+    "ptx_options": None,
     "ir_override": None, "enable_fp_fusion": True, "enable_reflect_ftz": True, "launch_cooperative_grid": False,
     "launch_pdl": False, "debug": False, "sanitize_overflow": True, "deprecated_fp8_dot_operand_dtypes": ("fp8e4b15",),
-    "default_dot_input_precision": "tf32", "max_num_imprecise_acc_default": 2**30, "backend_name": "cuda", "warp_size": 32,
+    "default_dot_input_precision": "tf32", "max_num_imprecise_acc_default": 2**30, "backend_name": "cuda",
+    "warp_size": 32,
     "instrumentation_mode": "", "supported_fp8_dtypes": ("fp8e4b15", "fp8e4nv", "fp8e5"),
     "allowed_dot_input_precisions": ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6"),
 }  # fmt: skip
 
 
 GIVEN = {
-    "num_warps": 8, "num_ctas": 2, "num_stages": 5, "maxnreg": 64, "arch": "sm80", "ptx_version": 84, "ptx_options": "-v",
+    "num_warps": 8, "num_ctas": 2, "num_stages": 5, "maxnreg": 64, "arch": "sm80", "ptx_version": 84,
+    "ptx_options": "-v",
     "enable_fp_fusion": False, "enable_reflect_ftz": False, "launch_cooperative_grid": True, "launch_pdl": True,
     "debug": True, "sanitize_overflow": False, "extern_libs": {"mine": "/nowhere.bc"},
 }  # fmt: skip

@@ -102,7 +102,8 @@ def test_structures_have_the_layout_of_the_driver() -> None:
 
     config, attribute = driver_library.LaunchConfig, libcuda.LaunchAttribute
     assert ctypes.sizeof(config) == 56 and ctypes.sizeof(attribute) == 72
-    assert [getattr(config, name).offset for name in ("grid", "block", "shared", "stream", "attributes", "attribute_count")] == [
+    assert [getattr(config, name).offset for name in ("grid", "block", "shared", "stream", "attributes",
+                                                      "attribute_count")] == [
         0, 12, 24, 32, 40, 48,
     ]  # fmt: skip
     assert (attribute.id.offset, attribute.value.offset) == (0, 8)

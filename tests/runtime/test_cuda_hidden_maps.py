@@ -1,4 +1,5 @@
-"""Native launches of kernels whose loads became copies: hidden maps follow arguments and grid, or the plain kernel runs."""
+"""Native launches of kernels whose loads became copies: hidden maps follow arguments and grid, or the plain kernel
+runs."""
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from tilework.targets.nvidia import libcuda
 
 
 def test_hidden_maps_follow_the_arguments_and_the_grid(cuda: EmulatedCuda) -> None:
-    """Native launches get the maps of their own numbers, or launch the kernel without, once that was launched; the kernel tells which."""
+    """Native launches get the maps of their own numbers, or launch the kernel without, once that was launched; the
+    kernel tells which."""
     k = Counted(blocks, BLOCK=32, auto_tma=True)
     x, out = array(64), array(64)
     k(x, out, 64)

@@ -54,7 +54,8 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "the block": lambda desc: desc.block_shape.__setitem__(0, 16),
     "the padding": lambda desc: setattr(desc, "padding", "nan"),
     "another class of sizes": lambda desc: setattr(desc, "shape", Pair(16, 64)),
-    "what it is": lambda desc: vars(desc).update(vars(TensorDescriptor(DeviceArray((9, 64), "f4"), [9, 64], [64, 1], [8, 32]))),
+    "what it is": lambda desc: vars(desc).update(vars(TensorDescriptor(DeviceArray((9, 64), "f4"), [9, 64], [64, 1],
+                                                                       [8, 32]))),
 }  # fmt: skip
 
 

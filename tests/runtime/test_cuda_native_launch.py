@@ -166,7 +166,8 @@ def test_the_driver_is_given_the_same(cuda: EmulatedCuda, kind: str) -> None:
 def test_every_launch_waits_for_what_another_library_still_does_with_its_array(
     cuda: EmulatedCuda, kind: tuple[int, int]
 ) -> None:
-    """DLPack lets the owner order its work and the launch's; ``__cuda_array_interface__``, if it has that too, does not."""
+    """DLPack lets the owner order its work and the launch's; ``__cuda_array_interface__``, if it has that too, does
+    not."""
     k, given = Counted(six), Exporter(array(), *kind)
     for launches in range(1, 4):
         before = len(given.streams)

@@ -30,7 +30,8 @@ def cuda() -> Iterator[EmulatedCuda]:
 
 def fill(**changes: Any) -> Any:
     given: dict[str, Any] = {
-        "base": 3 << 40, "swizzle": 0, "elem_size": 4, "elem_type": 7, "block_size": [8, 16], "shape": [64, 32], "strides": [48, 1],
+        "base": 3 << 40, "swizzle": 0, "elem_size": 4, "elem_type": 7, "block_size": [8, 16], "shape": [64, 32],
+        "strides": [48, 1],
     }  # fmt: skip
     return driver.active.utils.fill_tma_descriptor(*(given | changes).values())
 

@@ -268,7 +268,8 @@ def test_a_dead_context_leaves_the_host(cuda: EmulatedCuda, tmp_path: Path) -> N
 
 
 def test_who_decides(cuda: EmulatedCuda) -> None:
-    """TILEWORK_DEVICE for everything; a driver that was set, too; Triton's programs have no choice, but with ``auto``."""
+    """TILEWORK_DEVICE for everything; a driver that was set, too; Triton's programs have no choice, but with
+    ``auto``."""
     x = numbers()
     for asked, said in (("cuda", r"at 0. cannot be accessed from Triton \(cpu tensor\?\)"), ("native", None)):
         knobs.runtime.device = asked

@@ -66,7 +66,8 @@ def test_no_usable_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 METHODS = (
     "get_current_target get_current_device get_current_stream set_current_device get_device_capability"
-    " get_active_torch_device get_device_interface get_benchmarker get_empty_cache_for_benchmark clear_cache launcher_cls utils"
+    " get_active_torch_device get_device_interface get_benchmarker get_empty_cache_for_benchmark clear_cache "
+    "launcher_cls utils"
 )
 
 

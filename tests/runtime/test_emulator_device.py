@@ -1,4 +1,5 @@
-"""``TILEWORK_DEVICE=emulator``: programs as they are on an emulated GPU, with ordinary arrays; what it finds and counts."""
+"""``TILEWORK_DEVICE=emulator``: programs as they are on an emulated GPU, with ordinary arrays; what it finds and
+counts."""
 
 import pickle
 import subprocess
@@ -335,7 +336,8 @@ def test_operands_that_tensor_cores_cannot_read_are_copies_too(
 
 
 def test_kernels_with_copies_however_they_are_launched(tmp_path: Path) -> None:
-    """Directly, through `run`, from another process, from their own text; what they must not copy they load, if they know how."""
+    """Directly, through `run`, from another process, from their own text; what they must not copy they load, if they
+    know how."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-4, 5, (16, 40)).astype(np.float16) for _ in range(2))
     narrow, c, shape = a[:, :39].copy(), np.zeros((16, 16), np.float32), (16, 16, 40)

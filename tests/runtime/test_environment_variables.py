@@ -161,7 +161,10 @@ def test_diagnostics_remarks(text: str, monkeypatch: pytest.MonkeyPatch, capfd: 
     printed = said(text, remarkable, monkeypatch, capfd)
     number = line_of("tl.store(c + i, tl.dot(")
     assert re.search(
-        rf"{re.escape(__file__)}:{number}:\d+: remark: MMA version 3 acceleration not applied due to unsupported shapes",
+        (
+            rf"{re.escape(__file__)}:{number}:\d+: remark: MMA version 3 acceleration not applied due to unsupported "
+            r"shapes"
+        ),
         printed,
     )
     assert f"{number:5d} |     tl.store(c + i, tl.dot(" in printed and "see current operation" not in printed

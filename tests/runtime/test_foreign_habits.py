@@ -1,4 +1,5 @@
-"""Programs written for other devices run unchanged: NumPy numbers as arguments, options of other backends, occupancy."""
+"""Programs written for other devices run unchanged: NumPy numbers as arguments, options of other backends,
+occupancy."""
 
 import warnings
 from collections.abc import Iterator
@@ -40,7 +41,8 @@ def check(kernel: Any, out: Any, read: Any = np.asarray) -> None:
 
 
 def test_numpy_numbers_are_python_numbers() -> None:
-    """On the CPU: again and again, so that the machine code of the launcher sees Python's numbers and NumPy's in turn."""
+    """On the CPU: again and again, so that the machine code of the launcher sees Python's numbers and NumPy's in
+    turn."""
     for _ in range(2):
         check(compiled, np.zeros(16, np.float32))
         compiled[(1,)](np.zeros(16, np.float32), 4, 0.5, True, 2, BLOCK=16)
@@ -164,7 +166,8 @@ def doubled(source, target, rows, ROWS: tl.constexpr, PROGRAMS: tl.constexpr):
 
 
 def test_descriptors_whose_blocks_are_tuned() -> None:
-    """Block shapes are set by each configuration's hook; arrays in their place become descriptors in the kernel; persistent programs."""
+    """Block shapes are set by each configuration's hook; arrays in their place become descriptors in the kernel;
+    persistent programs."""
     x = np.arange(24 * 16, dtype=np.float32).reshape(24, 16)
     programs = driver.active.utils.get_device_properties(0)["multiprocessor_count"]
     for wrap in (lambda a: a, lambda a: TensorDescriptor(a, a.shape, [16, 1], [1, 1])):

@@ -1,4 +1,5 @@
-"""AMD GPUs through an emulated libamdhip64: values of kernels, launches in machine code, and every way in which a call can fail."""
+"""AMD GPUs through an emulated libamdhip64: values of kernels, launches in machine code, and every way in which a call
+can fail."""
 
 import ctypes
 import sys
@@ -368,7 +369,10 @@ def test_the_checks_for_a_gpu_pass(hip: EmulatedHip, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("tilework.runtime.devices.gpu.gpu_driver.FLUSH_BYTES", 1 << 12)
     from tests.device import check_hip, table
 
-    names = "the_library launches_through_python_and_in_machine_code streams_graphs_and_time a_cooperative_grid what_is_refused every_device"
+    names = (
+        "the_library launches_through_python_and_in_machine_code streams_graphs_and_time a_cooperative_grid "
+        "what_is_refused every_device"
+    )
     table.CHECKS[:] = [(name, getattr(check_hip, name)) for name in names.split()]
     check_hip.scale.device_caches.clear()
     assert table.run([], "emulated") == 0

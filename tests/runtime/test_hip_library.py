@@ -1,4 +1,5 @@
-"""A libamdhip64 in C: it is found, its functions are called with the types that they have, from Python and from machine code."""
+"""A libamdhip64 in C: it is found, its functions are called with the types that they have, from Python and from machine
+code."""
 
 import ctypes
 import shutil
@@ -54,7 +55,8 @@ R hipEventSynchronize(P e) { return 0; }
 R hipEventElapsedTime(float *ms, P a, P b) { *ms = 2.5f; return 0; }
 R hipEventDestroy(P e) { free(e); return 0; }
 R hipModuleLoadDataEx(P *m, const char *image, U n, P o, P v) { *m = (P)0x42; return n || o || v || image[1] != 'E'; }
-R hipModuleGetFunction(P *f, P m, const char *name) { *f = (P)0x1234567890ull; return strcmp(name, "scaled") ? 500 : 0; }
+R hipModuleGetFunction(P *f, P m, const char *name) { *f = (P)0x1234567890ull; return strcmp(name, "scaled") ? 500 : 0;
+}
 R hipModuleUnload(P m) { return 0; }
 R hipFuncGetAttribute(int *v, int a, P f) { *v = a == 0 ? 256 : a == 4 ? 7 : 0; return f != (P)0x1234567890ull; }
 R hipModuleLaunchKernel(P f, U gx, U gy, U gz, U bx, U by, U bz, U shared, P s, P *params, P e) {

@@ -1,4 +1,5 @@
-"""Bases, strides and sizes that no tensor map can have: refused where they are known, and never copied from on a GPU."""
+"""Bases, strides and sizes that no tensor map can have: refused where they are known, and never copied from on a
+GPU."""
 
 # pyright: reportMissingParameterType=false
 

@@ -142,8 +142,10 @@ def test_interpreter_at_decoration_time() -> None:
 
 
 ATTRIBUTES = (
-    "fn signature params arg_names constexprs src raw_src starting_line_number hash cache_key used_global_vals device_caches"
-    " noinline debug module __name__ __qualname__ __doc__ __globals__ pre_run_hooks launch_metadata do_not_specialize version"
+    "fn signature params arg_names constexprs src raw_src starting_line_number hash cache_key used_global_vals "
+    "device_caches"
+    " noinline debug module __name__ __qualname__ __doc__ __globals__ pre_run_hooks launch_metadata "
+    "do_not_specialize version"
     " run warmup preload add_pre_run_hook parse get_capture_scope repr _unsafe_update_src create_binder _pack_args"
 )
 

@@ -156,7 +156,8 @@ def test_constants_in_tuples_too() -> None:
 
 
 def test_launchers_are_called_as_tritons() -> None:
-    """As generated code calls them: three sizes, then the arguments one by one, constants included; hook chains as they are."""
+    """As generated code calls them: three sizes, then the arguments one by one, constants included; hook chains as they
+    are."""
     p = np.zeros(40, np.float32)
     kernel = fill.warmup(p, 1.5, 40, grid=(1,))
     kernel._init_handles()

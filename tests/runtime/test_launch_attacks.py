@@ -1,6 +1,7 @@
 """Launches that cannot work, and launches in odd circumstances: an error that says what is wrong, never a crash.
 
-Every case runs twice, because the second launch of a kernel takes the native path where there is one, and on the evaluator.
+Every case runs twice, because the second launch of a kernel takes the native path where there is one, and on the
+evaluator.
 """
 
 import copy
@@ -434,7 +435,19 @@ def broken(*args: Any, **kwargs: Any) -> Any:
     raise LookupError("the hook")
 
 
-@pytest.mark.parametrize("hook", ["pre_run", "launch_enter_hook", "launch_exit_hook", "jit_cache_hook", "jit_post_compile_hook", "kernel_load_start_hook", "kernel_load_end_hook", "grid"])  # fmt: skip
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "pre_run",
+        "launch_enter_hook",
+        "launch_exit_hook",
+        "jit_cache_hook",
+        "jit_post_compile_hook",
+        "kernel_load_start_hook",
+        "kernel_load_end_hook",
+        "grid",
+    ],
+)
 def test_hooks_that_raise(hook: str) -> None:
     """The error is the user's own, and the next launch works."""
     x, y = arrays()

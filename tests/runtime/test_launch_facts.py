@@ -1,5 +1,5 @@
-"""Both parts of the launcher decide by the facts of `runtime/launch/facts.py`: drawn launches take machine code if, and only if,
-a launch with equal facts came before, and get the kernel that the Python path would find."""
+"""Both parts of the launcher decide by the facts of `runtime/launch/facts.py`: drawn launches take machine code if, and
+only if, a launch with equal facts came before, and get the kernel that the Python path would find."""
 
 import random
 from collections.abc import Callable
@@ -113,7 +113,8 @@ def decision(value: Any, facts: int) -> Any:
 
 
 def compiled_for(found: Any) -> Any:
-    """A decision without what only the native launcher tells apart: the library of an array, and the sign of ``i64``."""
+    """A decision without what only the native launcher tells apart: the library of an array, and the sign of
+    ``i64``."""
     if isinstance(found, tuple):
         return tuple(map(compiled_for, found[2:] if found[:1] == ("memory",) else found))
     return "i64" if isinstance(found, str) and found in ("positive", "negative") else found

@@ -514,7 +514,8 @@ def test_the_record_is_what_the_machine_code_reads() -> None:
 
 
 def test_a_launch_may_outlive_the_modules_of_its_process() -> None:
-    """Python reads the definition of a function in machine code whenever it looks at it, also in its last collection."""
+    """Python reads the definition of a function in machine code whenever it looks at it, also in its last
+    collection."""
     program = """
 import weakref
 from tilework.runtime.launch.native import machine as native_machine

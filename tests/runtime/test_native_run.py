@@ -1,4 +1,5 @@
-"""`kernel.run(x, y, z, stream, ...)` again and again: in machine code where it fits, with the same results everywhere."""
+"""`kernel.run(x, y, z, stream, ...)` again and again: in machine code where it fits, with the same results
+everywhere."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Odd launches of autotuned kernels, each done with the native launcher and without: the same results, errors, configurations.
+"""Odd launches of autotuned kernels, each done with the native launcher and without: the same results, errors,
+configurations.
 
 A story gets a tuner and launches it, changing something in between; it is told twice, and what it saw must be equal.
 """
@@ -271,7 +272,8 @@ def wrong_counts_and_names(kind: type[Autotuner]) -> Any:
     seen = thrice(kernel)
     x, out = np.arange(200, dtype="f4"), np.zeros(200, "f4")
     wrong: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
-        ((), {}), ((x,), {}), ((x, out), {}), ((x, out, 200, 2.0, None, 64), {}), ((x, out, 200, 2.0, None, 64, 0, 1), {}),
+        ((), {}), ((x,), {}), ((x, out), {}), ((x, out, 200, 2.0, None, 64), {}),
+        ((x, out, 200, 2.0, None, 64, 0, 1), {}),
         ((x, out, 200), {"BLOCK": 64}), ((x, out, 200), {"num_warps": 4}), ((x, out, 200), {"nonsense": 4}),
         ((x, out, 200), {"n": 200}), ((x, out, "200"), {}), ((x, out, None), {}), ((None, out, 200), {}),
         ((x, 3.5, 200), {}), ((x, out, 2**70), {}), ((x, out, 200), {"grid": (1,)}),

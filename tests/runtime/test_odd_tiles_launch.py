@@ -1,4 +1,5 @@
-"""Launches of kernels on tiles of odd sizes, on an emulated GPU: descriptors of the host, prints, asserts, tensor cores."""
+"""Launches of kernels on tiles of odd sizes, on an emulated GPU: descriptors of the host, prints, asserts, tensor
+cores."""
 
 from pathlib import Path
 from typing import Any

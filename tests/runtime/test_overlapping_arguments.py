@@ -1,4 +1,5 @@
-"""Launches whose arguments overlap run code that keeps program order, however they are launched; others run the fast code."""
+"""Launches whose arguments overlap run code that keeps program order, however they are launched; others run the fast
+code."""
 
 import threading
 from typing import Any

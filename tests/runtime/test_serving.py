@@ -1,4 +1,5 @@
-"""A program is recorded, compiled ahead of time, and served from the bundle: what fits is served, all else says what differs."""
+"""A program is recorded, compiled ahead of time, and served from the bundle: what fits is served, all else says what
+differs."""
 
 import json
 import os
@@ -128,7 +129,8 @@ def test_arguments_that_overlap_are_served_too(served: Any) -> None:
         (lambda: program.run_add(1), "`n` is 1, which the code takes as a constant"),
         (lambda: program.run_add(1024, block=32), "the constant `BLOCK` is 32, not 64"),
         (lambda: program.add[(1,)](*[np.zeros(16)] * 3, 16, BLOCK=64), "`x` points to fp64, not to fp32"),
-        (lambda: program.add[(1,)](*[np.zeros(16, "f4")] * 3, 16, BLOCK=64, num_warps=8), "num_warps is 8, and was not set"),
+        (lambda: program.add[(1,)](*[np.zeros(16, "f4")] * 3, 16, BLOCK=64, num_warps=8),
+         "num_warps is 8, and was not set"),
         (lambda: program.scaled[(1,)](1.0), "there are those of"),
         (lambda: program.run_fill(200), "no choice of the autotuner for fill and the key (200, 'int32')"),
     ],
@@ -146,7 +148,8 @@ def test_a_global_a_variable_and_a_changed_kernel(served: Any, monkeypatch: pyte
     for before, after, words in (
         ("constexpr(2.0)", "constexpr(3.0)", "the global SCALE is 3.0, not 2.0"),
         ("return x * SCALE", "return SCALE * x", "the function `scaled`, which it calls, has changed"),
-        ("tl.arange(0, BLOCK)\n    tl.store(out + i, scaled", "tl.arange(0, BLOCK)\n    tl.store(i + out, scaled", "the text of the kernel has changed"),
+        ("tl.arange(0, BLOCK)\n    tl.store(out + i, scaled", "tl.arange(0, BLOCK)\n    tl.store(i + out, scaled",
+         "the text of the kernel has changed"),
     ):  # fmt: skip
         other = changed_program(before, after)
         text = refused(lambda other=other: other.run_add(1024))

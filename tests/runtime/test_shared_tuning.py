@@ -1,4 +1,5 @@
-"""A tuning that is interrupted goes on; what one process measures others need not; what cannot win or fit ends early."""
+"""A tuning that is interrupted goes on; what one process measures others need not; what cannot win or fit ends
+early."""
 
 import math
 import os
@@ -100,7 +101,10 @@ def test_processes_divide_the_measuring(cache_dir: Path, monkeypatch: pytest.Mon
     results = tuned.results_of(tuned.tuning_key({"x": floats(64), "y": floats(64), "n": 64}, {}), CONFIGS)
     first, second = (results.lock_path(config) for config in CONFIGS[:2])
     assert first and second
-    code = "import fcntl, sys\nf = [open(p, 'w') for p in sys.argv[1:]]\n[fcntl.flock(x, 2) for x in f]\nprint(flush=True)\ninput()"
+    code = (
+        "import fcntl, sys\nf = [open(p, 'w') for p in sys.argv[1:]]\n[fcntl.flock(x, 2) for x in f]\n"
+        "print(flush=True)\ninput()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, first, second], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
@@ -176,9 +180,9 @@ def test_a_program_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> N
         import tilework, tilework.language as tl
         from tilework.runtime.tuning.precompile import Precompilation
 
-        @tilework.autotune(
-            [tilework.Config({"BLOCK": 2**k}) for k in range(3, 9)], key=["n"], do_bench=lambda call, quantiles: call() or [1.0]
-        )
+        configs = [tilework.Config({"BLOCK": 2**k}) for k in range(3, 9)]
+
+        @tilework.autotune(configs, key=["n"], do_bench=lambda call, quantiles: call() or [1.0])
         @tilework.jit
         def scale(x, n, BLOCK: tl.constexpr):
             i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -52,7 +52,8 @@ def test_combine_functions_count(tmp_path: Path) -> None:
 
 
 def test_functions_of_the_library_count_by_what_they_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their text is a part of every key and is not parsed; a function that was put into the place of another one counts."""
+    """Their text is a part of every key and is not parsed; a function that was put into the place of another one
+    counts."""
 
     @tilework.jit
     def other(a: Any, b: Any):
@@ -101,7 +102,8 @@ def test_locals_hide_globals(tmp_path: Path) -> None:
     module = load_module(
         tmp_path,
         "import numpy as np\nx = np.zeros(4)\ni = 3\nlate = tl.constexpr(2)\n@tilework.jit\ndef k(p):\n"
-        "    y = late\n    x = tl.load(p)\n    for i in range(2):\n        x += i\n    late = x + y\n    tl.store(p, late)\n",
+        "    y = late\n    x = tl.load(p)\n    for i in range(2):\n        x += i\n    late = x + y\n"
+        "    tl.store(p, late)\n",
         "hidden",
     )
     assert [name for name, _ in module.k.used_global_vals] == ["late"]
@@ -152,7 +154,10 @@ def test_changed_globals_stop_the_launch() -> None:
 
 
 def test_cache_key_follows_noinline_and_constexpr_globals(tmp_path: Path) -> None:
-    text = "N = tl.constexpr({n})\n@tilework.jit{options}\ndef helper(x):\n    return x + N\n@tilework.jit\ndef k(p):\n    tl.store(p, helper(1))\n"
+    text = (
+        "N = tl.constexpr({n})\n@tilework.jit{options}\ndef helper(x):\n    return x + N\n@tilework.jit\n"
+        "def k(p):\n    tl.store(p, helper(1))\n"
+    )
     keys = {
         load_module(tmp_path, text.format(n=n, options=options), "same").k.cache_key
         for n in (1, 2)
@@ -170,7 +175,8 @@ def test_recursion_does_not_hang_the_hash(tmp_path: Path) -> None:
 def test_aggregates_count_with_their_methods(tmp_path: Path) -> None:
     text = (
         "from tilework.language.core import _aggregate as aggregate\n@aggregate\nclass Pair:\n    a: tl.tensor\n"
-        "    def __init__(self, a):\n        self.a = a\n    @tilework.jit\n    def total(self):\n        return self.a + {n}\n"
+        "    def __init__(self, a):\n        self.a = a\n    @tilework.jit\n    def total(self):\n"
+        "        return self.a + {n}\n"
         "@tilework.jit\ndef k(p):\n    tl.store(p, Pair(tl.load(p)).total())\n"
     )
     one, two = (load_module(tmp_path, text.format(n=n), "same").k for n in (1, 2))

@@ -1,4 +1,5 @@
-"""Kernels as shared libraries, called as torch's C++ code calls them: through `run_from_nativert`, with an array of arguments."""
+"""Kernels as shared libraries, called as torch's C++ code calls them: through `run_from_nativert`, with an array of
+arguments."""
 
 import ctypes
 import shutil

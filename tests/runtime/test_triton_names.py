@@ -83,7 +83,8 @@ def test_backends_by_name(run) -> None:
 LATE = """
 import triton, sys
 assert triton.compiler.errors.CompilationError and triton._C.libtriton.native_specialize_impl
-assert not hasattr(triton.compiler.compiler, "AttrsDescriptor") and not hasattr(triton.backends.compiler, "AttrsDescriptor")
+assert not hasattr(triton.compiler.compiler, "AttrsDescriptor")
+assert not hasattr(triton.backends.compiler, "AttrsDescriptor")
 import triton.compiler
 triton.compiler.errors, triton.compiler.code_generator
 key = "ab" * 32
@@ -124,11 +125,13 @@ def fill(x, n, BLOCK: tl.constexpr):
 seen = []
 prune = {"early_config_prune": lambda configs, named, **kwargs: configs[: named["n"] // 50]}
 configs = [triton.Config({"BLOCK": size}) for size in (16, 32, 64)]
-tuner = Mine(fill, fill.arg_names, configs, ["n"], None, None, prune_configs_by=prune, do_bench=lambda call, quantiles: call() or [1.0] * 3)
+bench = lambda call, quantiles: call() or [1.0] * 3
+tuner = Mine(fill, fill.arg_names, configs, ["n"], None, None, prune_configs_by=prune, do_bench=bench)
 x = np.zeros(100, np.float32)
 tuner[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, 100)
 assert x.all() and tuner.nargs is None
-assert seen == [(["n", "x"], ["grid", "warmup"] if "warmup" in seen[0][1] else ["grid"]), (2, 16, 100), (2, 32, 100)], seen
+passed = ["grid", "warmup"] if "warmup" in seen[0][1] else ["grid"]
+assert seen == [(["n", "x"], passed), (2, 16, 100), (2, 32, 100)], seen
 """
 
 
@@ -184,7 +187,8 @@ context = ir.context()
 ir.load_dialects(context)
 backend.load_dialects(context)
 source = ASTSource(kernel, {"x": "*fp32", "n": "i32", "B": "constexpr"}, {"B": 128}, {(0,): [["tt.divisibility", 16]]})
-make = lambda: source.make_ir(target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+codegen = backend.get_codegen_implementation(options)
+make = lambda: source.make_ir(target, options, codegen, backend.get_module_map(), context)
 module = make()
 assert isinstance(module, ir.module) and module.verify() and module.context is context
 assert module.get_entry_func_name() == "kernel" and not module.has_function("other")
@@ -196,10 +200,11 @@ def walk(op):
     seen[op.get_name()] = op
 module.walk(walk)
 assert names[-2:] == ["tt.func", "builtin.module"] and names.index("scf.yield") < names.index("scf.for")
-assert seen["tt.call"].get_flat_symbol_ref_attr("callee").startswith("__main__.helper") or "helper" in seen["tt.call"].get_flat_symbol_ref_attr("callee")
+assert "helper" in seen["tt.call"].get_flat_symbol_ref_attr("callee")
 load, store = seen["tt.load"], seen["tt.store"]
 assert load.get_bool_attr("isVolatile") is False and load.get_str_attr("absent") is None
-assert seen["tt.call"].get_operand(0).id() == load.get_result(0).id() and str(load.get_result(0).get_type()) == "tensor<128xf32>"
+assert seen["tt.call"].get_operand(0).id() == load.get_result(0).id()
+assert str(load.get_result(0).get_type()) == "tensor<128xf32>"
 body = store.get_block()
 assert body.id() == load.get_block().id() and body.has_terminator() and body.get_num_arguments() == 1
 assert body.get_parent().id() == seen["scf.for"].get_region(0).id() and seen["builtin.module"].get_block() is None
@@ -213,7 +218,8 @@ ttgir.walk(lambda op: types.append(str(op.get_result(0).get_type())) if op.get_n
 assert types[0].startswith("tensor<128xf32, #ttg.blocked<{sizePerThread"), types
 llir = backend.make_llir(ttgir, metadata, options, 90)
 ptx = backend.make_ptx(llir, metadata, options, 90)
-assert metadata["shared"] == 0 and metadata["num_warps"] == 2 and metadata["name"] == "kernel" and ".target sm_90a" in ptx
+assert metadata["shared"] == 0 and metadata["num_warps"] == 2 and metadata["name"] == "kernel"
+assert ".target sm_90a" in ptx
 assert ".target sm_80" in backend.make_ptx(backend.make_llir(ttgir, {}, options, 80), {}, options, 80)
 
 other, pm = make(), ir.pass_manager(context)
@@ -231,17 +237,21 @@ except NotImplementedError as error:
 linked = llvm.to_module(ttgir, llvm.context())
 linked.text += "declare i32 @answer()\\n"
 assert nvidia.has_extern_deps(linked)
-linked.text = linked.text.replace("ret void", "%a = call i32 @answer()\\n  store volatile i32 %a, ptr null\\n  ret void", 1)
+call = "%a = call i32 @answer()\\n  store volatile i32 %a, ptr null\\n  ret void"
+linked.text = linked.text.replace("ret void", call, 1)
 open("library.ll", "w").write("define i32 @answer() { ret i32 42 }\\n")
 llvm.link_extern_libs(linked, ["library.ll"])
 llvm.optimize_module(linked, llvm.OPTIMIZE_O3)
-assert "ptx_kernel" in str(linked) and "store volatile i32 42" in str(linked) and not nvidia.has_extern_deps(linked), str(linked)
-assert ".visible .entry kernel" in llvm.translate_to_asm(str(linked), "nvptx64-nvidia-cuda", "sm_90", "+ptx80", [], True, False)
+assert "ptx_kernel" in str(linked) and "store volatile i32 42" in str(linked), str(linked)
+assert not nvidia.has_extern_deps(linked), str(linked)
+ptx = llvm.translate_to_asm(str(linked), "nvptx64-nvidia-cuda", "sm_90", "+ptx80", [], True, False)
+assert ".visible .entry kernel" in ptx
 
 amd = make_backend(GPUTarget("hip", "gfx942", 64))
 listed, settings = {}, amd.parse_options({})
 amd.add_stages(listed, settings, source.language)
-assert list(listed)[:3] == ["ttir", "ttgir", "llir"] and amd.supports_target(amd.target) and not amd.supports_target(target)
+assert list(listed)[:3] == ["ttir", "ttgir", "llir"] and amd.supports_target(amd.target)
+assert not amd.supports_target(target)
 made = source.make_ir(amd.target, settings, amd.get_codegen_implementation(settings), amd.get_module_map(), context)
 assert "threadsPerWarp = [64]" in str(listed["ttgir"](listed["ttir"](made, {}), {}))
 compiled = triton.compile(source, target=target)
@@ -249,14 +259,17 @@ again = CompiledKernel(source, compiled.metadata_group, compiled.hash)
 assert again.asm["ttir"] == compiled.asm["ttir"] and again.metadata == compiled.metadata and again.name == "kernel"
 file = next(path for name, path in compiled.metadata_group.items() if name.endswith(".ttgir"))
 read = IRSource(file, context, backend)
-assert (read.name, read.signature, read.parse_options()) == ("@kernel", {0: "*f32", 1: "i32"}, {"num_ctas": 1, "num_warps": 4})
+assert (read.name, read.signature) == ("@kernel", {0: "*f32", 1: "i32"})
+assert read.parse_options() == {"num_ctas": 1, "num_warps": 4}
 marked = os.path.join(os.path.dirname(file), "marked.ttir")
 with open(marked, "w") as out:
-    out.write("tt.func public @k(%a: !tt.ptr<i8, 0> {tt.nv_tma_desc = 1 : i32}, %b: !tt.ptr<i8>, %n: i32) { tt.return }")
+    arguments = "%a: !tt.ptr<i8, 0> {tt.nv_tma_desc = 1 : i32}, %b: !tt.ptr<i8>, %n: i32"
+    out.write(f"tt.func public @k({arguments}) {{ tt.return }}")
 assert IRSource(marked, context, backend).signature == {0: "nvTmaDesc", 1: "*i8", 2: "i32"}
 assert read.make_ir(target, options, None, None, context).get_entry_func_name() == "kernel"
 assert ir.parse_mlir_module(file, context).get_int_attr("ttg.num-warps") == 4
-assert (int(ir.MEM_SEMANTIC.ACQUIRE_RELEASE), int(ir.EVICT_LAST), ir.CACHE_MODIFIER.CG.name, ir.NONE) == (4, 3, "CG", ir.CACHE_MODIFIER.NONE)
+assert (int(ir.MEM_SEMANTIC.ACQUIRE_RELEASE), int(ir.EVICT_LAST)) == (4, 3)
+assert (ir.CACHE_MODIFIER.CG.name, ir.NONE) == ("CG", ir.CACHE_MODIFIER.NONE)
 """
 
 
@@ -511,11 +524,15 @@ for which, wanted in enumerate(expected):
     kernel[(1,)](x, out, 5, which)
     assert np.array_equal(out, np.asarray(wanted, np.float32)), (which, out)
 assert list(inspect.signature(kernel).parameters) == ["x", "out", "n", "WHICH", "BLOCK"]
-assert inspect.signature(tl.sum).parameters["axis"].default is None and "dtype" in inspect.signature(tl.tensor.sum).parameters
-assert str(inspect.signature(triton.JITFunction)).startswith("(fn: ") and str(inspect.signature(libdevice.fma)).count("arg") == 3
-assert isinstance(tl.core.tensor_descriptor_base, type) and tl.float32.codegen_name() == "float32" and not tl.core.dtype.is_ptr()
+assert inspect.signature(tl.sum).parameters["axis"].default is None
+assert "dtype" in inspect.signature(tl.tensor.sum).parameters
+assert str(inspect.signature(triton.JITFunction)).startswith("(fn: ")
+assert str(inspect.signature(libdevice.fma)).count("arg") == 3
+assert isinstance(tl.core.tensor_descriptor_base, type) and tl.float32.codegen_name() == "float32"
+assert not tl.core.dtype.is_ptr()
 from triton._internal_testing import get_hip_lds_size, is_hip_gfx11, is_hip_gfx12, requires_tma, tma_skip_msg
-assert requires_tma.args == (False,) and not is_hip_gfx11() and not is_hip_gfx12() and get_hip_lds_size() == 65536 and "TMA" in tma_skip_msg()
+assert requires_tma.args == (False,) and not is_hip_gfx11() and not is_hip_gfx12() and get_hip_lds_size() == 65536
+assert "TMA" in tma_skip_msg()
 from triton.backends.amd.driver import HIPDriver, HIPLauncher, HIPUtils, ty_to_cpp as hip_type
 assert triton.backends.backends["amd"].driver is HIPDriver and hip_type("*fp32") == "hipDeviceptr_t"
 from triton.backends.nvidia.driver import include_dirs, library_dirs, ty_to_cpp
@@ -539,7 +556,8 @@ def test_arity_of_libdevice_is_checked(run) -> None:
         "from triton.language.extra import libdevice\n"
         "from triton.backends.compiler import GPUTarget\n"
         "@triton.jit\ndef kernel(x):\n    tl.store(x, libdevice.exp(tl.load(x), 1.0))\n"
-        "try:\n    triton.compile(triton.compiler.ASTSource(kernel, {'x': '*fp32'}), target=GPUTarget('cuda', 90, 32))\n"
+        "try:\n    triton.compile(triton.compiler.ASTSource(kernel, {'x': '*fp32'}), target=GPUTarget('cuda', 90, "
+        "32))\n"
         "    raise SystemExit('compiled')\n"
         "except triton.CompilationError as error:\n    assert 'exp() takes at most 1 argument' in str(error), error\n"
     )
@@ -651,7 +669,8 @@ ROWS = {
     ),
     'get_min_dot_size(GPUTarget("hip", "gfx942", 64))(tl.float16, tl.float16)': "(1, 1, 1)",
     "passes()": (
-        '["tritonamdgpu-accelerate-matmul{matrix-instruction-size=16 kpack=2}", "tritonamdgpu-pipeline{use-async-copy=true}",'
+        '["tritonamdgpu-accelerate-matmul{matrix-instruction-size=16 kpack=2}", '
+        '"tritonamdgpu-pipeline{use-async-copy=true}",'
         ' "tritonamdgpu-convert-buffer-ops{allow-buffer-atomics=true analyze-small-tensor-ofst=false}"]'
     ),
     "swizzle((64, 64), tl.float16)": "(128, 2)",

@@ -113,7 +113,9 @@ SETTINGS = {
     "a node that is none": "raise tilework.CompilationError(None, None, 'mine')",
     "a message that is no text": "raise tilework.CompilationError('x', 'node', 5)",
     "nothing but a source": "raise tilework.CompilationError('x = 1', None)",
-    "a diagnostic that fails": "class Own(tilework.CompilationError):\n    diagnostic = None\nraise Own('x', None, 'mine')",
+    "a diagnostic that fails": (
+        "class Own(tilework.CompilationError):\n    diagnostic = None\nraise Own('x', None, 'mine')"
+    ),
 }
 
 
@@ -139,7 +141,10 @@ except KeyError:
     assert shown.endswith("try again\n") and str(ROOT / "tilework") not in shown
 
 
-HOOK = "import sys\ndef mine(kind, error, trace):\n    print('mine', kind.__name__, file=sys.stderr)\nsys.excepthook = mine\n"
+HOOK = (
+    "import sys\ndef mine(kind, error, trace):\n    print('mine', kind.__name__, file=sys.stderr)\n"
+    "sys.excepthook = mine\n"
+)
 
 
 def test_a_hook_of_the_user_is_asked_first(folder: Path) -> None:

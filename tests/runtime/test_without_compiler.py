@@ -58,7 +58,8 @@ class Split(importlib.machinery.PathFinder):  # as where the wheel of the compil
         is_absent = name.startswith(("tilework.frontend", "tilework.inspect.explain", "tilework.compiler"))
         return None if is_absent else super().find_spec(name, path, target)
 
-sys.meta_path[:] = [one for one in sys.meta_path if "PathFinder" not in str(one) and "Editable" not in str(one)] + [Split()]
+others = [one for one in sys.meta_path if "PathFinder" not in str(one) and "Editable" not in str(one)]
+sys.meta_path[:] = [*others, Split()]
 import tilework
 for name in ("compiler", "explain.cases", "frontend"):
     try:

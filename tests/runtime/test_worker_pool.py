@@ -48,7 +48,8 @@ STATE = {"offset": 5}
 
 @pytest.fixture(autouse=True)
 def cold(tmp_path: Path) -> Iterator[None]:
-    """An empty disk cache, kernels that this process has not compiled, and up to two workers, whatever this machine has."""
+    """An empty disk cache, kernels that this process has not compiled, and up to two workers, whatever this machine
+    has."""
     kernels = [value for value in vars(tuning_kernels).values() if hasattr(value, "device_caches")]
     for kernel in kernels:
         kernel.device_caches.clear()
@@ -182,7 +183,8 @@ def test_workers_produce_the_same_bytes(target: Any) -> None:
 
 
 def test_files_change_while_workers_run(tmp_path: Path, monkeypatch: Any) -> None:
-    """The text, and what it refers to, are those of this process, whatever files contain now or modules had at import."""
+    """The text, and what it refers to, are those of this process, whatever files contain now or modules had at
+    import."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # which has seconds, and these files change within one
     text = (

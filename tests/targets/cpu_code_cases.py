@@ -3,8 +3,9 @@
     python -m tests.targets.cpu_code_cases                     all of it: an hour of one core
     python -m tests.targets.cpu_code_cases cast_i64 --size 3   casts of int64 to all types
 
-A row is a source type of casts, whose functions for all result types are compiled together, a type with the functions of `OPS`, or a kernel
-of `odd_tiles.py`. Cases run in processes of their own: LLVM ends the process where it finds a mistake of its own.
+A row is a source type of casts, whose functions for all result types are compiled together, a type with the functions
+of `OPS`, or a kernel of `odd_tiles.py`. Cases run in processes of their own: LLVM ends the process where it finds a
+mistake of its own.
 """
 
 import argparse
@@ -158,7 +159,8 @@ def cases() -> Iterator[tuple[str, str, tuple[int, ...]]]:
 
 
 def few_cases() -> list[tuple[str, str, tuple[int, ...]]]:
-    """Some of all rows for all CPUs: the sizes in turn, so that neighbouring rows and CPUs have others, and a third of `OPS`."""
+    """Some of all rows for all CPUs: the sizes in turn, so that neighbouring rows and CPUs have others, and a third of
+    `OPS`."""
     lines, pairs = (3, 11, 5, 7, 19, 35, 13), ((3, 11), (7, 5), (11, 35), (5, 3))
     found = []
     for number, cpu in enumerate(CPUS):

@@ -45,7 +45,8 @@ if "slow" in text:
     print("ptxas info    : (C7511) Potential Performance Loss: wgmma is serialized", file=sys.stderr)
 if "nothing" not in text:
     with open(result, "w") as file:
-        json.dump({{"arguments": arguments[:-3], "files": [source, result], "text": text, "release": "{release}"}}, file)
+        called = {{"arguments": arguments[:-3], "files": [source, result], "text": text, "release": "{release}"}}
+        json.dump(called, file)
 """
 NVDISASM = """#!{python} -S
 import sys

@@ -75,7 +75,8 @@ class Block:
 def run(kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any] = {}, grid: int = 1, **options: Any) -> str:
     """Run a kernel on arrays, descriptors (`Block`) and numbers, which it changes; gives its PTX."""
     types = {
-        name: value.type if isinstance(value, Block) else f"*{NAMES[value.dtype.name]}" if isinstance(value, np.ndarray) else "i32"
+        name: value.type if isinstance(value, Block) else f"*{NAMES[value.dtype.name]}" if isinstance(value,
+            np.ndarray) else "i32"
         for name, value in args.items()
     }  # fmt: skip
     text = compiled(kernel, types, constants, **options)

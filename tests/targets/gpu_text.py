@@ -2,7 +2,8 @@
 
     (y,) = elementwise("%y = math.exp %x : T<f32>", {"x": x}, {"y": np.float32}, arch=80)
 
-In the text `T<f32>` is a tensor of the size of the inputs; each input is loaded from its array, each output stored in its own.
+In the text `T<f32>` is a tensor of the size of the inputs; each input is loaded from its array, each output stored in
+its own.
 """
 
 import re
@@ -88,7 +89,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, t
 {body}
     tt.return
   }}
-}}"""
+}}"""  # noqa: E501
 
 
 def elementwise_text(
@@ -101,7 +102,8 @@ def elementwise_text(
     warps: int = 1,
     pointers: Mapping[str, str] | None = None,
 ) -> str:
-    """A kernel around a piece of text, which may also use the addresses `%p_at` of elements of `pointers` and `%p_ptr`."""
+    """A kernel around a piece of text, which may also use the addresses `%p_at` of elements of `pointers` and
+    `%p_ptr`."""
     both = {**ins, **outs, **(pointers or {})}
     params = [f"%{name}_ptr: !tt.ptr<{type}> {{tt.divisibility = 16 : i32}}" for name, type in both.items()]
     lines = [f"%places = tt.make_range {{start = 0 : i32, end = {size} : i32}} : T<i32>"]
@@ -142,7 +144,8 @@ def kernel_ptx(
     warps: int = 4,
     overflows: bool = False,
 ) -> str:
-    """PTX of a kernel in Python; pointers are aligned to 16 bytes. Integers stop it where they overflow, unless they may."""
+    """PTX of a kernel in Python; pointers are aligned to 16 bytes. Integers stop it where they overflow, unless they
+    may."""
     options = frontend_options(GPUTarget("cuda", arch, 32), {"debug": not overflows})
     names = kernel.arg_names
     attrs: Any = {

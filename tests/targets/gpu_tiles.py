@@ -3,8 +3,8 @@
     tile = Tile((16, 32), layout(rng, (16, 32), warps=4))
     outs = run(f"%y = arith.addi %x, %x : {tile.type('i32')}", [("x", tile, x)], [("y", tile, np.int32)], warps=4)
 
-Inputs are loaded in the layout of their tile, results are stored from theirs. `layout` draws a linear layout: any bit of a
-coordinate may be a bit of the register, the lane or the warp, and what is left of those are copies.
+Inputs are loaded in the layout of their tile, results are stored from theirs. `layout` draws a linear layout: any bit
+of a coordinate may be a bit of the register, the lane or the warp, and what is left of those are copies.
 """
 
 from collections.abc import Sequence
@@ -100,7 +100,8 @@ def pointers(name: str, tile: Tile, kind: str) -> list[str]:
             shape.insert(other, 1)
             wider = Tile(tuple(shape), to.encoding)
             lines.append(
-                f"{at}x{other} = tt.expand_dims {at} {{axis = {other} : i32}} : {line.type('i32')} -> {wider.type('i32')}"
+                f"{at}x{other} = tt.expand_dims {at} {{axis = {other} : i32}} : {line.type('i32')} "
+                f"-> {wider.type('i32')}"
             )
             at, line = f"{at}x{other}", wider
         if line.shape != tile.shape:
@@ -141,7 +142,10 @@ def module_text(
         kind = element(dtype)
         lines += pointers(name, tile, kind)
         lines.append(f"tt.store %{name}_p, %{name} : {tile.type(f'!tt.ptr<{kind}>')}")
-    facts = f'"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = "cuda:{arch}", "ttg.threads-per-warp" = 32 : i32'
+    facts = (
+        f'"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = "cuda:{arch}", '
+        '"ttg.threads-per-warp" = 32 : i32'
+    )
     inner = "\n    ".join([*lines, "tt.return"])
     return f"module attributes {{{facts}}} {{\n  tt.func public @kernel({params}) {{\n    {inner}\n  }}\n}}"
 

@@ -2,8 +2,8 @@
 
     outs = run_toy("%y = arith.addi %x, %x : ...", [("x", tile, x)], [("y", tile, np.int32)], warps=2)
 
-Its code runs on the host, each thread of the block as a thread of Python. So the neutral rules are shown to assume neither the
-32 lanes nor the intrinsics of one vendor.
+Its code runs on the host, each thread of the block as a thread of Python. So the neutral rules are shown to assume
+neither the 32 lanes nor the intrinsics of one vendor.
 """
 
 import ctypes

@@ -3,13 +3,15 @@
     cpu = CPUS["neoverse-n1"]
     text = cpu.kernel_text(nests)                         # LLVM text of a module of loop nests, with its interface
     cpu.compiled(text)                                    # the object file
-    run_emulated(cpu, text, slots, arrays, (4, 1, 1))     # under qemu-aarch64; `slots` and `arrays` as for a launch on this machine
+    run_emulated(cpu, text, slots, arrays, (4, 1, 1)) # under qemu-aarch64; `slots` and `arrays` as for a launch on this
+    machine
 
-No C library, C compiler or linker for the other CPU is needed. `run_all` (`entry_text`) is added to the kernel's LLVM text, with the few
-functions of libc and libm that LLVM calls; `Layout` of `object_loader.py` places and relocates the object at a fixed address. That
-image, the arguments, copies of the arrays and the arena become segments of a static ELF file. The program runs the grid, one program
-after the other, writes its arrays and the control block of the arena to standard output, and ends. Debian's package `qemu-user` has the
-emulators; QEMU 7.2 knows no AVX-512 and no AMX, so code for such CPUs is compiled and verified only.
+No C library, C compiler or linker for the other CPU is needed. `run_all` (`entry_text`) is added to the kernel's LLVM
+text, with the few functions of libc and libm that LLVM calls; `Layout` of `object_loader.py` places and relocates the
+object at a fixed address. That image, the arguments, copies of the arrays and the arena become segments of a static ELF
+file. The program runs the grid, one program after the other, writes its arrays and the control block of the arena to
+standard output, and ends. Debian's package `qemu-user` has the emulators; QEMU 7.2 knows no AVX-512 and no AMX, so code
+for such CPUs is compiled and verified only.
 """
 
 import ctypes
@@ -44,7 +46,8 @@ Grid = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class OtherCpu:
-    """A CPU by LLVM's name with the features that code may use, and the name of the CPU as which QEMU runs that code."""
+    """A CPU by LLVM's name with the features that code may use, and the name of the CPU as which QEMU runs that
+    code."""
 
     facts: HostTarget
     features: str
@@ -102,14 +105,16 @@ CPUS = {
 }
 EMULATED = [name for name, cpu in CPUS.items() if cpu.emulated]
 
-# Where the segments of a program are: `_start` and the function for system calls, the image, and arguments, arrays and the arena.
+# Where the segments of a program are: `_start` and the function for system calls, the image, and arguments, arrays and
+# the arena.
 STUBS, SYSTEM, IMAGE, DATA, PAGE = 0x0F00_0000, 0x0F00_0040, 0x1000_0000, 0x2000_0000, 0x1000
 GUARD, FILLED = 256, 0xA5  # bytes between arrays, which must stay as they are
 MACHINES = {"x86_64": X86, "aarch64": ARM}
 WRITE, EXIT = {"x86_64": 1, "aarch64": 64}, {"x86_64": 60, "aarch64": 93}  # system calls of Linux
 # i64 system(i64 number, i64, i64, i64); llvmlite has an assembler for the host only
 SYSTEM_CODE = {
-    "x86_64": "4889f8 4889f7 4889d6 4889ca 0f05 c3",  # mov rax, rdi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret
+    # mov rax, rdi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret
+    "x86_64": "4889f8 4889f7 4889d6 4889ca 0f05 c3",
     "aarch64": "e80300aa e00301aa e10302aa e20303aa 010000d4 c0035fd6",  # mov x8, x0; ..; mov x2, x3; svc #0; ret
 }
 ELF, SEGMENT = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ")
@@ -221,7 +226,8 @@ def fused_in_parts(b: Builder, x: Value, y: Value, z: Value) -> Value:
 
 
 def elf_file(machine: int, segments: Sequence[tuple[int, bytes, int]]) -> bytes:
-    """A static executable of segments (address, content, size with the zeros behind it), which begins with the first of them."""
+    """A static executable of segments (address, content, size with the zeros behind it), which begins with the first of
+    them."""
     end = aligned(ELF.size + len(segments) * SEGMENT.size, PAGE)
     sizes = (0, ELF.size, SEGMENT.size, len(segments), 0, 0, 0)
     start = ELF.pack(b"\x7fELF\x02\x01\x01", 2, machine, 1, segments[0][0], ELF.size, 0, *sizes)

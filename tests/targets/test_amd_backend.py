@@ -107,7 +107,10 @@ def test_a_file_of_a_package_elsewhere(tmp_path: Path, capsys: pytest.CaptureFix
     package = tmp_path / "kernels_of_mine"
     package.mkdir()
     (package / "__init__.py").write_text("SIZE = 64\n")
-    text = "import tilework\nimport tilework.language as tl\nfrom kernels_of_mine import SIZE\n\n@tilework.jit\ndef one(x):\n    tl.store(x, 1)\n"
+    text = (
+        "import tilework\nimport tilework.language as tl\nfrom kernels_of_mine import SIZE\n\n@tilework.jit\n"
+        "def one(x):\n    tl.store(x, 1)\n"
+    )
     (package / "ones.py").write_text(text)
     assert main(["compile", f"{package / 'ones.py'}:one", "--signature", "*i32", "--target", "hip:gfx942"]) == 0
     assert "tt.func public @one" in capsys.readouterr().out
@@ -163,7 +166,8 @@ tritongpu-optimize-thread-locality tritonamdgpu-accelerate-matmul tritongpu-remo
 tritonamdgpu-optimize-epilogue tritonamdgpu-hoist-layout-conversions tritongpu-fuse-nested-loops canonicalize
 triton-licm canonicalize tritonamdgpu-schedule-loops tritonamdgpu-pipeline canonicalize
 tritongpu-remove-layout-conversions tritongpu-reduce-data-duplication [tritonamdgpu-in-thread-transpose
-tritongpu-remove-layout-conversions] tritonamdgpu-reorder-instructions [tritonamdgpu-block-pingpong] tritongpu-repeated-loads
+tritongpu-remove-layout-conversions] tritonamdgpu-reorder-instructions [tritonamdgpu-block-pingpong]
+tritongpu-repeated-loads
 tritonamdgpu-canonicalize-pointers canonicalize tritonamdgpu-convert-buffer-ops tritonamdgpu-fold-true-cmpi
 canonicalize cse symbol-dce
 """
@@ -171,7 +175,8 @@ canonicalize cse symbol-dce
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"])
 def test_passes_are_in_tritons_order(arch: str) -> None:
-    """As Triton 3.6 prints them, and tritongpu-repeated-loads; [...] only for gfx942. Triton's tritonamdgpu-optimize-dot-operands would have nothing to do."""
+    """As Triton 3.6 prints them, and tritongpu-repeated-loads; [...] only for gfx942. Triton's
+    tritonamdgpu-optimize-dot-operands would have nothing to do."""
     expected = PASSES if arch == "gfx942" else re.sub(r"\[.*?\]", "", PASSES, flags=re.DOTALL)
     found = [re.sub(r"\{.*", "", item) for item in ttgir_pipeline(Target.parse(f"hip:{arch}"))]
     assert found == re.findall(r"[\w-]+", expected)

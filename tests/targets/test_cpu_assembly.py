@@ -35,6 +35,9 @@ def test_line_tables_change_no_instruction() -> None:
 
 
 def test_comments_stand_where_the_line_changes() -> None:
-    text = '\t.file\t1 "/nowhere" "k.py"\nk:\n\t.loc\t1 3 0\n\tnop\n\t.loc\t1 3 8\n\tnop\n\t.loc\t1 4 1\n\tret\n\t.section\t.debug_info,"",@progbits\n\t.byte 1\n'
+    text = (
+        '\t.file\t1 "/nowhere" "k.py"\nk:\n\t.loc\t1 3 0\n\tnop\n\t.loc\t1 3 8\n\tnop\n\t.loc\t1 4 1\n\tret\n'
+        '\t.section\t.debug_info,"",@progbits\n\t.byte 1\n'
+    )
     mark = assembly.COMMENT
     assert assembly.readable(text) == f"k:\n{mark} k.py:3\n\tnop\n\tnop\n{mark} k.py:4\n\tret\n"

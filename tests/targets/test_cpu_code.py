@@ -1,4 +1,5 @@
-"""LLVM accepts what is written for every kind of CPU: some of `cpu_code_cases.py`, in processes that an abort of LLVM ends."""
+"""LLVM accepts what is written for every kind of CPU: some of `cpu_code_cases.py`, in processes that an abort of LLVM
+ends."""
 
 from pathlib import Path
 

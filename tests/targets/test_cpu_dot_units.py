@@ -1,4 +1,5 @@
-"""Dots with instructions that this machine may not have: the text for the other machine, with the instructions written out."""
+"""Dots with instructions that this machine may not have: the text for the other machine, with the instructions written
+out."""
 
 import ctypes
 import re
@@ -89,7 +90,8 @@ PRODUCTS = {
 def groups(
     width: int, total: str, element: str, given: str, wider: tuple[str, str], operations: tuple[str, str]
 ) -> str:
-    """The body of an instruction that adds as many products to each lane as elements fit in 32 bits; `wider` widens those of a and b."""
+    """The body of an instruction that adds as many products to each lane as elements fit in 32 bits; `wider` widens
+    those of a and b."""
     lines, found, count = [], "%c", {"i8": 4}.get(element, 2)
     multiply, add = operations
     narrow = f"<{count * width} x {element}>"
@@ -110,7 +112,8 @@ def groups(
 
 
 def widened(made: str, value: str, widen: str, width: int, element: str, total: str) -> list[str]:
-    """Lines that widen a vector. A bfloat is the upper half of a float: LLVM aborts on shuffles of vectors of bfloats."""
+    """Lines that widen a vector. A bfloat is the upper half of a float: LLVM aborts on shuffles of vectors of
+    bfloats."""
     if widen != "bfloat":
         return [f"{made} = {widen} <{width} x {element}> {value} to <{width} x {total}>"]
     words = f"<{width} x i32>"
@@ -141,7 +144,10 @@ def written_out(text: str) -> str:
         total, element, wider, operations = next(row for suffix, row in GROUPS.items() if name.endswith(suffix))
         given = f"<{2 * width} x i16>" if total == "float" else f"<{width} x i32>"
         body = groups(width, total, element, given, wider, operations)
-        return f"define internal <{width} x {total}> @{name}.{bits}(<{width} x {total}> %c, {given} %a, {given} %b) {{\n{body}\n}}"
+        return (
+            f"define internal <{width} x {total}> @{name}.{bits}(<{width} x {total}> %c, {given} %a, "
+            f"{given} %b) {{\n{body}\n}}"
+        )
 
     text = re.sub(r"declare .* @llvm\.(x86\.avx512\S+)\.(\d+)\(.*", define, text)
     return text.replace("@llvm.x86.avx512", "@x86.avx512").replace("define internal void @dot", "define void @dot")
@@ -176,7 +182,8 @@ def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.int8], ids=lambda dtype: ELEMENTS[np.dtype(dtype)])
 @pytest.mark.parametrize("target", [BFLOATS, NEON], ids=lambda target: target.cpu)
 def test_a_padded_operand_stays_in_its_memory(target: HostTarget, dtype: Any) -> None:
-    """Rows of A are filled up with zeros to a multiple of what an instruction takes, and nothing behind the last is written."""
+    """Rows of A are filled up with zeros to a multiple of what an instruction takes, and nothing behind the last is
+    written."""
     element, total, _ = TYPES[dtype]
     dot = Dot(1, 32, 64, 65, element, element, total)
     plan = plan_of(target, dot)

@@ -274,7 +274,8 @@ for place in (2**45, 2**46):  # beyond what a process can have
 
 @pytest.mark.parametrize("grid", ["1", "100"])
 def test_a_wild_store_leaves_a_line(grid: str, tmp_path: Path) -> None:
-    """In a program of its own, since it dies; one program goes through the launcher's machine code, many through the pool."""
+    """In a program of its own, since it dies; one program goes through the launcher's machine code, many through the
+    pool."""
     file = tmp_path / "wild.py"
     file.write_text(WILD)
     done = subprocess.run([sys.executable, file, "-", grid], capture_output=True, text=True, timeout=PATIENCE)

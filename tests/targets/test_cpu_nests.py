@@ -300,7 +300,10 @@ def test_buffers_with_separate_lives_share_memory() -> None:
         return f"ttc.nest [1024] {{\n^bb0(%i: i32):\n{op.replace('$', buffer)}\nttc.end\n}}\n"
 
     write = "ttc.write %i, $[%i] : !ttc.buf<1024xi32>"
-    read = "%v = ttc.read $[%i] : !ttc.buf<1024xi32>\n%p = tt.addptr %out, %i : !tt.ptr<i32>, i32\ntt.store %p, %v : !tt.ptr<i32>"
+    read = (
+        "%v = ttc.read $[%i] : !ttc.buf<1024xi32>\n%p = tt.addptr %out, %i : !tt.ptr<i32>, i32\n"
+        "tt.store %p, %v : !tt.ptr<i32>"
+    )
     allocs = "".join(f"%b{k} = ttc.alloc : !ttc.buf<1024xi32>\n" for k in range(3))
     body = allocs + "".join(nest(f"%b{k}", write) + nest(f"%b{k}", read) for k in range(3))
     kernel = compile_text(f"tt.func public @k(%out: !tt.ptr<i32>) {{\n{body}tt.return\n}}")

@@ -1,8 +1,8 @@
-"""The thread pool in odd situations: forks, signals, exits, no threads or memory left, kernels launched by kernels that print,
-launches that follow each other and none at all.
+"""The thread pool in odd situations: forks, signals, exits, no threads or memory left, kernels launched by kernels that
+print, launches that follow each other and none at all.
 
-Whatever happens, a launch that returns has done its work, and the process goes on. Situations that change a whole process
-are put into scripts, which all start with the same kernels.
+Whatever happens, a launch that returns has done its work, and the process goes on. Situations that change a whole
+process are put into scripts, which all start with the same kernels.
 """
 
 from collections.abc import Callable

@@ -67,7 +67,8 @@ def test_a_process_that_may_use_one_core_only() -> None:
 
 
 def test_what_a_launch_must_take_to_be_shared() -> None:
-    """Little if somebody waits for it, or if others before it would have been shared; much where other programs use the cores."""
+    """Little if somebody waits for it, or if others before it would have been shared; much where other programs use the
+    cores."""
     pool, ready, crowded = Pool(), ctypes.c_int64(0), ctypes.c_int64(0)
     assert pool.least_ns() == WAKE_NS
     pool.words[4], pool.words[7] = ctypes.addressof(ready), ctypes.addressof(crowded)

@@ -1,7 +1,7 @@
 """No input makes the process crash: odd arrays, grids, numbers and shapes, in a process of their own.
 
-A case is a function `case_...` of this file. A child runs them and says after each that it is done, so that a crash names
-its case and no crash ends the tests.
+A case is a function `case_...` of this file. A child runs them and says after each that it is done, so that a crash
+names its case and no crash ends the tests.
 """
 
 import os

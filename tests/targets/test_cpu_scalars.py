@@ -140,7 +140,9 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray, what: str) -> None:
 INTEGERS = ["i1", "i8", "i16", "i32", "i64"]
 FLOATS = ["f16", "bf16", "f32", "f64"]
 SMALL_FLOATS = ["f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ"]
-INTEGER_OPS = "addi subi muli divsi divui remsi remui floordivsi ceildivsi andi ori xori shli shrui shrsi minsi maxsi minui maxui".split()
+INTEGER_OPS = (
+    "addi subi muli divsi divui remsi remui floordivsi ceildivsi andi ori xori shli shrui shrsi minsi maxsi minui maxui"
+).split()
 
 
 @pytest.mark.parametrize(("type", "lanes"), [*((type, True) for type in INTEGERS[1:]), ("i32", False)])
@@ -256,7 +258,8 @@ def test_double_to_half_rounds_once() -> None:
 
 
 WIDTHS = (
-    ("extsi", "i8", "i32"), ("extui", "i8", "i64"), ("trunci", "i64", "i16"), ("trunci", "i32", "i1"), ("extui", "i1", "i32")
+    ("extsi", "i8", "i32"), ("extui", "i8", "i64"), ("trunci", "i64", "i16"), ("trunci", "i32", "i1"),
+    ("extui", "i1", "i32")
 )  # fmt: skip
 
 

@@ -16,8 +16,10 @@ from tilework.targets.nvidia.cubin_info import parameter_sizes
 PTX = """.version 8.6
 .target sm_80
 .address_size 64
-.visible .entry mixed(.param .u8 a, .param .u64 .ptr .global .align 16 p, .param .u16 b, .param .align 64 .b8 map[128], .param .f64 c,
-    .param .s32 d, .param .f32 e, .param .align 1 .b8 f[3], .param .align 8 .b8 g[24], .param .u64 scratch, .param .u8 h) { ret; }
+.visible .entry mixed(.param .u8 a, .param .u64 .ptr .global .align 16 p, .param .u16 b, .param .align 64 .b8 map[128],
+.param .f64 c,
+    .param .s32 d, .param .f32 e, .param .align 1 .b8 f[3], .param .align 8 .b8 g[24], .param .u64 scratch,
+    .param .u8 h) { ret; }
 .visible .entry mixed_too(.param .u64 p) { ret; }
 .visible .entry large(.param .u8 a, .param .align 4 .b8 b[20000], .param .u64 p) { ret; }
 .visible .entry none() { ret; }

@@ -366,7 +366,10 @@ def test_6_8_sass_is_computed_on_first_access(tool: str, tmp_path: Path, monkeyp
 
 
 def test_6_8_a_disassembler_that_fails(tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = f"#!{sys.executable} -S\nimport sys\nif '--version' in sys.argv:\n  print('release 12.8,')\nelse:\n  sys.exit('no ELF file')\n"
+    text = (
+        f"#!{sys.executable} -S\nimport sys\nif '--version' in sys.argv:\n  print('release 12.8,')\nelse:\n"
+        "  sys.exit('no ELF file')\n"
+    )
     monkeypatch.setenv("TRITON_NVDISASM_PATH", program(tmp_path / "broken", text))
     with pytest.raises(StageError, match=r"(?s)broken -c -hex cannot show the cubin:\nno ELF file"):
         compile(file(tmp_path), HOPPER).asm["sass"]

@@ -132,7 +132,10 @@ def test_text_that_says_what_may_be_fused_is_left_alone(ptx: Any) -> None:
 
 
 def test_fusion_touches_only_flags() -> None:
-    line = "  %r = fadd nsz float %m, %a, !dbg !7\n  %c = fcmp fast olt float %r, %m\n  %d = call fast float @f(float %r)\n"
+    line = (
+        "  %r = fadd nsz float %m, %a, !dbg !7\n  %c = fcmp fast olt float %r, %m\n"
+        "  %d = call fast float @f(float %r)\n"
+    )
     assert with_fusion(line, True) == line.replace("fadd nsz", "fadd nsz contract")
     every = "nnan ninf nsz arcp afn reassoc"
     assert with_fusion(line, False) == line.replace("fast", every)
@@ -168,7 +171,8 @@ def test_6_7_maxnreg_of_a_ptx_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("capability", "options", "target"),
     [
-        (75, {}, "sm_75"), (80, {}, "sm_80"), (89, {}, "sm_89"), (90, {}, "sm_90a"), (100, {}, "sm_100a"), (120, {}, "sm_120a"),
+        (75, {}, "sm_75"), (80, {}, "sm_80"), (89, {}, "sm_89"), (90, {}, "sm_90a"), (100, {}, "sm_100a"),
+        (120, {}, "sm_120a"),
         (90, {"arch": "sm80"}, "sm_80"), (90, {"arch": "sm100f"}, "sm_100f"), (90, {"arch": "sm_103"}, "sm_103a"),
     ],
 )  # fmt: skip
@@ -391,7 +395,7 @@ define ptx_kernel void @k() !dbg !3 {
 !4 = !DISubroutineType(types: !5)
 !5 = !{}
 !6 = !DILocation(line: 11, column: 5, scope: !3)
-"""
+"""  # noqa: E501
 
 
 def test_debug_flags_are_removed_unless_ptxas_shall_not_optimise(ptx: Any) -> None:
@@ -436,7 +440,10 @@ def test_6_8_metadata_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_6_8_which_kernel_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    two = ".version 8.0\n.target sm_80\n.address_size 64\n.entry one() .reqntid 32 { ret; }\n.entry two() .reqntid 64 { ret; }\n"
+    two = (
+        ".version 8.0\n.target sm_80\n.address_size 64\n.entry one() .reqntid 32 { ret; }\n"
+        ".entry two() .reqntid 64 { ret; }\n"
+    )
     with no_tools(monkeypatch, tmp_path):
         assert compile(write(tmp_path / "two.ptx", two), HOPPER).packed_metadata == (2, 1, 0)
         with pytest.raises(
@@ -490,7 +497,8 @@ def test_the_name_of_a_kernel() -> None:
 
 
 def test_constraints_of_inline_ptx() -> None:
-    """One instruction reads before it writes; the first of several must not write what the others read, unless registers are tied."""
+    """One instruction reads before it writes; the first of several must not write what the others read, unless
+    registers are tied."""
     function = Module("m").function("f", void, [(f32, "x"), (i64, "y"), (vector(f16, 2), "z")])
     b = Builder(function)
     x, y, z = function.args

@@ -45,7 +45,8 @@ def test_what_a_comment_tells() -> None:
     [
         ({}, None, {}), ({}, 8, {}),
         ({"reqntid": (256,)}, None, {"num_warps": 8}), ({"reqntid": (96, 1, 1)}, 3, {"num_warps": 3}),
-        ({"maxntid": (256,)}, None, {"num_warps": 8}), ({"maxntid": (256,)}, 2, {"num_warps": 2}), ({"maxntid": (16, 16)}, None, {"num_warps": 8}),
+        ({"maxntid": (256,)}, None, {"num_warps": 8}), ({"maxntid": (256,)}, 2, {"num_warps": 2}),
+        ({"maxntid": (16, 16)}, None, {"num_warps": 8}),
         ({"reqnctapercluster": (2, 2)}, None, {"num_ctas": 4, "cluster_dims": (2, 2, 1)}),
         ({"reqntid": (256,)}, 4, r"k runs in blocks of 8 warps \(\.reqntid\), and num_warps=4 is asked for"),
         ({"reqntid": (100,)}, None, "tilework launches whole warps along x only"),

@@ -121,7 +121,8 @@ def keeps(a, b, c, n):
 
 @pytest.mark.parametrize(("arch", "policies"), [(75, 0), (80, 1), (90, 1)])
 def test_eviction_policies_reach_l2(arch: int, policies: int) -> None:
-    """Loads and stores have one as their last operand, which is made once; copies to shared memory have none, which ptxas makes illegal ones of."""
+    """Loads and stores have one as their last operand, which is made once; copies to shared memory have none, which
+    ptxas makes illegal ones of."""
     signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "n": "i32"}
     aligned = {(place,): [["tt.divisibility", 16]] for place in range(3)}
     text = lower(ASTSource(keeps, signature, {}, aligned), GPUTarget("cuda", arch, 32), ["ptx"])["ptx"]

@@ -1,4 +1,5 @@
-"""The formulas of elementary functions on NumPy arrays, against the machine code that LLVM makes of them: the same bits."""
+"""The formulas of elementary functions on NumPy arrays, against the machine code that LLVM makes of them: the same
+bits."""
 
 import os
 

@@ -67,7 +67,7 @@ def pointers(name: str, rows: int, columns: int, element: str, encoding: str) ->
     {c}4 = tt.broadcast {c}1 : tensor<1x{columns}xi32, {encoding}> -> tensor<{shape}xi32, {encoding}>
     %{name}o = arith.addi {r}4, {c}4 : tensor<{shape}xi32, {encoding}>
     %{name}s = tt.splat %{name} : !tt.ptr<{element}> -> tensor<{shape}x!tt.ptr<{element}>, {encoding}>
-    %{name}p = tt.addptr %{name}s, %{name}o : tensor<{shape}x!tt.ptr<{element}>, {encoding}>, tensor<{shape}xi32, {encoding}>"""
+    %{name}p = tt.addptr %{name}s, %{name}o : tensor<{shape}x!tt.ptr<{element}>, {encoding}>, tensor<{shape}xi32, {encoding}>"""  # noqa: E501
 
 
 def loaded(name: str, rows: int, columns: int, element: str, encoding: str) -> str:
@@ -211,10 +211,12 @@ USED = """
 
 
 def dot_text(
-    shape: tuple[int, int, int], element: str, a: str, b: str, n: int = 0, sums: str = "f32", warps: tuple[int, int] = (4, 1),
+    shape: tuple[int, int, int], element: str, a: str, b: str, n: int = 0, sums: str = "f32",
+    warps: tuple[int, int] = (4, 1),
     given: str = "constant", extra: str = "",
 ) -> str:  # fmt: skip
-    """c + a @ b; `a` is an encoding of shared memory, or ``registers``; `given`: constant, loaded, or used (if %n says so)."""
+    """c + a @ b; `a` is an encoding of shared memory, or ``registers``; `given`: constant, loaded, or used (if %n says
+    so)."""
     rows, columns, depth = shape
     result, count = mma(n or columns, element, warps), warps[0] * warps[1]
     total = f"tensor<{rows}x{columns}x{sums}, {result}>"
@@ -352,7 +354,8 @@ CHAIN = """
 
 
 def test_asynchronous_products_and_views() -> None:
-    """Products wait for each other's accumulators, not for themselves; parts and transposed matrices are the same memory."""
+    """Products wait for each other's accumulators, not for themselves; parts and transposed matrices are the same
+    memory."""
     result, shared = mma(32, "f16"), nvmma(128, 16)
     names = {
         "MEM64": memory(64, 64, "f16", shared), "TOTAL": f"tensor<64x32xf32, {result}>",

@@ -159,7 +159,8 @@ def test_unused_results_have_no_register() -> None:
 
 
 @pytest.mark.parametrize(("kind", "name", "said"), [
-    ("max", "f32", "an atomic max on f32"), ("add", "i16", "an atomic add on i16"), ("exch", "f16", "an atomic exch on f16"),
+    ("max", "f32", "an atomic max on f32"), ("add", "i16", "an atomic add on i16"),
+    ("exch", "f16", "an atomic exch on f16"),
 ])  # fmt: skip
 def test_refused(kind: str, name: str, said: str) -> None:
     with pytest.raises(PassError, match=said):
@@ -243,7 +244,8 @@ def grouped(x_ptr, sums_ptr, seen_ptr, n, KIND: tl.constexpr, RUN: tl.constexpr,
 
 @pytest.mark.parametrize(
     ("kind", "run", "size", "atomics", "exchanges"),
-    [("add", 8, 128, 1, 6), ("add", 256, 512, 2, 4), ("max", 1024, 512, 1, 2), ("add", 2, 512, 4, 0), ("fadd", 256, 512, 4, 0)],
+    [("add", 8, 128, 1, 6), ("add", 256, 512, 2, 4), ("max", 1024, 512, 1, 2), ("add", 2, 512, 4, 0),
+     ("fadd", 256, 512, 4, 0)],
 )  # fmt: skip
 def test_values_for_one_place_meet_in_their_warp(kind: str, run: int, size: int, atomics: int, exchanges: int) -> None:
     """Of integers: the order of sums of floats is seen. What a lane did for others they see behind it, if they look."""

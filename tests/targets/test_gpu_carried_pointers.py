@@ -28,7 +28,8 @@ def walk(x_ptr, y_ptr, out_ptr, rows, stride, SIZE: tl.constexpr):
 
 
 def test_pointers_that_a_loop_moves_on_are_one() -> None:
-    """Of different registers, steps that change, through nested loops and behind them; one whose steps depend on a branch."""
+    """Of different registers, steps that change, through nested loops and behind them; one whose steps depend on a
+    branch."""
     types = {"x_ptr": "*i32", "y_ptr": "*i32", "out_ptr": "*i32", "rows": "i32", "stride": "i32"}
     text = kernel_ptx(walk, types, {"SIZE": 64}, 90, 2)
     assert text.count("begin inline asm\n\tadd.s64") == 3

@@ -1,4 +1,5 @@
-"""Casts from every type to all others on emulated GPUs, compared with the interpreter: one kernel for each source type."""
+"""Casts from every type to all others on emulated GPUs, compared with the interpreter: one kernel for each source
+type."""
 
 from functools import partial
 from typing import Any

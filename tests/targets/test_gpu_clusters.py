@@ -1,4 +1,5 @@
-"""Programs that a cluster of blocks runs (`num_ctas`): each block has a part of every tile, and all of them are one program."""
+"""Programs that a cluster of blocks runs (`num_ctas`): each block has a part of every tile, and all of them are one
+program."""
 
 import re
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""`ttg.convert_layout` by shuffles, run in the emulator: drawn layouts of one warp, and how many words they take; through shared memory, what
-is loaded at once."""
+"""`ttg.convert_layout` by shuffles, run in the emulator: drawn layouts of one warp, and how many words they take;
+through shared memory, what is loaded at once."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,8 @@
-"""Descriptors and the memory behind them, in order: which descriptor is which, and what a load sees of the stores before it.
+"""Descriptors and the memory behind them, in order: which descriptor is which, and what a load sees of the stores
+before it.
 
-On sm_90 copies by TMA, on sm_80 the same kernels with pointers. The emulator delays what TMA writes until it is waited for, and
-reports accesses that no barrier, wait or proxy fence orders.
+On sm_90 copies by TMA, on sm_80 the same kernels with pointers. The emulator delays what TMA writes until it is waited
+for, and reports accesses that no barrier, wait or proxy fence orders.
 """
 
 import numpy as np
@@ -137,7 +138,8 @@ def tiles(a, b, c, bias, n, K, M: tl.constexpr, BY_POINTER: tl.constexpr):
 
 @pytest.mark.parametrize(("by_pointer", "fences"), [(False, 0), (True, 1)])
 def test_persistent_matmul_waits_for_nothing(by_pointer: bool, fences: int) -> None:
-    """Stores through other parameters cost a persistent kernel no wait, and those of threads one fence for each tile."""
+    """Stores through other parameters cost a persistent kernel no wait, and those of threads one fence for each
+    tile."""
     blocks = {"a": "tensordesc<fp16[64, 32]>", "b": "tensordesc<fp16[32, 64]>", "c": "tensordesc<fp32[64, 64]>"}
     types = {**blocks, "bias": "*fp32", "n": "i32", "K": "i32"}
     text = compiled(tiles, types, {"M": 64, "BY_POINTER": by_pointer})

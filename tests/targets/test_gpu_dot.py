@@ -34,7 +34,8 @@ from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 Array = np.ndarray[Any, Any]
 DTYPES: dict[str, Any] = {
-    "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64, "i8": np.int8, "i32": np.int32,
+    "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64, "i8": np.int8,
+    "i32": np.int32,
     "fp8e4nv": ml_dtypes.float8_e4m3fn, "fp8e5": ml_dtypes.float8_e5m2,
 }  # fmt: skip
 ACCUMULATORS = {"fp16": tl.float16, "fp32": tl.float32, "fp64": tl.float64, "i32": tl.int32}
@@ -43,7 +44,8 @@ ACCUMULATORS = {"fp16": tl.float16, "fp32": tl.float32, "fp64": tl.float64, "i32
 @tilework.jit
 def one_dot(
     a_ptr, b_ptr, c_ptr, d_ptr, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
-    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, TO: tl.constexpr,
+    A_TRANSPOSED: tl.constexpr, B_TRANSPOSED: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
+    TO: tl.constexpr,
 ):  # fmt: skip
     """`d = a @ b + c`; a transposed operand is stored with its last two dimensions exchanged."""
     batch, m, n, k = tl.arange(0, B), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
@@ -359,7 +361,8 @@ def test_no_factor_is_read_before_another_product(asks: bool) -> None:
 
 @pytest.mark.parametrize(("dtype", "a_transposed"), [("fp8e4nv", False), ("i8", True), ("fp32", False)])
 def test_wgmma_takes_operands_that_do_not_lie_along_k(dtype: str, a_transposed: bool) -> None:
-    """The right one becomes the left one of the transposed product; the left one, if both lie across, comes from registers."""
+    """The right one becomes the left one of the transposed product; the left one, if both lie across, comes from
+    registers."""
     text = sum_of_products(dtype, 90, (64, 64, 32), 3, a_transposed)
     assert "wgmma.mma_async" in text and not re.findall(r"ld\.shared\.[bu]8|mma\.sync", text)
     assert ("ldmatrix.sync.aligned.m8n8.x4.trans" in text) == (dtype != "fp32")
@@ -368,7 +371,8 @@ def test_wgmma_takes_operands_that_do_not_lie_along_k(dtype: str, a_transposed: 
 
 @pytest.mark.parametrize("dtype", ["fp8e4nv", "fp32"])
 def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> None:
-    """The right one is read as the left one is, and written along K: thirty turns of shared memory for one, if its rows were written so."""
+    """The right one is read as the left one is, and written along K: thirty turns of shared memory for one, if its rows
+    were written so."""
     rng = np.random.default_rng(9)
     a, b, c = numbers(rng, dtype, 2, 32, 64), numbers(rng, dtype, 2, 32, 64), np.zeros((64, 64), np.float32)
     text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 64, 32, True, tl.float32))
@@ -417,7 +421,8 @@ def test_a_product_changes_its_layout_as_matrices(arch: int, turned: bool) -> No
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 def test_a_product_is_converted_two_numbers_at_a_time(dtype: str) -> None:
-    """Of two single conversions ptxas makes one, in front of the wait for the product: on a GPU the numbers were wrong."""
+    """Of two single conversions ptxas makes one, in front of the wait for the product: on a GPU the numbers were
+    wrong."""
     rng = np.random.default_rng(7)
     a, b, c = numbers(rng, "fp16", 64, 16), numbers(rng, "fp16", 16, 64), np.zeros(64, DTYPES[dtype])
     text = ptx_of(reduced_dot, 90, 4, ("*fp16", "*fp16", f"*{dtype}"), (64, 64, 16))

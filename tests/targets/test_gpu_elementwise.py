@@ -35,7 +35,8 @@ EDGES = [
 
 
 def patterns(name: str, rng: np.random.Generator) -> Array:
-    """Numbers of a type: all with 8 bits, otherwise some of every magnitude, and such as lie between two narrower ones."""
+    """Numbers of a type: all with 8 bits, otherwise some of every magnitude, and such as lie between two narrower
+    ones."""
     dtype = DTYPES[name]
     if BITS[name] == 8:
         return np.arange(256, dtype=np.uint8).view(dtype)
@@ -151,7 +152,8 @@ def test_conversion_instructions() -> None:
 
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_pairs_that_only_change_their_layout_are_converted_by_llvm(kind: str) -> None:
-    """LLVM can then combine the conversion with the store to shared memory; elsewhere an intrinsic keeps pairs together."""
+    """LLVM can then combine the conversion with the store to shared memory; elsewhere an intrinsic keeps pairs
+    together."""
     source = Tile((32, 64), blocked((1, 4), (2, 16), (4, 1), (1, 0)))
     result = Tile((32, 64), blocked((1, 8), (4, 8), (4, 1), (1, 0)))
     cast = f"%h = arith.truncf %x : {source.type('f32')} to {source.type(kind)}"

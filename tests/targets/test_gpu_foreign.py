@@ -47,7 +47,10 @@ def test_packed(size: int, per_thread: int) -> None:
 def test_packed_results_of_different_widths() -> None:
     """One word of bytes, and four of i32."""
     x = (np.arange(256) * 37).astype(np.uint8)
-    text = "{ mov.b32 $0, $5; prmt.b32 $1, $5, 0, 0x4440; prmt.b32 $2, $5, 0, 0x4441; prmt.b32 $3, $5, 0, 0x4442; prmt.b32 $4, $5, 0, 0x4443; }"
+    text = (
+        "{ mov.b32 $0, $5; prmt.b32 $1, $5, 0, 0x4440; prmt.b32 $2, $5, 0, 0x4441; prmt.b32 $3, $5, 0, 0x4442; "
+        "prmt.b32 $4, $5, 0, 0x4443; }"
+    )
     body = asm(text, "=r,=r,=r,=r,=r,r", "T<i8> -> T<i8>, T<i32>", 4, results="%a, %b")
     a, b = elementwise(body, {"x": x}, {"a": np.uint8, "b": np.int32}, 90, 8)
     np.testing.assert_array_equal(a, x)
@@ -66,7 +69,7 @@ def test_pairs_of_halves_and_two_results() -> None:
 def test_without_operands() -> None:
     body = """%c = tt.elementwise_inline_asm "mov.u32 $0, 41;" {constraints = "=r", packed_element = 1 : i32, pure = true} -> i32
     %s = tt.splat %c : i32 -> T<i32>
-    %y = arith.addi %s, %x : T<i32>"""
+    %y = arith.addi %s, %x : T<i32>"""  # noqa: E501
     (y,) = elementwise(body, {"x": np.ones(32, np.int32)}, {"y": np.int32})
     assert set(y) == {42}
 
@@ -105,13 +108,17 @@ def test_refused(text: str, constraints: str, said: str) -> None:
 
 
 def extern(symbol: str, types: str, names: str = "%x", result: str = "%y", pure: str = "true") -> str:
-    return f'{result} = tt.extern_elementwise {names} {{libname = "", libpath = "", pure = {pure}, symbol = "{symbol}"}} : {types}'
+    return (
+        f'{result} = tt.extern_elementwise {names} {{libname = "", libpath = "", pure = {pure}, '
+        f'symbol = "{symbol}"}} : {types}'
+    )
 
 
 def test_accurate_and_fast_functions() -> None:
     x = np.linspace(0.1, 3, 64).astype(np.float32)
     wanted = {
-        "expf": math.exp, "exp2f": lambda v: 2.0**v, "logf": math.log, "sinf": math.sin, "tanhf": math.tanh, "lgammaf": math.lgamma,
+        "expf": math.exp, "exp2f": lambda v: 2.0**v, "logf": math.log, "sinf": math.sin, "tanhf": math.tanh,
+        "lgammaf": math.lgamma,
         "rsqrtf": lambda v: v**-0.5, "cbrtf": lambda v: v ** (1 / 3), "fast_expf": math.exp, "fast_sinf": math.sin,
         "fast_logf": math.log, "fast_tanhf": math.tanh, "fast_exp10f": lambda v: 10.0**v, "fast_tanf": math.tan,
         "fast_log10f": math.log10, "fast_cosf": math.cos,
@@ -154,7 +161,8 @@ def test_every_function_survives_llvm() -> None:
 
 
 ONE_ARGUMENT = frozenset(
-    "floor ceil trunc rint round sqrt rsqrt cbrt rcbrt exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan sinpi cospi asin acos "
+    "floor ceil trunc rint round sqrt rsqrt cbrt rcbrt exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan sinpi "
+    "cospi asin acos "
     "atan sinh cosh tanh asinh acosh atanh erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma".split()
 )
 

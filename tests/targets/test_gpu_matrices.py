@@ -69,7 +69,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.th
     tt.store %yp, %w : {pointers}
     tt.return
   }}
-}}"""
+}}"""  # noqa: E501
     ptx = ptx_of(text, 90)
     assert {"ldmatrix", "stmatrix"} == set(re.findall(r"(ldmatrix|stmatrix)\S*\.trans", ptx))
     x = np.random.default_rng(0).integers(-128, 128, (32, 64)).astype(np.int8)
@@ -87,7 +87,8 @@ def across(a, b, c, K):
 
 
 def test_a_factor_that_lies_across_is_read_at_once(tmp_path: Path) -> None:
-    """Without conflicts, at an address that is known before the loop, and while the other factor may still be on its way."""
+    """Without conflicts, at an address that is known before the loop, and while the other factor may still be on its
+    way."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((64, 128), (128, 128)))
     c = np.zeros((64, 128), np.int32)

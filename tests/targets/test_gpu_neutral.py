@@ -35,7 +35,10 @@ def test_reductions_of_all_lanes(axis: int) -> None:
     tile = Tile((32, 64), layout(np.random.default_rng(axis), (32, 64), 2, LANES))
     x = numbers(tile.shape)
     region = REGION.format(op="addi", kind="reduce")
-    body = f'%y = "tt.reduce"(%x) <{{axis = {axis} : i32}}> {region} : ({tile.type("i32")}) -> {tile.without(axis).type("i32")}'
+    body = (
+        f'%y = "tt.reduce"(%x) <{{axis = {axis} : i32}}> {region} : ({tile.type("i32")}) '
+        f"-> {tile.without(axis).type('i32')}"
+    )
     (y,) = run_toy(body, [("x", tile, x)], [("y", tile.without(axis), x.dtype)])
     np.testing.assert_array_equal(y, x.sum(axis))
 

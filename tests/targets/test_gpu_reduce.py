@@ -1,4 +1,5 @@
-"""Reductions, scans, gathers, histograms and maps in drawn layouts, run in the emulator and compared with NumPy exactly.
+"""Reductions, scans, gathers, histograms and maps in drawn layouts, run in the emulator and compared with NumPy
+exactly.
 
 A drawn layout gives any bit of a coordinate to a register, a lane or a warp, in any order, with copies at every level.
 """
@@ -67,7 +68,8 @@ def reduce(
     text = [
         f"{', '.join(f'%y{number}' for number in range(len(sources)))} = "
         f'"tt.reduce"({", ".join("%" + name for name in names)}) <{{axis = {axis} : i32}}> '
-        f"{region(kinds, body, 'tt.reduce.return')} : ({', '.join(map(tile.type, kinds))}) -> ({', '.join(map(left.type, kinds))})"
+        f"{region(kinds, body, 'tt.reduce.return')} : ({', '.join(map(tile.type, kinds))}) "
+        f"-> ({', '.join(map(left.type, kinds))})"
     ]
     for number, kind in enumerate(kinds):
         one = tile.with_one(axis).type(kind)
@@ -132,7 +134,8 @@ def test_far_lanes_and_warps_are_added_first_as_in_triton(rows: int) -> None:
 
 
 def test_maxima_of_scores_are_those_of_floats() -> None:
-    """What tensor cores give is compared three at a time as integers; rows without a number that is not negative are a case apart."""
+    """What tensor cores give is compared three at a time as integers; rows without a number that is not negative are a
+    case apart."""
     rng = np.random.default_rng(1)
     x = rng.standard_normal((64, 128)).astype(np.float32)
     x[16:32] = -np.abs(x[16:32])
@@ -196,7 +199,8 @@ def odd_numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 @pytest.mark.parametrize(("size", "warps"), [(512, 8), (1024, 4), (4096, 1), (2048, 8)])
 def test_reduce_keeps_the_order(size: int, warps: int) -> None:
-    """An associative function that is not commutative, where registers, lanes and warps follow each other, and where they do not."""
+    """An associative function that is not commutative, where registers, lanes and warps follow each other, and where
+    they do not."""
     rng = np.random.default_rng(7)
     tile = Tile((size,), blocked((2,), (32,), (warps,), (0,)))
     x, y = (odd_numbers(rng, tile.shape) for _ in range(2))
@@ -223,7 +227,8 @@ def test_copies_agree_where_lanes_combine_differently() -> None:
     ("last", "by", "count"), [("math.absf %s", 1, 2), ("arith.divf %s, %n", 0.25, 3), ("arith.mulf %s, %n", 4, 3)]
 )
 def test_lanes_agree_where_arguments_may_change_places(last: str, by: float, count: int) -> None:
-    """No lane has to tell the others; but a product may be fused with the sum behind it, in one lane and not in another."""
+    """No lane has to tell the others; but a product may be fused with the sum behind it, in one lane and not in
+    another."""
     body = f"%n = arith.constant 4.0 : f32\n%s = arith.addf %a0, %b0 : f32\n%r = {last} : f32\n%r"
     tile = Tile((4, 8), blocked((1, 1), (4, 8), (1, 1), (0, 1)))
     x = np.arange(32, dtype=np.float32).reshape(4, 8)
@@ -237,7 +242,10 @@ def test_lanes_agree_where_arguments_may_change_places(last: str, by: float, cou
 
 def test_a_whole_warp_of_integers_is_one_instruction() -> None:
     tile = Tile((128,), blocked((1,), (32,), (4,), (0,)))
-    body = f'%y = "tt.reduce"(%x) <{{axis = 0 : i32}}> {region(["i32"], combine("arith.addi", "i32"), "tt.reduce.return")} '
+    body = (
+        f'%y = "tt.reduce"(%x) <{{axis = 0 '
+        f": i32}}> {region(['i32'], combine('arith.addi', 'i32'), 'tt.reduce.return')} "
+    )
     text = module_text(
         f"{body} : ({tile.type('i32')}) -> i32",
         [("x", tile, np.zeros(128, np.int32))],
@@ -283,9 +291,13 @@ def scan(
 
 
 def test_what_stands_in_front_of_a_piece_is_combined_once() -> None:
-    """Sixteen elements of a thread in four pieces, on lanes and eight warps: fronts of pieces are added, then one to each element."""
+    """Sixteen elements of a thread in four pieces, on lanes and eight warps: fronts of pieces are added, then one to
+    each element."""
     tile = Tile((4096,), blocked((4,), (32,), (8,), (0,)))
-    body = f'%y = "tt.scan"(%x) <{{axis = 0 : i32, reverse = false}}> {region(["f32"], combine("arith.addf", "f32"), "tt.scan.return")}'
+    body = (
+        f'%y = "tt.scan"(%x) <{{axis = 0 : i32, reverse = false}}> '
+        f"{region(['f32'], combine('arith.addf', 'f32'), 'tt.scan.return')}"
+    )
     text = f"{body} : ({tile.type('f32')}) -> {tile.type('f32')}"
     x = np.zeros(4096, np.float32)
     ptx = compiled(module_text(text, [("x", tile, x)], [("y", tile, np.float32)], 8, 80), 80)
@@ -470,8 +482,14 @@ def test_reductions_in_turn_use_the_same_bytes() -> None:
     x = np.random.default_rng(3).integers(-99, 99, 256).astype(np.int32)
     sums = ""
     for number in range(3):
-        summed = f'"tt.reduce"(%x{number}) <{{axis = 0 : i32}}> {region(["i32"], combine("arith.addi", "i32"), "tt.reduce.return")}'
-        sums += f"%s{number} = {summed} : ({tile.type('i32')}) -> i32\n%t{number} = tt.splat %s{number} : i32 -> {tile.type('i32')}\n"
+        summed = (
+            f'"tt.reduce"(%x{number}) <{{axis = 0 : i32}}> '
+            f"{region(['i32'], combine('arith.addi', 'i32'), 'tt.reduce.return')}"
+        )
+        sums += (
+            f"%s{number} = {summed} : ({tile.type('i32')}) -> i32\n"
+            f"%t{number} = tt.splat %s{number} : i32 -> {tile.type('i32')}\n"
+        )
         sums += f"%x{number + 1} = arith.subi %x{number}, %t{number} : {tile.type('i32')}\n"
     inputs, outputs = [("x0", tile, x)], [("x3", tile, np.int32)]
     assert compiled(module_text(sums, inputs, outputs, 8, 80), 80).count("bar.sync") == 5

@@ -193,8 +193,8 @@ def test_nothing_is_done_beyond_a_size_that_is_known(arch: int) -> None:
     np.testing.assert_array_equal(out[80:], values.sum(axis=1) + 7 * (1024 - 40))
 
 
-# Quotients are rounded towards zero: of neighbours that begin at a negative multiple of the divisor the first one has another
-# quotient, and another rest, than those behind it. Pairs were divided once, and read at one address.
+# Quotients are rounded towards zero: of neighbours that begin at a negative multiple of the divisor the first one has
+# another quotient, and another rest, than those behind it. Pairs were divided once, and read at one address.
 
 
 @jit
@@ -238,8 +238,8 @@ def test_hashes_that_are_divided() -> None:
     np.testing.assert_array_equal(out.reshape(8, 256), (x - rest) // 64 * 1000 + rest)
 
 
-# In a drawn kernel (loops, seed 750263 of be1d8455) ptxas 12.8, 12.9 and 13.0, from -O1 on, counted two predicates that a loop carried and
-# negated by their negations. Bits are carried as integers.
+# In a drawn kernel (loops, seed 750263 of be1d8455) ptxas 12.8, 12.9 and 13.0, from -O1 on, counted two predicates that
+# a loop carried and negated by their negations. Bits are carried as integers.
 
 
 @jit
@@ -346,7 +346,8 @@ def test_a_carried_maximum_that_finds_nothing_is_what_it_was(start: float) -> No
         np.testing.assert_array_equal(out, np.full(32, start, np.float32))
 
 
-# All threads load a number; the one that stores it may be ahead of the others, which then waited for ever for what it had taken back.
+# All threads load a number; the one that stores it may be ahead of the others, which then waited for ever for what it
+# had taken back.
 
 
 @jit
@@ -367,7 +368,8 @@ def test_a_number_is_loaded_by_all_threads_before_one_stores_it(arch: int) -> No
     np.testing.assert_array_equal(out, 14)
 
 
-# A product that is added to another lane's became one fused multiply-add: each lane rounded the other's product, and had a sum of its own.
+# A product that is added to another lane's became one fused multiply-add: each lane rounded the other's product, and
+# had a sum of its own.
 
 
 @jit

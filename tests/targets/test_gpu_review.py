@@ -117,7 +117,10 @@ PART = f"!ttg.memdesc<32x32xf32, {MEMORY}, #ttg.shared_memory, mutable, 64x32>"
 
 def test_parts_of_buffers_that_meet_are_refused() -> None:
     """Where a part begins is known to the compiler, not carried by the program: which of two must not be guessed."""
-    tile = "tensor<32x32xf32, #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [1, 1], order = [1, 0]}>>"
+    tile = (
+        "tensor<32x32xf32, #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [1, "
+        "1], order = [1, 0]}>>"
+    )
     body = f"""
     %memory = ttg.local_alloc : () -> {WHOLE}
     %first = ttg.memdesc_subslice %memory[0, 0] : {WHOLE} -> {PART}
@@ -150,7 +153,10 @@ def test_functions_with_barriers_are_convergent() -> None:
     assert found[0] == 127 * 64 and len(re.findall(r"\bcall\b", ptx)) == 2
 
 
-SMALL = "!ttg.memdesc<1xi64, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>, #ttg.shared_memory, mutable>"
+SMALL = (
+    "!ttg.memdesc<1xi64, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>, "
+    "#ttg.shared_memory, mutable>"
+)
 SWIZZLED = (
     "!ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>,"
     " #ttg.shared_memory, mutable>"
@@ -168,7 +174,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.tar
     ttg.local_dealloc %small : {SMALL}
     tt.return
   }}
-}}"""
+}}"""  # noqa: E501
 
 
 def test_the_frame_of_a_callee_is_aligned_as_its_buffers_are() -> None:

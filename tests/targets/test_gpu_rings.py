@@ -1,4 +1,5 @@
-"""Buffers that copies fill in turn while products run on: as few barriers as they allow, and the emulator finds one that is missing."""
+"""Buffers that copies fill in turn while products run on: as few barriers as they allow, and the emulator finds one
+that is missing."""
 
 import re
 

@@ -1,4 +1,5 @@
-"""`tt.sort_runs` on GPUs, run in the emulator: drawn layouts, orders and types against NumPy; what the code of a row is made of."""
+"""`tt.sort_runs` on GPUs, run in the emulator: drawn layouts, orders and types against NumPy; what the code of a row is
+made of."""
 
 import re
 
@@ -58,7 +59,8 @@ COPIES = (
 
 @pytest.mark.parametrize(("rows", "encoding"), [(32, ""), (128, ""), (1, COPIES)])
 def test_rows_that_only_warps_share(rows: int, encoding: str) -> None:
-    """Columns of a tile that was transposed: warps cannot compare, so registers or lanes take the bits of a row first."""
+    """Columns of a tile that was transposed: warps cannot compare, so registers or lanes take the bits of a row
+    first."""
     tile = Tile((rows, 4), encoding or blocked((1, 1), (32, 1), (1, 4), (0, 1)))
     x = np.random.default_rng(rows).integers(-9999, 9999, tile.shape).astype(np.int32)
     (found,) = run(sort_text(tile, "int32", 2, SortOrder.UPWARDS), [("x", tile, x)], [("y", tile, "int32")], 4)
@@ -66,7 +68,8 @@ def test_rows_that_only_warps_share(rows: int, encoding: str) -> None:
 
 
 def test_the_steps_of_a_row() -> None:
-    """1024 elements on one warp: 191 comparisons in threads, then 40 - 15 + 12 steps in registers, and 3 by shuffles."""
+    """1024 elements on one warp: 191 comparisons in threads, then 40 - 15 + 12 steps in registers, and 3 by
+    shuffles."""
     tile = Tile((1024,), blocked((4,), (32,), (1,), (0,)))
     x = np.zeros(tile.shape, np.int32)
     text = compiled(module_text(sort_text(tile, "int32", 10, 0), [("x", tile, x)], [("y", tile, "int32")], 1, 90), 90)

@@ -83,7 +83,7 @@ tt.func public @kernel(%map: !tt.ptr<i8, 0> {tt.nv_tma_desc = 1 : i32}, %y: !tt.
   tt.return
 }
 }
-"""
+"""  # noqa: E501
 
 
 def test_a_tensor_map_that_is_passed_by_value(tmp_path: Path) -> None:
@@ -213,7 +213,8 @@ def reduce(y, x, row, column, KIND: tl.constexpr, M: tl.constexpr, N: tl.constex
 
 
 FUNCTIONS = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
 }  # fmt: skip
 REDUCTIONS = [
     *[("add", dtype) for dtype in (np.float16, ml_dtypes.bfloat16, np.float32, np.int32, np.uint32, np.uint64)],
@@ -436,7 +437,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     tt.return
   }
 }
-"""
+"""  # noqa: E501
 
 
 def test_a_store_through_a_swizzled_descriptor_is_lowered_and_refused_at_its_line() -> None:

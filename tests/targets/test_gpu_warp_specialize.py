@@ -24,7 +24,7 @@ HEAD = """
 #one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-"""
+"""  # noqa: E501
 BAR, BARS = (f"!ttg.memdesc<{shape}xi64, #one, #smem, mutable>" for shape in ("1", "2x1"))
 TILE, RING = (f"!ttg.memdesc<{shape}16x64xf16, #nv, #smem, mutable>" for shape in ("", "2x"))
 
@@ -112,7 +112,7 @@ tt.func public @kernel(%x: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %y: !tt.
  tt.return
 }}
 }}
-"""
+"""  # noqa: E501
 
 
 def stream(text: str, tiles: int) -> str:
@@ -136,7 +136,8 @@ def test_a_producer_and_a_consumer() -> None:
 
 
 def test_registers_are_given_up_before_warps_meet_again() -> None:
-    """A partition waits for those of the default region, which has to wait for it at the barrier behind passed values."""
+    """A partition waits for those of the default region, which has to wait for it at the barrier behind passed
+    values."""
     ptx = stream(STREAM.replace("module attributes {", "module attributes {ttg.maxnreg = 168 : i32, "), 2)
     assert "setmaxnreg.inc.sync.aligned.u32 \t232" in ptx and ptx_text.entries(ptx)["kernel"]["maxnreg"] == (168,)
 
@@ -225,8 +226,8 @@ def test_an_op_that_runs_often_and_groups_of_several_sizes() -> None:
     assert re.search(r"bar\.sync\s+2, 64", ptx) and "setmaxnreg" in ptx
 
 
-# Shared memory that is written in front of the op and read in its regions, by other threads than those that wrote it; in a loop
-# it is written again behind the op. out[0] is what the default region reads, out[1] what the partition does.
+# Shared memory that is written in front of the op and read in its regions, by other threads than those that wrote it;
+# in a loop it is written again behind the op. out[0] is what the default region reads, out[1] what the partition does.
 CROSSING = f"""{HEAD}
 tt.func public @kernel(%x: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %out: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %n: i32) {{
  %c0 = arith.constant 0 : i32
@@ -261,7 +262,7 @@ tt.func public @kernel(%x: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %out: !t
  tt.return
 }}
 }}
-"""
+"""  # noqa: E501
 ACROSS = "#t = #ttg.blocked<{sizePerThread = [8, 1], threadsPerWarp = [2, 16], warpsPerCTA = [1, 4], order = [0, 1]}>\n"
 OFFSETS = """%c64{1} = arith.constant dense<64> : tensor<16x1xi32, {0}>
   %r0{1} = tt.make_range {{start = 0 : i32, end = 16 : i32}} : tensor<16xi32, #ttg.slice<{{dim = 1, parent = {0}}}>>
@@ -271,7 +272,7 @@ OFFSETS = """%c64{1} = arith.constant dense<64> : tensor<16x1xi32, {0}>
   %l0{1} = tt.make_range {{start = 0 : i32, end = 64 : i32}} : tensor<64xi32, #ttg.slice<{{dim = 0, parent = {0}}}>>
   %l1{1} = tt.expand_dims %l0{1} {{axis = 0 : i32}} : tensor<64xi32, #ttg.slice<{{dim = 0, parent = {0}}}>> -> tensor<1x64xi32, {0}>
   %l2{1} = tt.broadcast %l1{1} : tensor<1x64xi32, {0}> -> tensor<16x64xi32, {0}>
-  %at{1} = arith.addi %r3{1}, %l2{1} : tensor<16x64xi32, {0}>"""
+  %at{1} = arith.addi %r3{1}, %l2{1} : tensor<16x64xi32, {0}>"""  # noqa: E501
 CROSSINGS = {  # around the op: nothing, a use of the memory behind it, a loop
     "once": ("", ""),
     "once, and written behind": ("", f"ttg.local_store %v, %tile : tensor<16x64xf16, #b> -> {TILE}"),
@@ -302,8 +303,8 @@ def problem_of(ptx: str) -> str:
 
 @pytest.mark.parametrize("around", CROSSINGS)
 def test_memory_that_is_written_in_front_is_read_inside(around: str) -> None:
-    """All warps meet where the op begins and ends, so neither region needs a barrier of its own at its start. The check would see it:
-    where warps do not wait for each other in one of these meetings there is a race."""
+    """All warps meet where the op begins and ends, so neither region needs a barrier of its own at its start. The check
+    would see it: where warps do not wait for each other in one of these meetings there is a race."""
     ptx = ptx_of(crossing(around), 90)
     assert copied_twice(ptx)
     meetings = list(re.finditer(r"barrier\.sync(?=\s+1, 256;)", ptx))

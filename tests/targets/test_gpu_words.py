@@ -1,4 +1,5 @@
-"""Elements of 8 and 16 bits go from block to block in words of 32: what a register holds, and what ptxas spills without losing any."""
+"""Elements of 8 and 16 bits go from block to block in words of 32: what a register holds, and what ptxas spills without
+losing any."""
 
 import re
 from collections import Counter
@@ -27,7 +28,8 @@ def ways(x_ptr, y_ptr, out_ptr, rounds, SIZE: tl.constexpr):
 
 
 def test_small_elements_cross_blocks_in_words() -> None:
-    """PTX has registers of 16 bits (%rs); none of them is set in more than one place, as those are that several blocks set."""
+    """PTX has registers of 16 bits (%rs); none of them is set in more than one place, as those are that several blocks
+    set."""
     types = {"x_ptr": "*fp16", "y_ptr": "*i8", "out_ptr": "*fp32", "rounds": "i32"}
     text = kernel_ptx(ways, types, {"SIZE": 256}, 90, 1)
     one, several = re.findall(r"^\s[\w.]+ \s*(%rs\d+),", text, re.M), re.findall(r"mov\.b32 \s*{([^}]*)}, %r", text)

@@ -1,4 +1,5 @@
-"""Exceptions from outside while LLVM works, with their frames kept in a cycle: the process lives, and LLVM still works."""
+"""Exceptions from outside while LLVM works, with their frames kept in a cycle: the process lives, and LLVM still
+works."""
 
 import contextlib
 import gc

@@ -115,7 +115,8 @@ def test_memory_is_freed_when_the_next_one_is_loaded() -> None:
 def test_the_end_of_a_process_leaves_code_to_the_threads_in_it(tmp_path: Path) -> None:
     """Helpers wait in the pool's code when Python takes down its modules, and its objects with them."""
     data = to_object(
-        "declare i32 @usleep(i32)\ndefine void @f() {\n br label %again\nagain:\n call i32 @usleep(i32 50)\n br label %again\n}"
+        "declare i32 @usleep(i32)\ndefine void @f() {\n br label %again\nagain:\n call i32 @usleep(i32 50)\n"
+        " br label %again\n}"
     )
     program = f"""
 import atexit, ctypes, threading, time

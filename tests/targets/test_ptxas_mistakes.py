@@ -15,7 +15,8 @@ from tilework.targets.nvidia.ptx import without_mistakes
 
 NEGATED = tl.constexpr("{ .reg .pred p; setp.lt.s32 p, $2, 0; mov.b32 $0, 100; @!p neg.s32 $0, $1; }")
 UPPER = tl.constexpr(
-    "{ .reg .pred p; .reg .b32 high; setp.lt.s32 p, $2, 0; mov.b32 high, 7; @p mul.hi.u32 high, $1, $2; cvt.u64.u32 $0, high; }"
+    "{ .reg .pred p; .reg .b32 high; setp.lt.s32 p, $2, 0; mov.b32 high, 7; @p mul.hi.u32 high, $1, $2; "
+    "cvt.u64.u32 $0, high; }"
 )
 
 
@@ -87,7 +88,10 @@ def test_negatives_of_what_is_made_of_parameters() -> None:
 
 
 def test_every_instruction_has_the_predicate() -> None:
-    text = "ld.param.b32 %r1, [p];\n@!%p1 neg.s32 %r1, %r1;\nmin.s32 %r5, %r3, %r4;\n@%p2 mul.hi.u32 %r7, %r8, 9;\ncvt.u64.u32 %rd1, %r7;"
+    text = (
+        "ld.param.b32 %r1, [p];\n@!%p1 neg.s32 %r1, %r1;\nmin.s32 %r5, %r3, %r4;\n"
+        "@%p2 mul.hi.u32 %r7, %r8, 9;\ncvt.u64.u32 %rd1, %r7;"
+    )
     changed = [line for line in without_mistakes(text).splitlines() if line not in text.splitlines()]
     assert changed[0] == "@!%p1 not.b32 %r1, %r1; @!%p1 add.s32 %r1, %r1, 1;"
     assert re.fullmatch(r"\{.* @%p2 cvt\.u32\.u64 %r7, %whole; \}", changed[1]) and not re.search(

@@ -1,4 +1,5 @@
-"""Arithmetic and indices that go wrong: divisions, shifts, overflow, gather, histogram; and guards that make them right."""
+"""Arithmetic and indices that go wrong: divisions, shifts, overflow, gather, histogram; and guards that make them
+right."""
 
 from pathlib import Path
 from typing import Any

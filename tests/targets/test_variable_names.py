@@ -1,4 +1,5 @@
-"""LLVM_EXTRACT_DI_LOCAL_VARIABLES=1: the LLVM text says which value is which of the user's variables, and still compiles."""
+"""LLVM_EXTRACT_DI_LOCAL_VARIABLES=1: the LLVM text says which value is which of the user's variables, and still
+compiles."""
 
 import re
 

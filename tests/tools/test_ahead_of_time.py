@@ -53,7 +53,8 @@ CUresult cuModuleUnload(CUmodule);
 CUresult cuDeviceGetAttribute(int *, int, CUdevice);
 CUresult cuFuncSetCacheConfig(CUfunction, int);
 CUresult cuFuncSetAttribute(CUfunction, int, int);
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+void **, void **);
 """
 DRIVER = """
 #include <cuda.h>
@@ -62,13 +63,16 @@ const unsigned char *code; char symbol[200]; unsigned launch[8]; int dynamic, lo
 unsigned char values[64];
 CUresult cuGetErrorString(CUresult c, const char **t) { *t = "error"; return 0; }
 int refuses;
-CUresult cuModuleLoadData(CUmodule *m, const void *data) { if (refuses) return refuses; code = data; *m = (CUmodule)&code; loads++; return 0; }
-CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n) { strcpy(symbol, n); *f = (CUfunction)&symbol; return 0; }
+CUresult cuModuleLoadData(CUmodule *m, const void *data) { if (refuses) return refuses; code = data;
+*m = (CUmodule)&code; loads++; return 0; }
+CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n) { strcpy(symbol, n); *f = (CUfunction)&symbol;
+return 0; }
 CUresult cuModuleUnload(CUmodule m) { loads--; return 0; }
 CUresult cuDeviceGetAttribute(int *v, int a, CUdevice d) { *v = 232448; return 0; }
 CUresult cuFuncSetCacheConfig(CUfunction f, int c) { return 0; }
 CUresult cuFuncSetAttribute(CUfunction f, int a, int v) { dynamic = v; return 0; }
-CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned s, CUstream t, void **a, void **e) {
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+unsigned s, CUstream t, void **a, void **e) {
   unsigned now[8] = { x, y, z, bx, by, bz, s, 0 };
   memcpy(launch, now, sizeof now);
   for (int i = 0; i < 3; i++) memcpy(values + 8 * i, a[i], 4 + 4 * (i < 1));
@@ -266,10 +270,13 @@ enum { hipSuccess = 0, hipErrorInvalidValue = 1 };
 extern "C" {
 inline unsigned launch[8]; inline unsigned char values[64];
 static inline const char *hipGetErrorString(hipError_t) { return "error"; }
-static inline hipError_t hipModuleLoadData(hipModule_t *m, const void *data) { *m = (hipModule_t)data; return ((const char *)data)[1] != 'E'; }
-static inline hipError_t hipModuleGetFunction(hipFunction_t *f, hipModule_t m, const char *n) { *f = (hipFunction_t)m; return n == NULL; }
+static inline hipError_t hipModuleLoadData(hipModule_t *m, const void *data) { *m = (hipModule_t)data;
+return ((const char *)data)[1] != 'E'; }
+static inline hipError_t hipModuleGetFunction(hipFunction_t *f, hipModule_t m, const char *n) { *f = (hipFunction_t)m;
+return n == NULL; }
 static inline hipError_t hipModuleUnload(hipModule_t) { return 0; }
-static inline hipError_t hipModuleLaunchKernel(hipFunction_t, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned s, hipStream_t, void **a, void **) {
+static inline hipError_t hipModuleLaunchKernel(hipFunction_t, unsigned x, unsigned y, unsigned z, unsigned bx,
+unsigned by, unsigned bz, unsigned s, hipStream_t, void **a, void **) {
   unsigned now[8] = { x, y, z, bx, by, bz, s, 0 };
   __builtin_memcpy(launch, now, sizeof now);
   for (int i = 0; i < 3; i++) __builtin_memcpy(values + 8 * i, a[i], 4 + 4 * (i < 2));

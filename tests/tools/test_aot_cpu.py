@@ -96,7 +96,8 @@ TTresult in_threads(int threads, TTptr x, TTptr out, int n, float scale, int alg
 
 @needs_compiler
 def test_the_linked_function_runs_what_fits(folder: Path) -> None:
-    """Two functions that differ in a constant, each with a variant for aligned arrays; threads or none; an assert that fails."""
+    """Two functions that differ in a constant, each with a variant for aligned arrays; threads or none; an assert that
+    fails."""
     command = [
         "compile",
         "--aot",

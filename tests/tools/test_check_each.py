@@ -75,7 +75,10 @@ def test_errors_are_relative_to_what_was_written() -> None:
     """Small results among other contents of their array, which are a million times as large."""
     small = SCALE.replace(
         "    %w = arith.addf %v, %v",
-        "    %c = arith.constant dense<1.0e-06> : tensor<64xf32>\n    %t = arith.mulf %v, %c : tensor<64xf32>\n    %w = arith.addf %t, %t",
+        (
+            "    %c = arith.constant dense<1.0e-06> : tensor<64xf32>\n    %t = arith.mulf %v, %c : tensor<64xf32>\n"
+            "    %w = arith.addf %t, %t"
+        ),
     )
     report = check_each(parse_module(small), [AddToMulPass()], seed=1)
     assert report.mismatch is not None and report.mismatch.pass_name == "test-add-to-mul"

@@ -149,7 +149,8 @@ MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [1, 2], instrShape = [16, 16, 
 AMD = [
     (MFMA, "16x32", "[[T0:0,T0:1,T0:2,T0:3,T16:0,T16:1,", "T127:3]]"),
     (f"#ttg.dot_op<{{opIdx = 0, parent = {MFMA}, kWidth = 4}}>", "16x16", "[[T0:0|T64:0,T0:1|T64:1,", "T63:3|T127:3]]"),
-    ("#ttg.amd_wmma<{version = 1, isTranspose = true, warpsPerCTA = [1, 1]}>", "16x16", "[[T0:0,T16:0,T0:1,", "T31:7]]"),
+    ("#ttg.amd_wmma<{version = 1, isTranspose = true, warpsPerCTA = [1, 1]}>", "16x16", "[[T0:0,T16:0,T0:1,",
+     "T31:7]]"),
     ("#ttg.amd_wmma<{version = 2, isTranspose = true, warpsPerCTA = [1, 1]}>", "16x16", "[[T0:0,T0:1,", "T31:7]]"),
     (
         "#ttg.amd_rotating_shared<{vec = 2, perPhase = 2, maxPhase = 2, order = [1, 0]}>", "8x16",

@@ -39,7 +39,10 @@ scale[lambda meta: (-(-32 // meta["BLOCK"]),)](x, 32)
 assert sys.argv[1:] == ["--size", "3"], sys.argv
 print("measured", len(measured))
 """
-TUNED = "scale (32, 'float32'): 1 ms with {'BLOCK': 16, 'num_ctas': 1, 'num_stages': 3, 'num_warps': 4}, of 3 configurations"
+TUNED = (
+    "scale (32, 'float32'): 1 ms with {'BLOCK': 16, 'num_ctas': 1, 'num_stages': 3, 'num_warps': 4}, "
+    "of 3 configurations"
+)
 
 
 @pytest.fixture

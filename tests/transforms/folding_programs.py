@@ -1,7 +1,9 @@
-"""TTIR functions for the test of all folding rules: every op on operands that are shared, equal, nested and constants at limits.
+"""TTIR functions for the test of all folding rules: every op on operands that are shared, equal, nested and constants
+at limits.
 
-The families of integers, casts and floats are exhaustive over pairs of ops: an inner op on arguments and constants, and an outer op on the
-inner one's result and the same arguments. Tensors hold many values at once, so that each pair is evaluated on all of them.
+The families of integers, casts and floats are exhaustive over pairs of ops: an inner op on arguments and constants, and
+an outer op on the inner one's result and the same arguments. Tensors hold many values at once, so that each pair is
+evaluated on all of them.
 """
 
 import re
@@ -18,7 +20,8 @@ from tilework.transforms.folding import casts
 
 @dataclass
 class Function:
-    """A function under construction: `lines` of its body, the `values` it returns (name, type), its parameters and their arguments."""
+    """A function under construction: `lines` of its body, the `values` it returns (name, type), its parameters and
+    their arguments."""
 
     name: str
     lines: list[str] = field(default_factory=list)
@@ -152,7 +155,8 @@ def comparisons(element: str, tiles: bool) -> Function:
 
 
 def selects(element: str, tiles: bool) -> Function:
-    """Choices of equal values, by constants, by an inverted condition, by a comparison of the same values, of choices."""
+    """Choices of equal values, by constants, by an inverted condition, by a comparison of the same values, of
+    choices."""
     function, type, (x, y) = start(f"selects of {element}, tiles: {tiles}", element, tiles)
     boolean = type.replace(element, "i1")
     true, false = (function.constant(text, boolean) for text in ("true", "false"))
@@ -239,7 +243,8 @@ def integer_casts(tiles: bool) -> Function:
 
 
 def float_casts(tiles: bool) -> Function:
-    """Between floats, and between floats and integers; integers are exact in the first float, so that narrowing rounds once."""
+    """Between floats, and between floats and integers; integers are exact in the first float, so that narrowing rounds
+    once."""
     function = Function(f"float casts, tiles: {tiles}")
     count = 8
     integers = np.array([0, 1, -1, 2, 127, -128, 100, -77], np.int32)

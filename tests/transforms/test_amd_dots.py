@@ -27,7 +27,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, t
     tt.return %d : tensor<{m}x{n}x{c}, #blocked>
   }}
 }}
-"""
+"""  # noqa: E501
 DOT = re.compile(
     r"tt\.(\w+) .* : tensor<[\dx]+x(\w+), #ttg.dot_op<{opIdx = 0, parent = #(\w+)(?:, kWidth = (\d+))?}>> \*"
 )

@@ -156,7 +156,10 @@ def test_folding_integers_stays_in_range(kind: type, lhs: int, rhs: int) -> None
 
 def test_exact_square_root() -> None:
     text = after(
-        "tt.func public @f() -> f32 {\n  %c = arith.constant 2.0 : f32\n  %r = math.sqrt %c : f32\n  tt.return %r : f32\n}",
+        (
+            "tt.func public @f() -> f32 {\n  %c = arith.constant 2.0 : f32\n  %r = math.sqrt %c : f32\n"
+            "  tt.return %r : f32\n}"
+        ),
         "canonicalize",
     )
     assert f"{rounded(math.sqrt(2), f32):.6f}"[:6] in text

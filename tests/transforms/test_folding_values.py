@@ -1,7 +1,8 @@
-"""`canonicalize` changes no value: every rule of the folding tables, on expressions that share operands and on constants at limits.
+"""`canonicalize` changes no value: every rule of the folding tables, on expressions that share operands and on
+constants at limits.
 
-Rules of tiles, control flow and layouts are applied to the functions of `tests/transforms/**/*canonicalize*.mlir`, whose values
-`tests/test_filecheck.py` compares.
+Rules of tiles, control flow and layouts are applied to the functions of `tests/transforms/**/*canonicalize*.mlir`,
+whose values `tests/test_filecheck.py` compares.
 """
 
 from collections import Counter

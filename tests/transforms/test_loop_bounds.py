@@ -35,7 +35,7 @@ PROGRAM = """module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 :
     tt.return
   }}
 }}
-"""
+"""  # noqa: E501
 PASSES = {
     "triton-loop-unroll": (BODY, "tt.loop_unroll_factor = 2 : i32"),
     "tritongpu-fuse-nested-loops": (NESTED, "tt.flatten"),
@@ -85,7 +85,8 @@ def test_an_empty_loop_around_a_long_one_stays_empty() -> None:
 
 @pytest.mark.parametrize(("high", "low"), [(65536, 65536), (2**31 - 1, 2), (3, -(2**31)), (0, 0)])
 def test_more_iterations_than_fit_into_32_bits_are_not_fewer(high: int, low: int) -> None:
-    """Flattened, two loops of 65536 rounds had none, as had one in which a counter goes from the least number to 5, or to the largest."""
+    """Flattened, two loops of 65536 rounds had none, as had one in which a counter goes from the least number to 5, or
+    to the largest."""
     bounds = "%c0 to %low" if low > 0 else "%low to %high" if low else "%c0 to %c2"
     text = PROGRAM.format(body=NESTED.replace("%c0 to %c2", bounds), attributes="tt.flatten")
     text = text.replace("%low to %high step %step", "%c0 to %high step %c1" if high else "%least to %most step %c1")

@@ -1,4 +1,5 @@
-"""`pad-tiles` proved by the evaluator: each class of ops on odd sizes, alone and together, with the worst in the lanes that nobody sees."""
+"""`pad-tiles` proved by the evaluator: each class of ops on odd sizes, alone and together, with the worst in the lanes
+that nobody sees."""
 
 import re
 from random import Random
@@ -55,7 +56,10 @@ def view(op: str, before: str, after: str, element: str = "f32", attributes: str
 ADD = "%m = arith.addf %l0, %r0 : f32"
 # the last element: no neutral element, and the order matters
 ODD = "%h = arith.constant -0.0 : f32\n%m = arith.addf %r0, %h : f32"
-RATIO = "%d = arith.remsi %l0, %r0 : i32\n%e = arith.subi %l0, %l0 : i32\n%f = arith.muli %d, %e : i32\n%m = arith.addi %f, %r0 : i32"
+RATIO = (
+    "%d = arith.remsi %l0, %r0 : i32\n%e = arith.subi %l0, %l0 : i32\n%f = arith.muli %d, %e : i32\n"
+    "%m = arith.addi %f, %r0 : i32"
+)
 ARGMAX = """%0:2 = "tt.reduce"(%a, %b) <{axis = 0 : i32}> ({
 ^bb0(%v: f32, %i: i32, %w: f32, %j: i32):
   %gt = arith.cmpf ogt, %v, %w : f32
@@ -141,7 +145,7 @@ ROWS: dict[str, tuple[Any, ...]] = {
 %g = arith.constant dense<{greatest}> : tensor<{{n}}x{{pm}}x{element}>
 %x = arith.select %v, %w, %g : tensor<{{n}}x{{pm}}xi1>, tensor<{{n}}x{{pm}}x{element}>
 %y = tt.sort_runs %x {{bits = {{bits}} : i32, merges = false, order = 0 : i32, signed = true}} : tensor<{{n}}x{{pm}}x{element}>
-%0 = tt.resize %y : tensor<{{n}}x{{pm}}x{element}> -> tensor<{{n}}x{{m}}x{element}>""",
+%0 = tt.resize %y : tensor<{{n}}x{{pm}}x{element}> -> tensor<{{n}}x{{m}}x{element}>""",  # noqa: E501
         )
         for element, greatest in (("i32", "2147483647"), ("i8", "127"))
     },
@@ -221,7 +225,8 @@ def sized(text: str, m: int, n: int) -> str:
 
 
 def together(names: list[str]) -> tuple[Any, ...]:
-    """One row of several: their results one after another, computed from the same parameters where these have the same types."""
+    """One row of several: their results one after another, computed from the same parameters where these have the same
+    types."""
     letters: dict[tuple[str, int], str] = {}
     results, bodies = [], []
     for number, name in enumerate(names):
@@ -309,7 +314,8 @@ def shares(one: str, other: str) -> bool:
 
 @pytest.mark.parametrize("first", ROWS)
 def test_uses_of_one_value_do_not_see_each_other(first: str) -> None:
-    """Each op, and behind it and before it others with the same operands: each finds its own values in the lanes that are not seen."""
+    """Each op, and behind it and before it others with the same operands: each finds its own values in the lanes that
+    are not seen."""
     random = Random(first)
     others = [name for name in ROWS if shares(first, name)]
     for m, n in random.sample(PAIRS, 2):

@@ -1,4 +1,5 @@
-"""Turning tiles into loop nests keeps what kernels compute: the examples, drawn kernels, and one kernel per kind of op."""
+"""Turning tiles into loop nests keeps what kernels compute: the examples, drawn kernels, and one kernel per kind of
+op."""
 
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def test_inline_assembly_is_refused_with_its_line() -> None:
 tt.func public @asm(%x: tensor<16xi32>) {
   %y = tt.elementwise_inline_asm "mov $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %x : tensor<16xi32> -> tensor<16xi32> loc("k.py":7:3)
   tt.return
-}""")
+}""")  # noqa: E501
     with pytest.raises(PassError, match=r"k\.py.*:7:3.*inline assembly"):
         run_pipeline(module, ["convert-triton-to-tile-loops"])
 

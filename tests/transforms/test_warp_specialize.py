@@ -357,7 +357,8 @@ def needs_more(a, b, c, K, TURNS: tl.constexpr):
 
 @pytest.mark.parametrize("turns", [1, 4])
 def test_a_loop_that_only_fits_whole_stays_whole(turns: int) -> None:
-    """Beside its buffers, which the kernel asks for, a consumer would need 128 KB for what comes after the loop, if it runs again."""
+    """Beside its buffers, which the kernel asks for, a consumer would need 128 KB for what comes after the loop, if it
+    runs again."""
     types = {"a": block((128, 64)), "b": block((256, 64)), "c": "*fp32", "K": "i32", "TURNS": "constexpr"}
     source = ASTSource(needs_more, types, {"TURNS": turns}, {(2,): [["tt.divisibility", 16]]})
     with listening() as remarks:
@@ -392,7 +393,8 @@ def test_pointers_that_a_loop_of_eight_warps_carries() -> None:
 
 
 def test_a_factor_that_lies_across_in_ptx() -> None:
-    """The producer needs no layouts of what it does not do; a consumer fills registers that no product reads any more."""
+    """The producer needs no layouts of what it does not do; a consumer fills registers that no product reads any
+    more."""
     a, b, c = drawn((128, 96), np.float32), drawn((96, 64), np.float32), np.zeros((128, 64), np.float32)
     args = {"a": Block(a, (128, 32)), "b": Block(b, (32, 64)), "c": Block(c, (128, 64)), "K": 96}
     assert "setmaxnreg" in run_ptx(turned, args, {}, warps=8, aligned="K")

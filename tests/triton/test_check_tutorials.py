@@ -1,4 +1,5 @@
-"""`tests.device.check_tutorials` on a folder of two scripts: one that runs with another device's name, one that fails."""
+"""`tests.device.check_tutorials` on a folder of two scripts: one that runs with another device's name, one that
+fails."""
 
 from pathlib import Path
 

@@ -1,9 +1,10 @@
 """Run under an interpreter that has Triton; nothing here imports tilework.
 
-Reads from standard input {"kernels": [...], "texts": [...], "modules": [...], "lowered": [...], "assembled": [...]}, each perhaps missing;
-prints as its last line what Triton's own compiler gives for the kernels (executed with `triton` under the name
-`tilework`), what it prints for modules it has only read, what it makes of our TTIR (lowered) and of assembly for AMD GPUs (objects in base64), and what it says about texts we printed, of the stage that they name (TTIR without one):
-{"printed": {key: text}, "refused": {key: message}}.
+Reads from standard input {"kernels": [...], "texts": [...], "modules": [...], "lowered": [...], "assembled": [...]},
+each perhaps missing; prints as its last line what Triton's own compiler gives for the kernels (executed with `triton`
+under the name `tilework`), what it prints for modules it has only read, what it makes of our TTIR (lowered) and of
+assembly for AMD GPUs (objects in base64), and what it says about texts we printed, of the stage that they name (TTIR
+without one): {"printed": {key: text}, "refused": {key: message}}.
 """
 
 import base64

@@ -203,7 +203,8 @@ Cell = tuple[Any, list[Any], str]  # a function, two operands, (array, type) or 
 
 
 def apply_row(cells: Sequence[Cell]) -> list[np.ndarray]:
-    """Every function on its operands, in one kernel, which loads each array once and asserts the types of the results."""
+    """Every function on its operands, in one kernel, which loads each array once and asserts the types of the
+    results."""
     memory, inputs, results = bytearray(), {}, []
 
     def placed(array: np.ndarray, name: str) -> tuple[int, Any, int]:

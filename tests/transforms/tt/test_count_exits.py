@@ -1,4 +1,5 @@
-"""Loops that end early are counted beforehand where that can be known: the same stores in the same order, nothing read behind the exit."""
+"""Loops that end early are counted beforehand where that can be known: the same stores in the same order, nothing read
+behind the exit."""
 
 import importlib.util
 import os
@@ -28,7 +29,8 @@ class Loop:
         self.lines: list[str] = []
 
     def test(self) -> str:
-        forms = ["i >= m", "i > m", "m <= i", "i == m", "i >= m * 2 - n", "x > 60", "x & 7 == m", "i >= m or x > 90", "n > 5 and i > 2",
+        forms = ["i >= m", "i > m", "m <= i", "i == m", "i >= m * 2 - n", "x > 60", "x & 7 == m", "i >= m or x > 90",
+                 "n > 5 and i > 2",
                  "i * 2 >= m", "tl.load(values + i) > 8", "not i < m", "i + x >= m + 50", "m > 3"]  # fmt: skip
         return self.random.choice(forms)
 

@@ -64,7 +64,7 @@ tt.func public @f(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %m: i64, %n: i64, %s: i64,
   %u = tt.load %r#0 {boundaryCheck = array<i32: 0, 1>, padding = 2 : i32} : !tt.ptr<tensor<4x8xf32>>
   tt.return %u, %r#1 : tensor<4x8xf32>, tensor<4x8xf32>
 }
-"""
+"""  # noqa: E501
 
 
 @settings(max_examples=25, deadline=None)
@@ -107,7 +107,7 @@ tt.func public @f(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %m: i64, %n: i64, %x: i32,
   %z = tt.load %picked {{boundaryCheck = array<i32: 0>, padding = 1 : i32}} : {BLOCK}
   tt.return %u, %v, %z : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }}
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
@@ -154,7 +154,7 @@ tt.func public @f(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %k: !tt.ptr<i32>, %m: i32,
   %gathered = tt.descriptor_gather %rows[%r2, %y] : (!tt.tensordesc<tensor<1x16xf32>>, tensor<8xi32>, i32) -> tensor<8x16xf32>
   tt.return %gathered : tensor<8x16xf32>
 }
-"""
+"""  # noqa: E501
 
 
 @settings(max_examples=25, deadline=None)

@@ -2,8 +2,8 @@
 
     python -m tests.transforms.ttg.generated_layouts 17
 
-Values are rows of 64 numbers and matrices of 64x32, each in a layout generated from a few. Ops want their operands in one
-layout, so that most of them are converted first; loops and branches carry values, nested up to three deep.
+Values are rows of 64 numbers and matrices of 64x32, each in a layout generated from a few. Ops want their operands in
+one layout, so that most of them are converted first; loops and branches carry values, nested up to three deep.
 """
 
 import sys
@@ -167,7 +167,10 @@ class Drawn:
 
     def reduced(self, value: Value) -> Value:
         """The maximum of each row: the same in any order."""
-        region = "({\n    ^bb0(%l: f32, %r: f32):\n      %m = arith.maximumf %l, %r : f32\n      tt.reduce.return %m : f32\n    })"
+        region = (
+            "({\n    ^bb0(%l: f32, %r: f32):\n      %m = arith.maximumf %l, %r : f32\n"
+            "      tt.reduce.return %m : f32\n    })"
+        )
         text = f'"tt.reduce"({value.name}) <{{axis = 1 : i32}}> {region} : ({value.type}) -> TYPE'
         return self.emit(text, ROW, "f32", Slice(1, value.layout))
 

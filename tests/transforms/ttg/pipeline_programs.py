@@ -80,10 +80,10 @@ LOOP
     tt.return
   }
 }
-"""
+"""  # noqa: E501
 LOOP = """    %r:3 = scf.for %k = LOWER to %n step STEP iter_args(%acc = %z, %qa = %pa, %qb = %pb) -> (tensor<64x64xf32, #mma>, tensor<64x32x!tt.ptr<f16>, #A>, tensor<32x64x!tt.ptr<f16>, #B>) : i32 {
 BODY      scf.yield %d, %na, %nb : tensor<64x64xf32, #mma>, tensor<64x32x!tt.ptr<f16>, #A>, tensor<32x64x!tt.ptr<f16>, #B>
-    } ATTRIBUTES"""
+    } ATTRIBUTES"""  # noqa: E501
 
 LOAD_A = "%x = tt.load %qa : tensor<64x32x!tt.ptr<f16>, #A>\n"
 LOAD_B = "%y = tt.load %qb : tensor<32x64x!tt.ptr<f16>, #B>\n"
@@ -98,7 +98,7 @@ DOT = {
     90: """%NAME_a = ttg.local_alloc %x : (tensor<64x32xf16, #A>) -> !ttg.memdesc<64x32xf16, #sA, #smem>
 %NAME_b = ttg.local_alloc %y : (tensor<32x64xf16, #B>) -> !ttg.memdesc<32x64xf16, #sB, #smem>
 %NAME = ttng.warp_group_dot %NAME_a, %NAME_b, %SUM {inputPrecision = 0 : i32} : !ttg.memdesc<64x32xf16, #sA, #smem> * !ttg.memdesc<32x64xf16, #sB, #smem> -> tensor<64x64xf32, #mma>
-""",
+""",  # noqa: E501
 }
 IS_ODD = "%kk = arith.remsi %k, %c2 : i32\n%co = arith.cmpi eq, %kk, %odd : i32\n"
 BODIES = {
@@ -162,7 +162,9 @@ BODIES = {
     + "DOT(d, acc)"
     + NEXT
     + "%xx = arith.addf %x, %x : tensor<64x32xf16, #A>\ntt.store %pw, %xx : tensor<64x32x!tt.ptr<f16>, #A>\n",
-    "converted": "%x0 = tt.load %qa : tensor<64x32x!tt.ptr<f16>, #A>\n%x = arith.addf %x0, %x0 : tensor<64x32xf16, #A>\n"
+    "converted": (
+        "%x0 = tt.load %qa : tensor<64x32x!tt.ptr<f16>, #A>\n%x = arith.addf %x0, %x0 : tensor<64x32xf16, #A>\n"
+    )
     + LOAD_B
     + "DOT(d, acc)"
     + NEXT,

@@ -111,7 +111,8 @@ def test_a_format_that_nothing_can_unpack_is_an_error() -> None:
     a, scale, b, c = types
     body = (
         f"tt.func @f(%a: {a}, %s: {scale}, %b: {b}, %c: {c}) -> {c} {{\n"
-        f"%d = tt.dot_scaled %a scale %s, %b, %c lhs = e2m3 rhs = bf16 {{fastMath = false}} : {a}, {scale} * {b} -> {c}\n"
+        f"%d = tt.dot_scaled %a scale %s, %b, %c lhs = e2m3 rhs = bf16 {{fastMath = false}} : {a}, {scale} * {b} "
+        f"-> {c}\n"
         f"tt.return %d : {c}\n}}"
     )
     module = parse_module(FACTS.format(warps=4, target=80, body=body))

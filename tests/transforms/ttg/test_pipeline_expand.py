@@ -1,7 +1,7 @@
 """The expander on drawn loops with drawn schedules: every op anywhere its operands allow, results the same.
 
-A schedule is what the attributes say, so `tritongpu-pipeline` runs it, whatever made it, and so does `tritonamdgpu-pipeline`, which peels
-the last iterations.
+A schedule is what the attributes say, so `tritongpu-pipeline` runs it, whatever made it, and so does
+`tritonamdgpu-pipeline`, which peels the last iterations.
 """
 
 import random
@@ -25,7 +25,7 @@ HEAD = """module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32
     %c0 = arith.constant 0 : i32
     %c3 = arith.constant 3 : i32
     %c31 = arith.constant 31 : i32
-"""
+"""  # noqa: E501
 
 
 def drawn_body(draw: random.Random) -> tuple[list[str], list[str]]:
@@ -52,7 +52,8 @@ def drawn_body(draw: random.Random) -> tuple[list[str], list[str]]:
         elif kind == "if":
             lines += [
                 f"%c{number}x = arith.cmpi slt, {left}, {right} : i32",
-                f"{name} = scf.if %c{number}x -> (i32) {{\n  %t = arith.addi {left}, %c3 : i32\n  scf.yield %t : i32\n}} else {{"
+                f"{name} = scf.if %c{number}x -> (i32) {{\n  %t = arith.addi {left}, %c3 : i32\n"
+                f"  scf.yield %t : i32\n}} else {{"
                 f"\n  scf.yield {right} : i32\n}}",
             ]
         else:

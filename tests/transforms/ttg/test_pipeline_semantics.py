@@ -81,7 +81,7 @@ def descriptor_program(made_in_the_loop: bool) -> str:
     made = """%one = arith.constant 1 : i64
       %stride = arith.extsi %K : i32 to i64
       %made = tt.make_tensor_descriptor %p, [%M, %K], [%stride, %one] : !tt.ptr<f16>, !tt.tensordesc<tensor<128x64xf16, #shared>>
-"""
+"""  # noqa: E501
     return text.replace(load[0], made + load[0].replace("%a[", "%made["))
 
 

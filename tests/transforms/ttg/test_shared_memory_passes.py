@@ -164,7 +164,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     tt.return %r#0 : tensor<64x64xf32, #mma>
   }
 }
-"""
+"""  # noqa: E501
 
 
 def test_prefetching_keeps_the_product() -> None:
@@ -201,6 +201,7 @@ def test_deep_nests_and_many_buffers_are_fast_enough_to_end() -> None:
     body = "\n".join([*lines, *["}"] * depth])
     module = parse_module(
         "#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>\n#smem = #ttg.shared_memory\n"
-        f'module attributes {{"ttg.num-warps" = 4 : i32}} {{ tt.func public @k(%n: i32, %p: i1) {{ {body}\n tt.return }} }}'
+        f'module attributes {{"ttg.num-warps" = 4 : i32}} {{ tt.func public @k(%n: i32, %p: i1) {{ {body}\n'
+        f" tt.return }} }}"
     )
     assert module_allocation(module, Target.parse("cuda:90"))["k"].size == 1024

@@ -100,7 +100,7 @@ def test_clean_converts_leaves_other_rewrites_alone() -> None:
       %1 = arith.addi %0, %c2 : i32
       %2 = ttg.convert_layout %t : tensor<128xi32, {layout}> -> tensor<128xi32, {layout}>
       tt.return %1, %2 : i32, tensor<128xi32, {layout}>
-    }}""")
+    }}""")  # noqa: E501
     (function,) = module.body.block.ops
     assert clean_converts(function)
     assert [op.name for op in function.walk()].count("arith.addi") == 2
