@@ -1,5 +1,7 @@
 """Every name of the language exists, is documented, and importing it is cheap."""
 
+import ast
+import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -55,6 +57,41 @@ def test_objects_and_modules_exist() -> None:
     assert [name for name in OBJECTS if not hasattr(tl, name)] == []
     assert [name for name in CORE if not hasattr(tl.core, name)] == []
     assert tl.TRITON_MAX_TENSOR_NUMEL == 1048576 and (tl.PropagateNan.NONE, tl.PropagateNan.ALL) == (0, 0xFFFF)
+
+
+def declared_methods() -> dict[str, list[tuple[str, object]]]:
+    """The methods that class `tensor` declares for type checkers only: names and defaults of their parameters."""
+    (cls,) = ast.parse(inspect.getsource(tl.tensor)).body
+    assert isinstance(cls, ast.ClassDef)
+    (block,) = (node for node in cls.body if isinstance(node, ast.If))
+    found: dict[str, list[tuple[str, object]]] = {}
+    for node in block.body:
+        if isinstance(node, ast.Assign):
+            assert isinstance(node.value, ast.Name)
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            found |= dict.fromkeys(names, found[node.value.id])
+        elif isinstance(node, ast.FunctionDef):
+            scope: dict[str, object] = {}
+            node.returns = None
+            for arg in ast.walk(node.args):
+                if isinstance(arg, ast.arg):
+                    arg.annotation = None
+            exec(ast.unparse(node), scope)
+            found[node.name] = parameters(scope[node.name])
+    return found
+
+
+def parameters(function: object) -> list[tuple[str, object]]:
+    """Names and defaults of the parameters that callers pass, without the tensor itself."""
+    assert callable(function)
+    every = list(inspect.signature(function).parameters.values())[1:]
+    return [(param.name, param.default) for param in every if not param.name.startswith("_")]
+
+
+def test_methods_for_type_checkers_are_those_that_are_attached() -> None:
+    written = {"to", "item", "logical_and", "logical_or"}  # in the class itself
+    attached = {name: parameters(getattr(tl.tensor, name)) for name in {*METHODS, "topk"} - written}
+    assert declared_methods() == attached
 
 
 def test_methods_exist_and_are_builtins() -> None:

@@ -46,6 +46,7 @@ class Active(Protocol):
 
 
 ACTIVE: ContextVar[Active | None] = ContextVar("ACTIVE", default=None)
+SUPPLIED: Any = None  # default of `_semantic` and `_generator`: the compiler or the interpreter supplies the argument
 
 
 class base_value:

@@ -1,10 +1,14 @@
 """Builtins that work element by element: arithmetic, selection, conversion, elementary functions."""
 
-from collections.abc import Callable
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
-from tilework.language.compile_time import _unwrap_if_constexpr
+from tilework.language.compile_time import SUPPLIED, _unwrap_if_constexpr, constexpr
+from tilework.language.dtypes import dtype
+from tilework.language.values import Value, tensor
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 
 class PropagateNan(IntEnum):
@@ -20,7 +24,7 @@ class PropagateNan(IntEnum):
     ALL = 0xFFFF
 
 
-def to_tensor(x: Any, _semantic: Any = None) -> Any:
+def to_tensor(x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """A number as a runtime scalar: 5 becomes an int32, 2**40 an int64, 0.5 an fp32; a tensor stays as it is.
 
     Example:
@@ -30,8 +34,16 @@ def to_tensor(x: Any, _semantic: Any = None) -> Any:
     return _semantic.to_tensor(x)
 
 
-def _arithmetic(name: str, doc: str) -> Callable[..., Any]:
-    def function(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> Any:
+class _Arithmetic(Protocol):
+    def __call__(
+        self, x: Value, y: Value, sanitize_overflow: bool | constexpr = True, _semantic: "Semantic" = SUPPLIED
+    ) -> tensor: ...
+
+
+def _arithmetic(name: str, doc: str) -> _Arithmetic:
+    def function(
+        x: Value, y: Value, sanitize_overflow: bool | constexpr = True, _semantic: "Semantic" = SUPPLIED
+    ) -> tensor:
         return getattr(_semantic, name)(x, y, _unwrap_if_constexpr(sanitize_overflow))
 
     function.__name__ = function.__qualname__ = name
@@ -67,7 +79,13 @@ mul = _arithmetic(
 )
 
 
-def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> Any:
+def cast(
+    input: Value,
+    dtype: dtype | constexpr,
+    fp_downcast_rounding: str | constexpr | None = None,
+    bitcast: bool | constexpr = False,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """Convert to another dtype: ``tl.cast(x, tl.float16)``, also spelled ``x.to(tl.float16)``.
 
     Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, default) or
@@ -82,13 +100,13 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
         third = np.array([1 / 3], np.float32)
         assert call(tl.cast, third, tl.float16, fp_downcast_rounding="rtz")[0] <= third[0]
     """
-    input, dtype = _semantic.to_tensor(input), _unwrap_if_constexpr(dtype)
+    value = _semantic.to_tensor(input)
     if _unwrap_if_constexpr(bitcast):
-        return _semantic.bitcast(input, dtype)
-    return _semantic.cast(input, dtype, _unwrap_if_constexpr(fp_downcast_rounding))
+        return _semantic.bitcast(value, _unwrap_if_constexpr(dtype))
+    return _semantic.cast(value, _unwrap_if_constexpr(dtype), _unwrap_if_constexpr(fp_downcast_rounding))
 
 
-def where(condition: Any, x: Any, y: Any, _semantic: Any = None) -> Any:
+def where(condition: Value, x: Value, y: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """`x` where the condition is true, else `y`; both are evaluated: ``tl.where(mask, x, float("-inf"))``.
 
     All three are broadcast to each other. It does not protect a memory access: mask the `load` or `store` itself.
@@ -100,7 +118,9 @@ def where(condition: Any, x: Any, y: Any, _semantic: Any = None) -> Any:
     return _semantic.where(_semantic.to_tensor(condition), x, y)
 
 
-def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
+def minimum(
+    x: Value, y: Value, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """The smaller of two values, element by element. With ``PropagateNan.ALL``, NaN if either is NaN; else the number
     is taken.
 
@@ -110,7 +130,9 @@ def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: A
     return _semantic.minimum(x, y, _unwrap_if_constexpr(propagate_nan))
 
 
-def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
+def maximum(
+    x: Value, y: Value, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """The larger of two values, element by element: ``tl.maximum(x, 0.0)``. See `minimum` about NaN.
 
     Example:
@@ -120,7 +142,13 @@ def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: A
     return _semantic.maximum(x, y, _unwrap_if_constexpr(propagate_nan))
 
 
-def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
+def clamp(
+    x: Value,
+    min: Value,
+    max: Value,
+    propagate_nan: PropagateNan | constexpr = PropagateNan.NONE,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """`x` limited to [min, max], floats only: ``tl.clamp(x, -1.0, 1.0)``.
 
     NaN becomes `min` unless `propagate_nan` is ``PropagateNan.ALL``. For integers write ``tl.minimum(tl.maximum(x,
@@ -133,7 +161,7 @@ def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _s
     return _semantic.clamp(x, min, max, _unwrap_if_constexpr(propagate_nan))
 
 
-def abs(x: Any, _semantic: Any = None) -> Any:
+def abs(x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The absolute value of integers or floats.
 
     The smallest integer of a type, which has no positive counterpart, stays as it is.
@@ -144,7 +172,7 @@ def abs(x: Any, _semantic: Any = None) -> Any:
     return _semantic.abs(_semantic.to_tensor(x))
 
 
-def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: Any = None) -> Any:
+def fdiv(x: Value, y: Value, ieee_rounding: bool | constexpr = False, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The quotient of two floats of one dtype, by the fast division of the device.
 
     On a GPU it may be wrong in the last bits, which `div_rn` is not; on the CPU it is correctly rounded.
@@ -157,7 +185,7 @@ def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: Any = None) -> A
     return _semantic.fdiv(x, y, _unwrap_if_constexpr(ieee_rounding))
 
 
-def div_rn(x: Any, y: Any, _semantic: Any = None) -> Any:
+def div_rn(x: Value, y: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The quotient of two fp32 values, correctly rounded on every target.
 
     Example:
@@ -167,7 +195,7 @@ def div_rn(x: Any, y: Any, _semantic: Any = None) -> Any:
     return _semantic.div_rn(x, y)
 
 
-def fma(x: Any, y: Any, z: Any, _semantic: Any = None) -> Any:
+def fma(x: Value, y: Value, z: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """``x * y + z`` with a single rounding.
 
     For floats of 16 bits and more, in their common type. The compiler fuses ``x * y + z`` by itself where the option
@@ -180,7 +208,7 @@ def fma(x: Any, y: Any, z: Any, _semantic: Any = None) -> Any:
     return _semantic.fma(x, y, z)
 
 
-def umulhi(x: Any, y: Any, _semantic: Any = None) -> Any:
+def umulhi(x: Value, y: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The high half of the unsigned product: for 32-bit integers, ``(x * y) >> 32`` without overflow.
 
     For integers of 32 or 64 bits, both of one type.
@@ -192,11 +220,15 @@ def umulhi(x: Any, y: Any, _semantic: Any = None) -> Any:
     return _semantic.umulhi(x, y)
 
 
-def _elementary(name: str, doc: str) -> Callable[..., Any]:
-    def function(x: Any, _semantic: Any = None) -> Any:
+class _Elementary(Protocol):
+    def __call__(self, x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor: ...
+
+
+def _elementary(name: str, doc: str) -> _Elementary:
+    def function(x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
         return _semantic.math_op(name, x)
 
-    def method(self: Any, _semantic: Any = None) -> Any:
+    def method(self: tensor, _semantic: "Semantic" = SUPPLIED) -> tensor:
         return _semantic.math_method(name, self)
 
     for either in (function, method):

@@ -18,7 +18,7 @@ from tilework.language.function import constexpr_function, jit
 
 
 @constexpr_function
-def _extremum_dtype(dtype: Any) -> Any:
+def _extremum_dtype(dtype: core.dtype) -> core.dtype:
     """The dtype of `max` and `min`: at least 32 bits wide, int32 for every small integer."""
     if dtype.primitive_bitwidth >= 32:
         return dtype
@@ -26,7 +26,7 @@ def _extremum_dtype(dtype: Any) -> Any:
 
 
 @constexpr_function
-def _sum_dtype(dtype: Any, requested: Any) -> Any:
+def _sum_dtype(dtype: core.dtype, requested: core.dtype | None) -> core.dtype:
     """The dtype of `sum`: the requested one, else small integers are widened to 32 bits."""
     if requested is not None:
         return requested
@@ -36,7 +36,7 @@ def _sum_dtype(dtype: Any, requested: Any) -> Any:
 
 
 @constexpr_function
-def _without_bfloat16(dtype: Any) -> Any:
+def _without_bfloat16(dtype: core.dtype) -> core.dtype:
     return core.float32 if dtype.is_bf16() else dtype
 
 
@@ -49,39 +49,39 @@ def _shape_along(axis: int, rank: int, size: int) -> list[int]:
 
 
 @jit
-def _index_along(axis: core.constexpr, shape: Any) -> Any:
+def _index_along(axis: core.constexpr, shape: core.tuple) -> core.tensor:
     """Each element's own index along `axis`, in a block of `shape`."""
     index = core.reshape(core.arange(0, shape[axis]), _shape_along(axis, len(shape), shape[axis]))
     return core.broadcast_to(index, shape)
 
 
 @jit
-def _sum_combine(a: Any, b: Any) -> Any:
+def _sum_combine(a: core.tensor, b: core.tensor) -> core.tensor:
     return a + b
 
 
 @jit
-def _prod_combine(a: Any, b: Any) -> Any:
+def _prod_combine(a: core.tensor, b: core.tensor) -> core.tensor:
     return a * b
 
 
 @jit
-def _xor_combine(a: Any, b: Any) -> Any:
+def _xor_combine(a: core.tensor, b: core.tensor) -> core.tensor:
     return a ^ b
 
 
 @jit
-def _or_combine(a: Any, b: Any) -> Any:
+def _or_combine(a: core.tensor, b: core.tensor) -> core.tensor:
     return a | b
 
 
 @jit
-def _elementwise_max(a: Any, b: Any) -> Any:
+def _elementwise_max(a: core.tensor, b: core.tensor) -> core.tensor:
     return core.maximum(a, b)
 
 
 @jit
-def _elementwise_min(a: Any, b: Any) -> Any:
+def _elementwise_min(a: core.tensor, b: core.tensor) -> core.tensor:
     return core.minimum(a, b)
 
 
@@ -91,31 +91,39 @@ def _elementwise_min(a: Any, b: Any) -> Any:
 
 
 @jit
-def _argmax_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+def _argmax_combine_fast(
+    value1: core.tensor, index1: core.tensor, value2: core.tensor, index2: core.tensor
+) -> tuple[core.tensor, core.tensor]:
     first = ~(value1 <= value2) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
-def _argmin_combine_fast(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+def _argmin_combine_fast(
+    value1: core.tensor, index1: core.tensor, value2: core.tensor, index2: core.tensor
+) -> tuple[core.tensor, core.tensor]:
     first = ~(value1 >= value2) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
-def _argmax_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+def _argmax_combine_left(
+    value1: core.tensor, index1: core.tensor, value2: core.tensor, index2: core.tensor
+) -> tuple[core.tensor, core.tensor]:
     first = core.where(value1 == value2, index1 < index2, ~(value1 < value2)) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
-def _argmin_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+def _argmin_combine_left(
+    value1: core.tensor, index1: core.tensor, value2: core.tensor, index2: core.tensor
+) -> tuple[core.tensor, core.tensor]:
     first = core.where(value1 == value2, index1 < index2, ~(value1 > value2)) & (value1 == value1)
     return core.where(first, value1, value2), core.where(first, index1, index2)
 
 
 @jit
-def _first_of_nan(found: Any) -> Any:
+def _first_of_nan(found: core.tuple) -> tuple[core.tensor, core.tensor]:
     """The (value, index) of a reduction: if it is NaN there was nothing else, and the first index is 0."""
     value, index = found
     if value.dtype.is_floating():
@@ -126,7 +134,7 @@ def _first_of_nan(found: Any) -> Any:
 
 @jit
 def max(
-    input: Any,
+    input: core.tensor,
     axis: core.constexpr = None,
     return_indices: core.constexpr = False,
     return_indices_tie_break_left: core.constexpr = True,
@@ -161,7 +169,7 @@ def max(
 
 @jit
 def min(
-    input: Any,
+    input: core.tensor,
     axis: core.constexpr = None,
     return_indices: core.constexpr = False,
     return_indices_tie_break_left: core.constexpr = True,
@@ -188,8 +196,8 @@ def min(
 
 @jit
 def argmax(
-    input: Any, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
-) -> Any:
+    input: core.tensor, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
+) -> core.tensor:
     """The index of the largest element along `axis`, an int32; of equal ones the first if `tie_break_left`.
 
     NaN loses against every number; of NaN only, the index is 0.
@@ -204,8 +212,8 @@ def argmax(
 
 @jit
 def argmin(
-    input: Any, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
-) -> Any:
+    input: core.tensor, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
+) -> core.tensor:
     """The index of the smallest element along `axis`, an int32; of equal ones the first if `tie_break_left`.
 
     NaN loses against every number; of NaN only, the index is 0.
@@ -220,8 +228,8 @@ def argmin(
 
 @jit
 def sum(
-    input: Any, axis: core.constexpr = None, keep_dims: core.constexpr = False, dtype: core.constexpr = None
-) -> Any:
+    input: core.tensor, axis: core.constexpr = None, keep_dims: core.constexpr = False, dtype: core.constexpr = None
+) -> core.tensor:
     """The sum along `axis`, or of all elements, in `dtype`: ``tl.sum(x, 0, dtype=tl.float32)``.
 
     Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, others in their own type. In which
@@ -238,7 +246,7 @@ def sum(
 
 
 @jit
-def xor_sum(input: Any, axis: core.constexpr = None, keep_dims: core.constexpr = False) -> Any:
+def xor_sum(input: core.tensor, axis: core.constexpr = None, keep_dims: core.constexpr = False) -> core.tensor:
     """The exclusive or of integers along `axis`, or of all.
 
     Example:
@@ -249,7 +257,7 @@ def xor_sum(input: Any, axis: core.constexpr = None, keep_dims: core.constexpr =
 
 
 @jit
-def reduce_or(input: Any, axis: core.constexpr, keep_dims: core.constexpr = False) -> Any:
+def reduce_or(input: core.tensor, axis: core.constexpr, keep_dims: core.constexpr = False) -> core.tensor:
     """The bitwise or of integers along `axis`.
 
     Example:
@@ -260,7 +268,9 @@ def reduce_or(input: Any, axis: core.constexpr, keep_dims: core.constexpr = Fals
 
 
 @jit
-def cumsum(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = False, dtype: core.constexpr = None) -> Any:
+def cumsum(
+    input: core.tensor, axis: core.constexpr = 0, reverse: core.constexpr = False, dtype: core.constexpr = None
+) -> core.tensor:
     """Running sums along `axis`: 1, 2, 3 gives 1, 3, 6 (reversed: 6, 5, 3). Types as in `sum`, bfloat16 in fp32.
 
     Example:
@@ -273,7 +283,7 @@ def cumsum(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = False
 
 
 @jit
-def cumprod(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = False) -> Any:
+def cumprod(input: core.tensor, axis: core.constexpr = 0, reverse: core.constexpr = False) -> core.tensor:
     """Running products along `axis`: 1, 2, 3 gives 1, 2, 6; bfloat16 in fp32.
 
     Example:

@@ -11,9 +11,14 @@ They only hold their arguments; the frontend reads them. Iterating one in plain 
 interpreted.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from tilework.language.compile_time import ACTIVE, base_type, base_value, constexpr
+from tilework.language.compile_time import ACTIVE, SUPPLIED, Active, base_type, base_value, constexpr
+from tilework.language.values import Value
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 
 class iterator_type(base_type):
@@ -43,7 +48,12 @@ class static_range(base_value):
     type = iterator_type()
 
     def __init__(
-        self, arg1: Any, arg2: Any = None, step: Any = None, _semantic: Any = None, _generator: Any = None
+        self,
+        arg1: int | constexpr,
+        arg2: int | constexpr | None = None,
+        step: int | constexpr | None = None,
+        _semantic: "Semantic" = SUPPLIED,
+        _generator: Active = SUPPLIED,
     ) -> None:
         for name, bound in (("start value", arg1), ("end value", arg2), ("step value", step)):
             assert bound is None or isinstance(bound, (constexpr, int)), (
@@ -51,12 +61,12 @@ class static_range(base_value):
             )
         self.start, self.end, self.step = _bounds(arg1, arg2, step)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         if (active := ACTIVE.get()) is not None:
             return active.iterate(self)
         raise RuntimeError("tl.static_range can only be used in @jit'd functions")
 
-    def __next__(self) -> Any:
+    def __next__(self) -> NoReturn:
         raise RuntimeError("tl.static_range can only be used in @jit'd functions")
 
 
@@ -89,17 +99,17 @@ class range(base_value):
 
     def __init__(
         self,
-        arg1: Any,
-        arg2: Any = None,
-        step: Any = None,
-        num_stages: Any = None,
-        loop_unroll_factor: Any = None,
-        disallow_acc_multi_buffer: Any = False,
-        flatten: Any = False,
-        warp_specialize: Any = False,
-        disable_licm: Any = False,
-        _semantic: Any = None,
-        _generator: Any = None,
+        arg1: Value,
+        arg2: Value | None = None,
+        step: Value | None = None,
+        num_stages: int | constexpr | None = None,
+        loop_unroll_factor: int | constexpr | None = None,
+        disallow_acc_multi_buffer: bool | constexpr = False,
+        flatten: bool | constexpr = False,
+        warp_specialize: bool | constexpr = False,
+        disable_licm: bool | constexpr = False,
+        _semantic: "Semantic" = SUPPLIED,
+        _generator: Active = SUPPLIED,
     ) -> None:
         self.start, self.end, self.step = _bounds(arg1, arg2, step)
         self.num_stages = num_stages
@@ -109,12 +119,12 @@ class range(base_value):
         self.warp_specialize = warp_specialize
         self.disable_licm = disable_licm
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         if (active := ACTIVE.get()) is not None:
             return active.iterate(self)
         raise RuntimeError("tl.range can only be used in @jit'd functions")
 
-    def __next__(self) -> Any:
+    def __next__(self) -> NoReturn:
         raise RuntimeError("tl.range can only be used in @jit'd functions")
 
 
@@ -139,16 +149,22 @@ class condition(base_value):
 
     type = iterator_type()
 
-    def __init__(self, arg1: Any, disable_licm: Any = False, _semantic: Any = None, _generator: Any = None) -> None:
+    def __init__(
+        self,
+        arg1: Value,
+        disable_licm: bool | constexpr = False,
+        _semantic: "Semantic" = SUPPLIED,
+        _generator: Active = SUPPLIED,
+    ) -> None:
         self.condition = arg1
         self.disable_licm = disable_licm
 
 
-def _bounds(arg1: Any, arg2: Any, step: Any) -> tuple[Any, Any, Any]:
+def _bounds(arg1: Value, arg2: Value | None, step: Value | None) -> tuple[Value, Value, Value]:
     """(start, end, step) as for Python's range; None, also as a constexpr, is absent."""
-    start, end = (constexpr(0), arg1) if _is_none(arg2) else (arg1, arg2)
-    return start, end, constexpr(1) if _is_none(step) else step
+    start, end = (constexpr(0), arg1) if arg2 is None or _is_none(arg2) else (arg1, arg2)
+    return start, end, constexpr(1) if step is None or _is_none(step) else step
 
 
-def _is_none(value: Any) -> bool:
-    return value is None or (isinstance(value, constexpr) and value.value is None)
+def _is_none(value: Value) -> bool:
+    return isinstance(value, constexpr) and value.value is None

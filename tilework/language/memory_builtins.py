@@ -1,23 +1,28 @@
 """Builtins that read and write memory: pointers, block pointers, tensor descriptors, atomics."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from tilework.language.compile_time import _unwrap_if_constexpr, _unwrap_shape, base_value, tuple
+from tilework.language.compile_time import SUPPLIED, _unwrap_if_constexpr, _unwrap_shape, base_value, constexpr, tuple
+from tilework.language.dtypes import dtype
 from tilework.language.shapes import _none_or
+from tilework.language.values import Offsets, Sizes, Value, tensor, tensor_descriptor
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 
 def load(
-    pointer: Any,
-    mask: Any = None,
-    other: Any = None,
-    boundary_check: Any = (),
-    padding_option: Any = "",
-    cache_modifier: Any = "",
-    eviction_policy: Any = "",
-    volatile: Any = False,
-    _semantic: Any = None,
-) -> Any:
+    pointer: tensor,
+    mask: Value | None = None,
+    other: Value | None = None,
+    boundary_check: Sizes | None = (),
+    padding_option: str | constexpr = "",
+    cache_modifier: str | constexpr = "",
+    eviction_policy: str | constexpr = "",
+    volatile: bool | constexpr = False,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """Read memory through a pointer, a block of pointers, or a block pointer.
 
     Where `mask` is false nothing is read and the result is `other`; without `other` it is undefined there. A block
@@ -50,14 +55,14 @@ def load(
 
 
 def store(
-    pointer: Any,
-    value: Any,
-    mask: Any = None,
-    boundary_check: Any = (),
-    cache_modifier: Any = "",
-    eviction_policy: Any = "",
-    _semantic: Any = None,
-) -> Any:
+    pointer: tensor,
+    value: Value,
+    mask: Value | None = None,
+    boundary_check: Sizes | None = (),
+    cache_modifier: str | constexpr = "",
+    eviction_policy: str | constexpr = "",
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """Write memory where `mask` is true: ``tl.store(ptr + offsets, x, mask=offsets < n)``.
 
     The value is converted to the element type of the pointer and broadcast to its shape. A block pointer takes
@@ -85,8 +90,14 @@ def store(
 
 
 def make_block_ptr(
-    base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any, _semantic: Any = None
-) -> Any:
+    base: tensor,
+    shape: Offsets,
+    strides: Offsets,
+    offsets: Offsets,
+    block_shape: Sizes,
+    order: Sizes,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """A pointer to a block of an array, for `load`, `store` and `advance`.
 
     `shape` and `strides` describe the whole array (in elements), `offsets` where the block begins, `block_shape` its
@@ -112,7 +123,7 @@ def make_block_ptr(
     )
 
 
-def advance(base: Any, offsets: Any, _semantic: Any = None) -> Any:
+def advance(base: tensor, offsets: Offsets, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """A block pointer moved by `offsets`; the old one is unchanged: ``p = tl.advance(p, (0, BLOCK_K))``.
 
     Example:
@@ -133,8 +144,13 @@ def advance(base: Any, offsets: Any, _semantic: Any = None) -> Any:
 
 
 def make_tensor_descriptor(
-    base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: Any = "zero", _semantic: Any = None
-) -> Any:
+    base: tensor,
+    shape: Offsets,
+    strides: Offsets,
+    block_shape: Sizes,
+    padding_option: str | constexpr = "zero",
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor_descriptor:
     """Describe an array in memory whose blocks will be moved; the last stride is 1.
 
     `shape` and `strides` are those of the array (strides in elements; all but the last make multiples of 16 bytes, from
@@ -162,7 +178,7 @@ def make_tensor_descriptor(
     return _semantic.make_tensor_descriptor(base, _items(shape), _items(strides), block, padding)
 
 
-def load_tensor_descriptor(desc: Any, offsets: Any, _semantic: Any = None) -> Any:
+def load_tensor_descriptor(desc: tensor_descriptor, offsets: Offsets, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The function form of ``desc.load(offsets)``: the block of a `tensor_descriptor` that begins at `offsets`.
 
     Example:
@@ -179,7 +195,9 @@ def load_tensor_descriptor(desc: Any, offsets: Any, _semantic: Any = None) -> An
     return desc.load(offsets, _semantic=_semantic)
 
 
-def store_tensor_descriptor(desc: Any, offsets: Any, value: Any, _semantic: Any = None) -> Any:
+def store_tensor_descriptor(
+    desc: tensor_descriptor, offsets: Offsets, value: Value, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """The function form of ``desc.store(offsets, value)``: write a block through a `tensor_descriptor`.
 
     Example:
@@ -196,8 +214,8 @@ def store_tensor_descriptor(desc: Any, offsets: Any, value: Any, _semantic: Any 
 
 
 def _experimental_descriptor_load(
-    desc_pointer: Any, offsets: Any, shape: Any, dtype: Any, _semantic: Any = None
-) -> Any:
+    desc_pointer: tensor, offsets: Offsets, shape: Sizes, dtype: dtype | constexpr, _semantic: "Semantic" = SUPPLIED
+) -> NoReturn:
     """Removed in Triton 3.1: a pointer to a descriptor says nothing about its shape."""
     raise TypeError(
         "_experimental_descriptor_load was removed: pass a TensorDescriptor to the kernel, or make one with"
@@ -205,7 +223,9 @@ def _experimental_descriptor_load(
     )
 
 
-def _experimental_descriptor_store(desc_pointer: Any, value: Any, offsets: Any, _semantic: Any = None) -> Any:
+def _experimental_descriptor_store(
+    desc_pointer: tensor, value: Value, offsets: Offsets, _semantic: "Semantic" = SUPPLIED
+) -> NoReturn:
     """Removed in Triton 3.1: a pointer to a descriptor says nothing about its shape."""
     raise TypeError(
         "_experimental_descriptor_store was removed: pass a TensorDescriptor to the kernel, or make one with"
@@ -213,7 +233,14 @@ def _experimental_descriptor_store(desc_pointer: Any, value: Any, offsets: Any, 
     )
 
 
-def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: Any = None) -> Any:
+def atomic_cas(
+    pointer: tensor,
+    cmp: Value,
+    val: Value,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """Replace memory by `val` where it equals `cmp`, and return the values that were there before.
 
     Reading, comparing and writing are one step, which no other program comes in between. `sem` and `scope` are those of
@@ -234,19 +261,32 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
     return _semantic.atomic_cas(pointer, cmp, val, _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope))
 
 
-def _atomic(kind: str, doc: str) -> Callable[..., Any]:
+class _Atomic(Protocol):
+    def __call__(
+        self,
+        pointer: tensor,
+        val: Value,
+        mask: Value | None = None,
+        sem: str | constexpr | None = None,
+        scope: str | constexpr | None = None,
+        ordered: bool | constexpr = False,
+        _semantic: "Semantic" = SUPPLIED,
+    ) -> tensor: ...
+
+
+def _atomic(kind: str, doc: str) -> _Atomic:
     def function(
-        pointer: Any,
-        val: Any,
-        mask: Any = None,
-        sem: Any = None,
-        scope: Any = None,
-        ordered: Any = False,
-        _semantic: Any = None,
-    ) -> Any:
-        sem, scope = _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope)
-        turns = bool(_unwrap_if_constexpr(ordered))
-        return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), sem, scope, turns)
+        pointer: tensor,
+        val: Value,
+        mask: Value | None = None,
+        sem: str | constexpr | None = None,
+        scope: str | constexpr | None = None,
+        ordered: bool | constexpr = False,
+        _semantic: "Semantic" = SUPPLIED,
+    ) -> tensor:
+        order, threads = _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope)
+        takes_turns = bool(_unwrap_if_constexpr(ordered))
+        return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), order, threads, takes_turns)
 
     function.__name__ = function.__qualname__ = f"atomic_{kind}"
     function.__doc__ = doc
@@ -364,13 +404,13 @@ atomic_xchg = _atomic(
 )
 
 
-def _axes(boundary_check: Any) -> list[Any]:
+def _axes(boundary_check: Sizes | None) -> list[Any]:
     """The axes of a `boundary_check`, None meaning no axis."""
     return [] if _unwrap_if_constexpr(boundary_check) is None else _unwrap_shape(boundary_check)
 
 
-def _items(values: Any) -> list[Any]:
+def _items(values: Offsets) -> list[Any]:
     """The elements of a list argument as they are; one value is a list of one."""
     if isinstance(values, base_value) and not isinstance(values, tuple):
         values = _unwrap_if_constexpr(values)
-    return list(values) if hasattr(values, "__iter__") else [values]
+    return list(values) if isinstance(values, Iterable) else [values]

@@ -2,12 +2,18 @@
 libraries."""
 
 import builtins
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tilework.language.compile_time import _unwrap_if_constexpr, _unwrap_shape, tuple
+from tilework.language.compile_time import SUPPLIED, _unwrap_if_constexpr, _unwrap_shape, constexpr, tuple
+from tilework.language.dtypes import dtype
+from tilework.language.values import Sizes, Value, tensor
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 
-def program_id(axis: Any, _semantic: Any = None) -> Any:
+def program_id(axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The index of this program along a grid axis (0, 1 or 2), an int32.
 
     A launch ``kernel[(4, 3)](...)`` runs 12 programs, each with its own pair of ``tl.program_id(0)`` in 0..3 and
@@ -27,7 +33,7 @@ def program_id(axis: Any, _semantic: Any = None) -> Any:
     return _semantic.program_id(_unwrap_if_constexpr(axis))
 
 
-def num_programs(axis: Any, _semantic: Any = None) -> Any:
+def num_programs(axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The size of the grid along an axis (0, 1 or 2), an int32.
 
     With it a kernel can run on any grid: each program takes every ``num_programs``-th tile (a "persistent" kernel).
@@ -45,7 +51,7 @@ def num_programs(axis: Any, _semantic: Any = None) -> Any:
     return _semantic.num_programs(_unwrap_if_constexpr(axis))
 
 
-def debug_barrier(_semantic: Any = None) -> Any:
+def debug_barrier(_semantic: "Semantic" = SUPPLIED) -> tensor:
     """Make all threads of the program wait for each other, and see what the others have written to memory.
 
     On a GPU it is a barrier of the block. On the CPU, where one thread runs a program, it orders memory (a fence).
@@ -67,7 +73,7 @@ def debug_barrier(_semantic: Any = None) -> Any:
     return _semantic.debug_barrier()
 
 
-def assume(cond: Any, _semantic: Any = None) -> Any:
+def assume(cond: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that `cond` is true: ``tl.assume(stride > 0)``. The optimiser may rely on it; nothing checks it.
 
     A promise that does not hold makes wrong code. Signs and ranges of sizes and strides are worth promising: divisions
@@ -87,7 +93,7 @@ def assume(cond: Any, _semantic: Any = None) -> Any:
     return _semantic.assume(_semantic.to_tensor(cond))
 
 
-def multiple_of(input: Any, values: Any, _semantic: Any = None) -> Any:
+def multiple_of(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that values are multiples, one number per axis: ``offsets = tl.multiple_of(offsets, 16)``.
 
     It is about the first element of each contiguous run: pointers that are multiples of 16 bytes can be loaded as
@@ -108,7 +114,7 @@ def multiple_of(input: Any, values: Any, _semantic: Any = None) -> Any:
     return _semantic.multiple_of(input, _unwrap_shape(values))
 
 
-def max_contiguous(input: Any, values: Any, _semantic: Any = None) -> Any:
+def max_contiguous(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that each aligned group of `values` elements counts up by one: ``tl.max_contiguous(cols, 64)``.
 
     One number per axis. With `multiple_of` it lets accesses be vectors although the compiler cannot see that the
@@ -128,7 +134,7 @@ def max_contiguous(input: Any, values: Any, _semantic: Any = None) -> Any:
     return _semantic.max_contiguous(input, _unwrap_shape(values))
 
 
-def max_constancy(input: Any, values: Any, _semantic: Any = None) -> Any:
+def max_constancy(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that each aligned group of `values` elements holds one value: ``tl.max_constancy(rows, 4)``.
 
     One number per axis; a mask that is constant over a group needs one test for the group. The value itself is
@@ -149,7 +155,12 @@ def max_constancy(input: Any, values: Any, _semantic: Any = None) -> Any:
 
 
 def static_print(
-    *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False, _semantic: Any = None
+    *values: object,
+    sep: str | constexpr | None = " ",
+    end: str | constexpr | None = "\n",
+    file: Any = None,
+    flush: bool | constexpr = False,
+    _semantic: "Semantic" = SUPPLIED,
 ) -> None:
     """Print while compiling: ``tl.static_print(x.shape)``. Tensors print as their type, ``fp32[constexpr[64]]``.
 
@@ -164,11 +175,11 @@ def static_print(
         kernel[(1,)](np.zeros(16, np.float32), BLOCK=16)
     """
     plain = map(_unwrap_if_constexpr, values)
-    sep, end, file, flush = map(_unwrap_if_constexpr, (sep, end, file, flush))
-    print(*plain, sep=sep, end=end, file=file, flush=flush)
+    options = {"sep": sep, "end": end, "file": file, "flush": flush}
+    print(*plain, **{name: _unwrap_if_constexpr(value) for name, value in options.items()})
 
 
-def static_assert(cond: Any, msg: Any = "", _semantic: Any = None) -> None:
+def static_assert(cond: object, msg: str | constexpr = "", _semantic: "Semantic" = SUPPLIED) -> None:
     """Stop compiling unless `cond` holds: ``tl.static_assert(BLOCK % 16 == 0, "BLOCK must be a multiple of 16")``.
 
     `cond` is known at compile time. A condition that only the running kernel knows is for `device_assert`.
@@ -191,7 +202,9 @@ def static_assert(cond: Any, msg: Any = "", _semantic: Any = None) -> None:
         raise AssertionError(_unwrap_if_constexpr(msg))
 
 
-def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = None) -> Any:
+def device_print(
+    prefix: str | constexpr, *args: Value, hex: bool | constexpr = False, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """Print from the running kernel, a line per element: ``tl.device_print("x", x)``. `hex` shows the bits.
 
     `prefix` is a constant text; it says which of several prints a line comes from. Each line begins with the program's
@@ -209,7 +222,9 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = Non
     return _semantic.device_print(_unwrap_if_constexpr(prefix), args, _unwrap_if_constexpr(hex))
 
 
-def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: Any = None) -> Any:
+def device_assert(
+    cond: Value, msg: str | constexpr = "", mask: Value | None = None, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """Stop the kernel if an element of `cond` is false where `mask` is true; only in debug builds.
 
     A kernel is a debug build with ``debug=True`` (an argument of `jit` or of the launch) or TRITON_DEBUG=1 in the
@@ -234,7 +249,13 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: Any = N
 
 
 def inline_asm_elementwise(
-    asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any, pack: Any, _semantic: Any = None
+    asm: str | constexpr,
+    constraints: str | constexpr,
+    args: Iterable[Value],
+    dtype: dtype | Sequence[dtype] | tuple | constexpr,
+    is_pure: bool | constexpr,
+    pack: int | constexpr,
+    _semantic: "Semantic" = SUPPLIED,
 ) -> Any:
     """Run a piece of assembly on every element, or on `pack` elements at once.
 
@@ -275,8 +296,13 @@ def inline_asm_elementwise(
 
 
 def extern_elementwise(
-    lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, is_pure: Any, _semantic: Any = None
-) -> Any:
+    lib_name: str | constexpr,
+    lib_path: str | constexpr,
+    args: Iterable[Value],
+    arg_type_symbol_dict: Mapping[builtins.tuple[dtype, ...], builtins.tuple[str, dtype]] | constexpr,
+    is_pure: bool | constexpr,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """Call a function of a device library on every element; the dtypes of the arguments choose the symbol.
 
         symbols = {(tl.float32,): ("__nv_expf", tl.float32), (tl.float64,): ("__nv_exp", tl.float64)}

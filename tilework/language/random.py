@@ -29,8 +29,6 @@ Example:
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
 
-from typing import Any
-
 from tilework.language import core
 from tilework.language.function import jit
 
@@ -39,8 +37,14 @@ N_ROUNDS_DEFAULT = core.constexpr(10)
 
 @jit
 def philox_impl(
-    c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT
-) -> Any:
+    c0: core.tensor,
+    c1: core.tensor,
+    c2: core.tensor,
+    c3: core.tensor,
+    k0: core.tensor,
+    k1: core.tensor,
+    n_rounds: core.constexpr = N_ROUNDS_DEFAULT,
+) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
     """`n_rounds` of Philox on four counters, uint32 or uint64, under two keys of that type.
 
     Returns the four counters after the last round. `philox` splits a seed into keys; most kernels call `rand` or
@@ -69,7 +73,14 @@ def philox_impl(
 
 
 @jit
-def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
+def philox(
+    seed: core.tensor,
+    c0: core.tensor,
+    c1: core.tensor,
+    c2: core.tensor,
+    c3: core.tensor,
+    n_rounds: core.constexpr = N_ROUNDS_DEFAULT,
+) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
     """Philox under a 64-bit seed. Counters of 32 bits use its two halves as keys, counters of 64 bits the whole.
 
     Returns four blocks of random integers for the four counters; the same counters give the same numbers on every
@@ -96,7 +107,9 @@ def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: core.constex
 
 
 @jit
-def randint4x(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
+def randint4x(
+    seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT
+) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
     """Four blocks of random uint32 for one seed and a block of offsets; the cheapest way to get many numbers.
 
     One round of Philox makes four numbers, of which `randint` drops three.
@@ -116,7 +129,7 @@ def randint4x(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAUL
 
 
 @jit
-def randint(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
+def randint(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> core.tensor:
     """A block of random uint32, one for each offset.
 
     Equal seeds and offsets give equal numbers, on every target and in every program: offsets that differ between all
@@ -133,7 +146,7 @@ def randint(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT)
 
 
 @jit
-def uint_to_uniform_float(x: Any) -> Any:
+def uint_to_uniform_float(x: core.tensor) -> core.tensor:
     """Random bits to fp32 in [0, 1): the magnitude of a signed integer, scaled by a little less than 2**-31.
 
     For integers of 32 or 64 bits.
@@ -152,7 +165,7 @@ def uint_to_uniform_float(x: Any) -> Any:
 
 
 @jit
-def rand(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
+def rand(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> core.tensor:
     """A block of fp32, uniform in [0, 1): ``tl.rand(seed, offsets)``.
 
     The number for a seed and an offset is always the same (see `randint`), so a backward pass can make the mask of a
@@ -168,7 +181,9 @@ def rand(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) ->
 
 
 @jit
-def rand4x(seed: Any, offsets: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
+def rand4x(
+    seed: core.tensor, offsets: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT
+) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
     """Four blocks of fp32, uniform in [0, 1), for the price of one: see `randint4x`.
 
     Example:
@@ -182,7 +197,7 @@ def rand4x(seed: Any, offsets: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT)
 
 
 @jit
-def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
+def pair_uniform_to_normal(u1: core.tensor, u2: core.tensor) -> tuple[core.tensor, core.tensor]:
     """Two uniform blocks to two normal ones: the polar coordinates of a point (Box and Muller).
 
     Example:
@@ -196,7 +211,7 @@ def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
 
 
 @jit
-def randn(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
+def randn(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> core.tensor:
     """A block of fp32 with mean 0 and standard deviation 1: ``tl.randn(seed, offsets)``. See `randint` about seeds and
     offsets.
 
@@ -210,7 +225,9 @@ def randn(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -
 
 
 @jit
-def randn4x(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
+def randn4x(
+    seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT
+) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
     """Four blocks of fp32 with mean 0 and standard deviation 1, for the price of two: see `randint4x`.
 
     Example:

@@ -11,24 +11,27 @@ Python callback, which has the code generator (`_generator`) compile the call:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilework.language.compile_time import _unwrap_if_constexpr, tuple
-from tilework.language.dtypes import float32
+from tilework.language.compile_time import SUPPLIED, Active, _unwrap_if_constexpr, constexpr, tuple
+from tilework.language.dtypes import dtype, float32
 from tilework.language.shapes import _none_or, _wrap_axis
-from tilework.language.values import tensor
+from tilework.language.values import Value, tensor
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 
 def dot(
-    input: Any,
-    other: Any,
-    acc: Any = None,
-    input_precision: Any = None,
-    allow_tf32: Any = None,
-    max_num_imprecise_acc: Any = None,
-    out_dtype: Any = float32,
-    _semantic: Any = None,
-) -> Any:
+    input: tensor,
+    other: tensor,
+    acc: tensor | None = None,
+    input_precision: str | constexpr | None = None,
+    allow_tf32: bool | constexpr | None = None,
+    max_num_imprecise_acc: int | constexpr | None = None,
+    out_dtype: dtype | constexpr = float32,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """The matrix product of two blocks, added to `acc` if it is given: ``acc = tl.dot(a, b, acc)``.
 
     (M, K) times (K, N); leading axes are a batch. The result is fp32 for floats of 32 bits and fewer (or `out_dtype`,
@@ -67,19 +70,19 @@ def dot(
 
 
 def dot_scaled(
-    lhs: Any,
-    lhs_scale: Any,
-    lhs_format: Any,
-    rhs: Any,
-    rhs_scale: Any,
-    rhs_format: Any,
-    acc: Any = None,
-    fast_math: Any = False,
-    lhs_k_pack: Any = True,
-    rhs_k_pack: Any = True,
-    out_dtype: Any = float32,
-    _semantic: Any = None,
-) -> Any:
+    lhs: tensor,
+    lhs_scale: tensor | None,
+    lhs_format: str | constexpr,
+    rhs: tensor,
+    rhs_scale: tensor | None,
+    rhs_format: str | constexpr,
+    acc: tensor | None = None,
+    fast_math: bool | constexpr = False,
+    lhs_k_pack: bool | constexpr = True,
+    rhs_k_pack: bool | constexpr = True,
+    out_dtype: dtype | constexpr = float32,
+    _semantic: "Semantic" = SUPPLIED,
+) -> tensor:
     """The product of two blocks in a microscaling format: each group of 32 elements along K has its own scale.
 
         acc = tl.dot_scaled(a, a_scale, "e4m3", b, b_scale, "e2m1", acc)
@@ -122,7 +125,12 @@ def dot_scaled(
 
 
 def reduce(
-    input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, _semantic: Any = None, _generator: Any = None
+    input: Any,
+    axis: int | constexpr | None,
+    combine_fn: Callable[..., Any],
+    keep_dims: bool | constexpr = False,
+    _semantic: "Semantic" = SUPPLIED,
+    _generator: Active = SUPPLIED,
 ) -> Any:
     """Combine all elements along an axis (of the whole block, if `axis` is None) with an associative function.
 
@@ -155,7 +163,12 @@ def reduce(
 
 
 def associative_scan(
-    input: Any, axis: Any, combine_fn: Any, reverse: Any = False, _semantic: Any = None, _generator: Any = None
+    input: Any,
+    axis: int | constexpr,
+    combine_fn: Callable[..., Any],
+    reverse: bool | constexpr = False,
+    _semantic: "Semantic" = SUPPLIED,
+    _generator: Active = SUPPLIED,
 ) -> Any:
     """Combine each element with all before it along an axis (with all after it, if `reverse`).
 
@@ -177,7 +190,13 @@ def associative_scan(
     return results[0] if isinstance(input, tensor) else tuple(results)
 
 
-def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, _semantic: Any = None, _generator: Any = None) -> Any:
+def map_elementwise(
+    scalar_fn: Callable[..., Any],
+    *args: Value,
+    pack: int | constexpr = 1,
+    _semantic: "Semantic" = SUPPLIED,
+    _generator: Active = SUPPLIED,
+) -> Any:
     """Call a jit function on each element; branches in it are taken per element.
 
         tl.map_elementwise(compare, x, y)         # compare(x[i], y[i]) for every i
@@ -204,7 +223,7 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, _semantic: Any = 
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _region_of(fn: Any, _generator: Any) -> Callable[[Sequence[Any]], list[Any]]:
+def _region_of(fn: Callable[..., Any], _generator: Active) -> Callable[[Sequence[Any]], list[Any]]:
     """The body of a region: the results of `fn` on the scalars of its entry block."""
     function = _unwrap_if_constexpr(fn)
 

@@ -17,7 +17,7 @@ from tilework.language.typing.matrix_products import Dots
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import shape_of
 from tilework.language.typing.windows import as_list
-from tilework.language.values import tensor
+from tilework.language.values import Value, tensor
 
 PRINTABLE = frozenset(printable)
 
@@ -35,7 +35,7 @@ class Program(Dots):
         check_grid_axis(axis, "num_programs")
         return self.grid_size(axis)
 
-    def assume(self, cond: Any) -> tensor:
+    def assume(self, cond: Value) -> tensor:
         """Let the optimiser rely on a scalar condition."""
         condition = self.to_tensor(cond)
         if condition.type.is_block() or not condition.type.is_bool():
@@ -76,7 +76,7 @@ class Program(Dots):
         self.printed(prefix, [self.to_tensor(value) for value in args], bool(hex))
         return self.nothing()
 
-    def device_assert(self, cond: Any, msg: str, mask: Any) -> tensor:
+    def device_assert(self, cond: Value, msg: str, mask: Value | None) -> tensor:
         """Stop the program where `cond` is false (and `mask` true); only in builds that `asserts`."""
         if not self.asserts():
             return self.nothing()
@@ -92,7 +92,7 @@ class Program(Dots):
         return self.nothing()
 
 
-def check_grid_axis(axis: Any, function: str) -> None:
+def check_grid_axis(axis: object, function: str) -> None:
     """A grid has three axes."""
     if axis not in (0, 1, 2):
         raise ValueError(f"{function} axis must be 0, 1, or 2 but got {axis}")

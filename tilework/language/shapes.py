@@ -1,18 +1,25 @@
 """Builtins that create blocks and change their shape."""
 
+import builtins
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework.language.compile_time import (
+    SUPPLIED,
     _unwrap_if_constexpr,
     _unwrap_iterable,
     _unwrap_shape,
     constexpr,
     tuple,
 )
+from tilework.language.dtypes import dtype
+from tilework.language.values import Sizes, Value, tensor
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 
-def arange(start: Any, end: Any, _semantic: Any = None) -> Any:
+def arange(start: int | constexpr, end: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The int32 block ``start, start + 1, ..., end - 1``, of any length.
 
     Both ends are known at compile time. Sums of `program_id` and ranges are how kernels find their elements.
@@ -32,7 +39,7 @@ def arange(start: Any, end: Any, _semantic: Any = None) -> Any:
     return _semantic.arange(_unwrap_if_constexpr(start), _unwrap_if_constexpr(end))
 
 
-def full(shape: Any, value: Any, dtype: Any, _semantic: Any = None) -> Any:
+def full(shape: Sizes, value: Value, dtype: dtype | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """A block of one value: ``acc = tl.full((M, N), float("-inf"), tl.float32)``. Shape ``()`` gives a scalar.
 
     `value` is a number or a scalar of the running kernel, converted to `dtype`.
@@ -43,7 +50,7 @@ def full(shape: Any, value: Any, dtype: Any, _semantic: Any = None) -> Any:
     return _semantic.full(_unwrap_shape(shape), value, _unwrap_if_constexpr(dtype))
 
 
-def broadcast(input: Any, other: Any, _semantic: Any = None) -> Any:
+def broadcast(input: Value, other: Value, _semantic: "Semantic" = SUPPLIED) -> builtins.tuple[tensor, tensor]:
     """Both values in their common shape: ``row, col = tl.broadcast(i[None, :], j[:, None])``.
 
     Operators broadcast by themselves, by NumPy's rules; this is for what needs the shape (a mask for `store`, a
@@ -56,7 +63,7 @@ def broadcast(input: Any, other: Any, _semantic: Any = None) -> Any:
     return _semantic.broadcast(_semantic.to_tensor(input), _semantic.to_tensor(other))
 
 
-def broadcast_to(input: Any, *shape: Any, _semantic: Any = None) -> Any:
+def broadcast_to(input: Value, *shape: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Repeat axes of size 1 to reach `shape`: ``tl.broadcast_to(x[:, None], M, N)``. A scalar fills the block.
 
     The shape is given as sizes or as one tuple: ``tl.broadcast_to(x, (M, N))``.
@@ -68,7 +75,7 @@ def broadcast_to(input: Any, *shape: Any, _semantic: Any = None) -> Any:
     return _semantic.broadcast_to(input, _unwrap_shape(_unwrap_iterable(shape)))
 
 
-def expand_dims(input: Any, axis: Any, _semantic: Any = None) -> Any:
+def expand_dims(input: Value, axis: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Insert axes of size 1 at positions of the result: ``tl.expand_dims(x, (0, -1))`` of (4,) has shape (1, 4, 1).
 
     Mostly written as an index, ``x[None, :, None]``.
@@ -88,7 +95,7 @@ def expand_dims(input: Any, axis: Any, _semantic: Any = None) -> Any:
     return input
 
 
-def _wrap_axis(axis: Any, rank: int) -> int:
+def _wrap_axis(axis: int | constexpr, rank: int) -> int:
     """`axis` counted from 0: ``_wrap_axis(-1, 3)`` is 2."""
     axis = _unwrap_if_constexpr(axis)
     if not isinstance(axis, int) or not -rank <= axis < rank:
@@ -96,7 +103,9 @@ def _wrap_axis(axis: Any, rank: int) -> int:
     return axis % rank
 
 
-def reshape(input: Any, *shape: Any, can_reorder: Any = False, _semantic: Any = None) -> Any:
+def reshape(
+    input: Value, *shape: Sizes, can_reorder: bool | constexpr = False, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """The same elements in row-major order under another shape: ``tl.reshape(x, 4, 8)`` or ``x.reshape([4, 8])``.
 
     With `can_reorder` the compiler may choose another order of the elements, which can be cheaper on a GPU (nothing has
@@ -108,7 +117,7 @@ def reshape(input: Any, *shape: Any, can_reorder: Any = False, _semantic: Any = 
     return _semantic.reshape(input, _unwrap_shape(_unwrap_iterable(shape)), _unwrap_if_constexpr(can_reorder))
 
 
-def view(input: Any, *shape: Any, _semantic: Any = None) -> Any:
+def view(input: Value, *shape: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Deprecated: `reshape` with ``can_reorder=True``.
 
     Example:
@@ -118,7 +127,7 @@ def view(input: Any, *shape: Any, _semantic: Any = None) -> Any:
     return _semantic.reshape(input, _unwrap_shape(_unwrap_iterable(shape)), True)
 
 
-def permute(input: Any, *dims: Any, _semantic: Any = None) -> Any:
+def permute(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Axis i of the result is axis ``dims[i]`` of the input: ``tl.permute(x, 2, 0, 1)``.
 
     The order is given as numbers or as one tuple.
@@ -130,7 +139,7 @@ def permute(input: Any, *dims: Any, _semantic: Any = None) -> Any:
     return _semantic.permute(input, _unwrap_shape(_unwrap_iterable(dims)))
 
 
-def trans(input: Any, *dims: Any, _semantic: Any = None) -> Any:
+def trans(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Swap the last two axes; with `dims`, the same as `permute`: ``tl.trans(x)`` of (M, N) is (N, M).
 
     ``x.T`` is the same for a block of rank 2. As an operand of `dot` it costs nothing: the operand is read the other
@@ -149,7 +158,9 @@ def trans(input: Any, *dims: Any, _semantic: Any = None) -> Any:
     return _semantic.permute(input, order)
 
 
-def cat(input: Any, other: Any, can_reorder: Any = False, _semantic: Any = None) -> Any:
+def cat(
+    input: tensor, other: tensor, can_reorder: bool | constexpr = False, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """All elements of two 1-D blocks in one, in no particular order: ``tl.cat(a, b, can_reorder=True)``.
 
     `can_reorder` has to be True; for a known order use `join` and `reshape`, or `interleave`.
@@ -161,7 +172,7 @@ def cat(input: Any, other: Any, can_reorder: Any = False, _semantic: Any = None)
     return _semantic.cat(input, other, _unwrap_if_constexpr(can_reorder))
 
 
-def join(a: Any, b: Any, _semantic: Any = None) -> Any:
+def join(a: Value, b: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Two values side by side on a new last axis: (N,) and (N,) give (N, 2); two scalars give (2,).
 
     The inputs are broadcast to each other first. `split` is the inverse.
@@ -172,7 +183,7 @@ def join(a: Any, b: Any, _semantic: Any = None) -> Any:
     return _semantic.join(a, b)
 
 
-def split(a: Any, _semantic: Any = None) -> Any:
+def split(a: tensor, _semantic: "Semantic" = SUPPLIED) -> tuple:
     """The inverse of `join`: ``left, right = tl.split(x)`` for a last axis of size 2.
 
     Example:
@@ -182,7 +193,7 @@ def split(a: Any, _semantic: Any = None) -> Any:
     return tuple(_semantic.split(a))
 
 
-def gather(src: Any, index: Any, axis: Any, _semantic: Any = None) -> Any:
+def gather(src: tensor, index: tensor, axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Pick elements along an axis: ``out[i, j] = src[i, index[i, j]]`` for axis 1.
 
     `index` has the rank of `src`, and its sizes but for `axis`; the result has its shape. An index outside of the axis
@@ -196,7 +207,9 @@ def gather(src: Any, index: Any, axis: Any, _semantic: Any = None) -> Any:
     return _semantic.gather(src, index, _unwrap_if_constexpr(axis))
 
 
-def histogram(input: Any, num_bins: Any, mask: Any = None, _semantic: Any = None) -> Any:
+def histogram(
+    input: tensor, num_bins: int | constexpr, mask: Value | None = None, _semantic: "Semantic" = SUPPLIED
+) -> tensor:
     """Count the values 0 .. num_bins - 1 of a 1-D integer block: ``tl.histogram(x, 256, mask=x < 256)``.
 
     Elements where `mask` is false are not counted. Other values are left out; under the sanitizer they are an error

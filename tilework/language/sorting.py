@@ -46,7 +46,7 @@ def _room(size: int) -> int:
 
 
 @constexpr_function
-def _is_last(dim: Any, rank: int) -> bool:
+def _is_last(dim: int | None, rank: int) -> bool:
     return rank > 0 and (dim is None or dim in (-1, rank - 1))
 
 
@@ -76,7 +76,7 @@ def _with_last(shape: list[int], size: int) -> list[int]:
 
 
 @constexpr_function
-def _bits_dtype(dtype: Any) -> Any:
+def _bits_dtype(dtype: core.dtype) -> core.dtype:
     """The integer dtype that holds the bits of `dtype`: itself for integers."""
     return dtype if dtype.is_int() else core.get_int_dtype(dtype.primitive_bitwidth, True)
 
@@ -88,24 +88,26 @@ def _is_cpu() -> bool:
 
 
 @constexpr_function
-def _is_one_op(dtype: Any, merges: bool) -> bool:
+def _is_one_op(dtype: core.dtype, merges: bool) -> bool:
     """Return True if the compiler has an op for it: to sort, on every target; to merge, on the CPU."""
     return dtype.primitive_bitwidth >= 8 and (_is_cpu() if merges else TARGET.get() is not None)
 
 
 @core.builtin
-def _sort_by_one_op(keys: Any, bits: Any, order: Any, merges: Any, _semantic: Any = None) -> Any:
+def _sort_by_one_op(
+    keys: core.tensor, bits: core.constexpr, order: core.constexpr, merges: core.constexpr, _semantic: Any = None
+) -> core.tensor:
     return _semantic.sorted_runs(keys, bits.value, int(order.value), merges.value)
 
 
 @core.builtin
-def _resized(x: Any, size: Any, _semantic: Any = None) -> Any:
+def _resized(x: core.tensor, size: int | core.constexpr, _semantic: Any = None) -> core.tensor:
     """`size` elements along the last axis; new ones are undefined."""
     return _semantic.resized(x, _semantic.checked_shape((*x.type.sizes[:-1], int(size))))
 
 
 @jit
-def _with_room(keys: Any, descending: core.constexpr) -> Any:
+def _with_room(keys: core.tensor, descending: core.constexpr) -> core.tensor:
     """A power of two of keys along the last axis, the new ones such that they are sorted last."""
     size: core.constexpr = _room(keys.shape[-1])
     rank: core.constexpr = len(keys.shape)
@@ -116,13 +118,13 @@ def _with_room(keys: Any, descending: core.constexpr) -> Any:
 
 
 @jit
-def _partner(bits: Any, axis: core.constexpr) -> Any:
+def _partner(bits: core.tensor, axis: core.constexpr) -> core.tensor:
     """For each element the other one along an axis of size 2."""
     return bits ^ core.reduce(bits, axis, _xor_combine, keep_dims=True)
 
 
 @jit
-def _ordered(bits: Any) -> Any:
+def _ordered(bits: core.tensor) -> core.tensor:
     """Bits of floats to integers in the same order, and back."""
     width: core.constexpr = bits.dtype.primitive_bitwidth
     magnitude: core.constexpr = bits.dtype.get_int_max_value()
@@ -130,7 +132,7 @@ def _ordered(bits: Any) -> Any:
 
 
 @jit
-def _to_keys(x: Any) -> Any:
+def _to_keys(x: core.tensor) -> core.tensor:
     """Integers in the order of the elements of `x`."""
     if x.dtype.is_floating():
         return _ordered(x.to(_bits_dtype(x.dtype), bitcast=True))
@@ -139,7 +141,7 @@ def _to_keys(x: Any) -> Any:
 
 
 @jit
-def _from_keys(keys: Any, dtype: core.constexpr) -> Any:
+def _from_keys(keys: core.tensor, dtype: core.constexpr) -> core.tensor:
     """The inverse of `_to_keys`."""
     if dtype.is_floating():
         return _ordered(keys).to(dtype, bitcast=True)
@@ -148,13 +150,13 @@ def _from_keys(keys: Any, dtype: core.constexpr) -> Any:
 
 
 @jit
-def _index_bit(bit: core.constexpr, rank: core.constexpr) -> Any:
+def _index_bit(bit: core.constexpr, rank: core.constexpr) -> core.tensor:
     """Bit `bit` of the index, 0 or 1, in a shape that broadcasts with a hypercube of `rank`."""
     return core.reshape(core.arange(0, 2), _shape_along(-1 - bit, rank, 2))
 
 
 @jit
-def _compare_exchange(keys: Any, larger_first: Any, bit: core.constexpr) -> Any:
+def _compare_exchange(keys: core.tensor, larger_first: core.tensor, bit: core.constexpr) -> core.tensor:
     """Order the pairs that differ in index bit `bit`: smaller first, or larger first where that is true."""
     partner = _partner(keys, len(keys.shape) - 1 - bit)
     wants_larger = _index_bit(bit, len(keys.shape)) != larger_first
@@ -162,7 +164,7 @@ def _compare_exchange(keys: Any, larger_first: Any, bit: core.constexpr) -> Any:
 
 
 @jit
-def _merge(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
+def _merge(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -> core.tensor:
     """Sort each aligned run of ``2**bits`` elements that is bitonic (it rises and then falls, or the reverse)."""
     if _is_one_op(keys.dtype, True):
         return _sort_by_one_op(keys, bits, order, True)
@@ -174,7 +176,7 @@ def _merge(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
 
 
 @jit
-def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
+def _sort_runs(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -> core.tensor:
     """Sort each aligned run of ``2**bits`` elements; shorter ones upwards and downwards in turn, so that pairs are
     bitonic."""
     if _is_one_op(keys.dtype, False):
@@ -187,7 +189,7 @@ def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
 
 
 @jit
-def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
+def sort(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr = False) -> core.tensor:
     """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number.
 
     `dim` is None or the last axis; `permute` a block to sort it along another one. Only values are sorted; to find
@@ -209,7 +211,7 @@ def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False)
 
 
 @jit
-def bitonic_merge(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
+def bitonic_merge(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr = False) -> core.tensor:
     """Sort along the last axis, where the elements first rise and then fall, or the reverse.
 
     That is one step of `sort`, and much cheaper than all of it, where the size is a power of two. `dim` is None or the
@@ -227,7 +229,7 @@ def bitonic_merge(x: Any, dim: core.constexpr = None, descending: core.constexpr
 
 
 @jit
-def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
+def topk(x: core.tensor, k: core.constexpr, dim: core.constexpr = None) -> core.tensor:
     """The `k` largest along the last axis, the largest first: ``tl.topk(x, 8)``.
 
     If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32. `dim` is None or the last axis.
@@ -259,13 +261,13 @@ def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
 
 
 @constexpr_function
-def _flip_dim(dim: Any, rank: int) -> int:
+def _flip_dim(dim: int | None, rank: int) -> int:
     dim = -1 if dim is None else dim
     return dim + rank if dim < 0 else dim
 
 
 @jit
-def flip(x: Any, dim: core.constexpr = None) -> Any:
+def flip(x: core.tensor, dim: core.constexpr = None) -> core.tensor:
     """Reverse the elements along `dim` (the last one if None).
 
     Example:

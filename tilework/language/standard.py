@@ -10,8 +10,6 @@ in `folds.py`, sorting networks in `sorting.py`; all have their name here too.
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
 
-from typing import Any
-
 from tilework.language import core
 from tilework.language.folds import argmax, argmin, cumprod, cumsum, max, min, reduce_or, sum, xor_sum
 from tilework.language.function import jit
@@ -44,7 +42,7 @@ __all__ = [
 
 
 @jit
-def cdiv(x: Any, div: Any) -> Any:
+def cdiv(x: core.tensor, div: core.tensor) -> core.tensor:
     """Return the number of blocks of size `div` that cover `x`: ``cdiv(10, 4)`` is 3.
 
     For integers of the running kernel that are not negative; `tilework.cdiv` is the same for the host.
@@ -56,7 +54,7 @@ def cdiv(x: Any, div: Any) -> Any:
 
 
 @jit
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: core.tensor) -> core.tensor:
     """``1 / (1 + exp(-x))``, for fp32 and fp64.
 
     Example:
@@ -68,8 +66,8 @@ def sigmoid(x: Any) -> Any:
 
 @jit
 def softmax(
-    x: Any, dim: core.constexpr = None, keep_dims: core.constexpr = False, ieee_rounding: core.constexpr = False
-) -> Any:
+    x: core.tensor, dim: core.constexpr = None, keep_dims: core.constexpr = False, ieee_rounding: core.constexpr = False
+) -> core.tensor:
     """``exp(x) / sum(exp(x))`` along `dim` (0 if None), without overflow: the maximum is subtracted first.
 
     For a block of rank 2 and more pass ``keep_dims=True``, unless `dim` is 0.
@@ -85,7 +83,7 @@ def softmax(
 
 
 @jit
-def ravel(x: Any, can_reorder: core.constexpr = False) -> Any:
+def ravel(x: core.tensor, can_reorder: core.constexpr = False) -> core.tensor:
     """All elements in one axis, in row-major order unless `can_reorder`.
 
     Example:
@@ -95,7 +93,7 @@ def ravel(x: Any, can_reorder: core.constexpr = False) -> Any:
 
 
 @jit
-def zeros(shape: Any, dtype: core.constexpr) -> Any:
+def zeros(shape: core.tuple, dtype: core.constexpr) -> core.tensor:
     """A block of zeros: ``acc = tl.zeros((64, 64), tl.float32)``.
 
     Example:
@@ -105,7 +103,7 @@ def zeros(shape: Any, dtype: core.constexpr) -> Any:
 
 
 @jit
-def zeros_like(input: Any) -> Any:
+def zeros_like(input: core.tensor) -> core.tensor:
     """A block of zeros with the shape and dtype of `input`.
 
     Example:
@@ -116,7 +114,9 @@ def zeros_like(input: Any) -> Any:
 
 
 @jit
-def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
+def swizzle2d(
+    i: core.tensor, j: core.tensor, size_i: core.tensor, size_j: core.tensor, size_g: core.tensor
+) -> tuple[core.tensor, core.tensor]:
     """Renumber a size_i by size_j grid so that programs close in time work on `size_g` rows.
 
     Within a group of rows the order is column by column; for a 4 by 4 grid in groups of 2, row-major numbers:
@@ -143,7 +143,7 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
 
 
 @jit
-def interleave(a: Any, b: Any) -> Any:
+def interleave(a: core.tensor, b: core.tensor) -> core.tensor:
     """The elements of two blocks alternating along the last axis: ``a0 b0 a1 b1`` and so on.
 
     Example:

@@ -15,11 +15,12 @@ become builtins in `core.py`, which also attaches the library functions as metho
 """
 
 import builtins
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tilework.language.compile_time import (
     ACTIVE,
+    SUPPLIED,
     RunTimeOnly,
     _unwrap_if_constexpr,
     base_type,
@@ -31,28 +32,31 @@ from tilework.language.compile_time import (
 )
 from tilework.language.dtypes import block_type, dtype
 
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
-def _operator(name: str, doc: str | None = None) -> Callable[..., Any]:
+
+def _operator(name: str, doc: str | None = None) -> "Callable[[tensor, Value], tensor]":
     """``self op other``: the semantic method `name`."""
 
-    def method(self: "tensor", other: Any, _semantic: Any = None) -> Any:
+    def method(self: "tensor", other: "Value", _semantic: "Semantic" = SUPPLIED) -> "tensor":
         return getattr(_semantic, name)(self, other)
 
     method.__doc__ = doc
     return method
 
 
-def _swapped(name: str) -> Callable[..., Any]:
+def _swapped(name: str) -> "Callable[[tensor, Value], tensor]":
     """``other op self``, for an `other` that is not a tensor."""
 
-    def method(self: "tensor", other: Any, _semantic: Any = None) -> Any:
+    def method(self: "tensor", other: "Value", _semantic: "Semantic" = SUPPLIED) -> "tensor":
         return getattr(_semantic, name)(other, self)
 
     return method
 
 
-def _unary_operator(name: str) -> Callable[..., Any]:
-    def method(self: "tensor", _semantic: Any = None) -> Any:
+def _unary_operator(name: str) -> "Callable[[tensor], tensor]":
+    def method(self: "tensor", _semantic: "Semantic" = SUPPLIED) -> "tensor":
         return getattr(_semantic, name)(self)
 
     return method
@@ -117,7 +121,7 @@ class tensor(base_value):
         return constexpr(self.type.numel if isinstance(self.type, block_type) else 1)
 
     @property
-    def T(self) -> Any:
+    def T(self) -> "tensor":
         """``x.T`` in a kernel is `trans(x)` of a 2-D block.
 
         Example:
@@ -174,8 +178,7 @@ class tensor(base_value):
     __le__, __rle__ = _operator("less_equal"), _swapped("less_equal")
     __gt__, __rgt__ = _operator("greater_than"), _swapped("greater_than")
     __ge__, __rge__ = _operator("greater_equal"), _swapped("greater_equal")
-    __eq__, __req__ = _operator("equal"), _swapped("equal")
-    __ne__, __rne__ = _operator("not_equal"), _swapped("not_equal")
+    __req__, __rne__ = _swapped("equal"), _swapped("not_equal")
     __neg__, __pos__ = _unary_operator("minus"), _unary_operator("plus")
     __invert__, __not__ = _unary_operator("invert"), _unary_operator("not_")
     logical_and = _operator(
@@ -203,7 +206,13 @@ class tensor(base_value):
         """,
     )
 
-    def __getitem__(self, slices: Any, _semantic: Any = None) -> Any:
+    def __eq__(self, other: object, _semantic: "Semantic" = SUPPLIED) -> "tensor":
+        return _semantic.equal(self, other)
+
+    def __ne__(self, other: object, _semantic: "Semantic" = SUPPLIED) -> "tensor":
+        return _semantic.not_equal(self, other)
+
+    def __getitem__(self, slices: object, _semantic: "Semantic" = SUPPLIED) -> "tensor":
         """``x[:, None]``, ``x[3]``, ``x[i]``, ``x[2:10]``, ``x[..., ::2]``, with NumPy's meaning.
 
         None inserts an axis of size 1, an integer (also a run-time scalar) picks one element of an axis, a slice whose
@@ -235,7 +244,13 @@ class tensor(base_value):
                 result = _semantic.expand_dims(result, 0 if is_scalar else axis)
         return result
 
-    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> Any:
+    def to(
+        self,
+        dtype: dtype | constexpr,
+        fp_downcast_rounding: str | constexpr | None = None,
+        bitcast: bool | constexpr = False,
+        _semantic: "Semantic" = SUPPLIED,
+    ) -> "tensor":
         """Convert the elements, or with `bitcast` reinterpret their bits: ``x.to(tl.float16)``. See `cast`.
 
         Example:
@@ -245,12 +260,11 @@ class tensor(base_value):
 
             assert call(whole, np.array([1.7, -1.7])).tolist() == [1, -1]
         """
-        dtype, bitcast = _unwrap_if_constexpr(dtype), _unwrap_if_constexpr(bitcast)
-        if bitcast:
-            return _semantic.bitcast(_semantic.to_tensor(self), dtype)
-        return _semantic.cast(_semantic.to_tensor(self), dtype, _unwrap_if_constexpr(fp_downcast_rounding))
+        if _unwrap_if_constexpr(bitcast):
+            return _semantic.bitcast(self, _unwrap_if_constexpr(dtype))
+        return _semantic.cast(self, _unwrap_if_constexpr(dtype), _unwrap_if_constexpr(fp_downcast_rounding))
 
-    def item(self, _semantic: Any = None) -> Any:
+    def item(self, _semantic: "Semantic" = SUPPLIED) -> "tensor":
         """The element of a block that has exactly one; a scalar is returned as it is.
 
         Example:
@@ -263,8 +277,100 @@ class tensor(base_value):
         assert self.numel.value == 1, f"item() needs exactly one element, {self} has {self.numel.value}"
         return _semantic.unsplat(self) if self.type.is_block() else self
 
+    if TYPE_CHECKING:  # functions of `tl` that `core.tensor_method` makes methods
 
-def _number_in(value: tensor) -> Any:
+        def abs(self) -> "tensor": ...
+
+        ceil = cos = erf = exp = exp2 = floor = log = log2 = rsqrt = sigmoid = sin = sqrt = sqrt_rn = abs
+
+        def advance(self, offsets: "Offsets") -> "tensor": ...
+        def argmax(
+            self, axis: int | constexpr, tie_break_left: bool | constexpr = True, keep_dims: bool | constexpr = False
+        ) -> "tensor": ...
+
+        argmin = argmax
+
+        def associative_scan(
+            self, axis: int | constexpr, combine_fn: Callable[..., Any], reverse: bool | constexpr = False
+        ) -> "tensor": ...
+        def atomic_add(
+            self,
+            val: "Value",
+            mask: "Value | None" = None,
+            sem: str | constexpr | None = None,
+            scope: str | constexpr | None = None,
+            ordered: bool | constexpr = False,
+        ) -> "tensor": ...
+
+        atomic_and = atomic_max = atomic_min = atomic_or = atomic_xchg = atomic_xor = atomic_add
+
+        def atomic_cas(
+            self, cmp: "Value", val: "Value", sem: str | constexpr | None = None, scope: str | constexpr | None = None
+        ) -> "tensor": ...
+        def broadcast_to(self, *shape: "Sizes") -> "tensor": ...
+        def cast(
+            self,
+            dtype: dtype | constexpr,
+            fp_downcast_rounding: str | constexpr | None = None,
+            bitcast: bool | constexpr = False,
+        ) -> "tensor": ...
+        def cdiv(self, div: "Value") -> "tensor": ...
+        def cumprod(self, axis: int | constexpr = 0, reverse: bool | constexpr = False) -> "tensor": ...
+        def cumsum(
+            self, axis: int | constexpr = 0, reverse: bool | constexpr = False, dtype: dtype | constexpr | None = None
+        ) -> "tensor": ...
+        def expand_dims(self, axis: "Sizes") -> "tensor": ...
+        def flip(self, dim: int | constexpr | None = None) -> "tensor": ...
+        def gather(self, index: "tensor", axis: int | constexpr) -> "tensor": ...
+        def histogram(self, num_bins: int | constexpr, mask: "Value | None" = None) -> "tensor": ...
+        def max(
+            self,
+            axis: int | constexpr | None = None,
+            return_indices: bool | constexpr = False,
+            return_indices_tie_break_left: bool | constexpr = True,
+            keep_dims: bool | constexpr = False,
+        ) -> Any: ...
+
+        min = max
+
+        def permute(self, *dims: "Sizes") -> "tensor": ...
+
+        trans = permute
+
+        def ravel(self, can_reorder: bool | constexpr = False) -> "tensor": ...
+        def reduce(
+            self, axis: int | constexpr | None, combine_fn: Callable[..., Any], keep_dims: bool | constexpr = False
+        ) -> "tensor": ...
+        def reduce_or(self, axis: int | constexpr, keep_dims: bool | constexpr = False) -> "tensor": ...
+        def reshape(self, *shape: "Sizes", can_reorder: bool | constexpr = False) -> "tensor": ...
+        def softmax(
+            self,
+            dim: int | constexpr | None = None,
+            keep_dims: bool | constexpr = False,
+            ieee_rounding: bool | constexpr = False,
+        ) -> "tensor": ...
+        def sort(self, dim: int | constexpr | None = None, descending: bool | constexpr = False) -> "tensor": ...
+        def split(self) -> tuple: ...
+        def store(
+            self,
+            value: "Value",
+            mask: "Value | None" = None,
+            boundary_check: "Sizes | None" = (),
+            cache_modifier: str | constexpr = "",
+            eviction_policy: str | constexpr = "",
+        ) -> "tensor": ...
+        def sum(
+            self,
+            axis: int | constexpr | None = None,
+            keep_dims: bool | constexpr = False,
+            dtype: dtype | constexpr | None = None,
+        ) -> "tensor": ...
+        def topk(self, k: int | constexpr, dim: int | constexpr | None = None) -> "tensor": ...
+        def view(self, *shape: "Sizes") -> "tensor": ...
+        def xor_sum(self, axis: int | constexpr | None = None, keep_dims: bool | constexpr = False) -> "tensor": ...
+
+
+def _number_in(value: tensor) -> int | float:
     """The data of a scalar, which exists only while a kernel is interpreted."""
     if (active := ACTIVE.get()) is None:
         raise TypeError(f"{value} is not a number known at compile time: convert it with .to() in the kernel")
@@ -276,7 +382,7 @@ def _index_list(slices: Any) -> Any:
     return slices if isinstance(slices, (list, tuple, builtins.tuple)) else [slices]
 
 
-def _is_full_slice(index: Any) -> bool:
+def _is_full_slice(index: object) -> bool:
     index = _unwrap_if_constexpr(index)
     if isinstance(index, slice):
         return index.is_full()
@@ -284,6 +390,11 @@ def _is_full_slice(index: Any) -> bool:
 
 
 dtype.value_class = tensor
+Value = tensor | constexpr | int | float  # an operand: data, or a number that is known at compile time
+Sizes = (
+    Sequence[int | constexpr] | tuple | constexpr | int
+)  # a shape or some axes, known at compile time; one is a list
+Offsets = Sequence[Value] | tuple | Value  # one operand per dimension; one is a list
 
 
 _ATOMIC_DOC = """{does}, element by element and atomically{more}.
@@ -302,10 +413,12 @@ _ATOMIC_DOC = """{does}, element by element and atomically{more}.
 
 def _descriptor_atomic(
     kind: str, does: str, value: int, result: int, type: str = "int32", more: str = ""
-) -> Callable[..., Any]:
+) -> "Callable[[tensor_descriptor, Offsets, Value], tensor]":
     """A method that changes memory; `result` is what it makes of memory that is 3 everywhere, and of `value`."""
 
-    def method(self: "tensor_descriptor", offsets: Any, value: Any, _semantic: Any = None) -> Any:
+    def method(
+        self: "tensor_descriptor", offsets: "Offsets", value: "Value", _semantic: "Semantic" = SUPPLIED
+    ) -> "tensor":
         return _semantic.descriptor_atomic(kind, self, _unwrap_if_constexpr(offsets), value)
 
     method.__doc__ = _ATOMIC_DOC.format(kind=kind, does=does, value=value, result=result, type=type, more=more)
@@ -367,7 +480,7 @@ class tensor_descriptor(base_value):
         assert (x == 2).all()
     """
 
-    def __init__(self, handle: Any, shape: Any, strides: Any, block_type: block_type) -> None:
+    def __init__(self, handle: Any, shape: Iterable[Any], strides: Iterable[Any], block_type: block_type) -> None:
         self.handle = handle
         self.shape = shape if isinstance(shape, tuple) else tuple(shape)
         self.strides = strides if isinstance(strides, tuple) else tuple(strides)
@@ -425,7 +538,7 @@ class tensor_descriptor(base_value):
 
     __repr__ = __str__
 
-    def load(self, offsets: Any, _semantic: Any = None) -> Any:
+    def load(self, offsets: "Offsets", _semantic: "Semantic" = SUPPLIED) -> "tensor":
         """The block whose first element is at `offsets`: ``desc.load([row, col])``. Elements outside of the array
         read as the padding.
 
@@ -442,7 +555,7 @@ class tensor_descriptor(base_value):
         """
         return _semantic.descriptor_load(self, _unwrap_if_constexpr(offsets), "", "")
 
-    def store(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
+    def store(self, offsets: "Offsets", value: "Value", _semantic: "Semantic" = SUPPLIED) -> "tensor":
         """Write a block of `block_shape`, converted to the descriptor's dtype; elements outside are dropped.
 
         Example:
@@ -457,7 +570,7 @@ class tensor_descriptor(base_value):
         """
         return _semantic.descriptor_store(self, value, _unwrap_if_constexpr(offsets))
 
-    def gather(self, *args: Any, _semantic: Any = None) -> Any:
+    def gather(self, *args: Any, _semantic: "Semantic" = SUPPLIED) -> "tensor":
         """Rows `x_offsets` and columns from `y_offset` on: ``desc.gather(rows, col)``, for a block shape of (1, C).
 
         GPUs have instructions for it from sm_100 on, and earlier NVIDIA GPUs refuse it; the CPU and the interpreter
@@ -478,7 +591,7 @@ class tensor_descriptor(base_value):
         assert len(args) == 2, f"descriptor gather takes x_offsets and y_offset, got {len(args)} arguments"
         return _semantic.descriptor_gather(self, *args)
 
-    def scatter(self, value: Any, *args: Any, _semantic: Any = None) -> Any:
+    def scatter(self, value: tensor, *args: Any, _semantic: "Semantic" = SUPPLIED) -> "tensor":
         """The inverse of `gather`: row i of `value` goes to row ``x_offsets[i]``.
 
         Example:

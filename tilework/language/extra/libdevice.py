@@ -32,19 +32,23 @@ Example:
     assert third.astype(float)[0] <= 1 / 3  # rounded down
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn
 
 from tilework.language.extra.cuda import libdevice as cuda
-from tilework.language.extra.cuda.libdevice import TABLE, documentation, function
+from tilework.language.extra.cuda.libdevice import TABLE, Builtin, documentation, function
+from tilework.language.values import Value
 from tilework.numerics.libdevice_table import ONLY_NEUTRAL
 
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
-def __getattr__(name: str) -> Any:
+
+def __getattr__(name: str) -> Builtin:
     """Create a function on first use; there are about two hundred."""
     if name not in TABLE and name != ONLY_NEUTRAL:
         raise AttributeError(f"libdevice has no function {name!r}")
 
-    def refuse(args: list[Any], semantic: Any) -> Any:
+    def refuse(args: list[Value], semantic: "Semantic") -> NoReturn:
         raise ValueError(f"libdevice.{name} does not exist on the device this kernel is compiled for")
 
     if name == ONLY_NEUTRAL:
@@ -59,7 +63,7 @@ def __dir__() -> list[str]:
     return sorted([*TABLE, ONLY_NEUTRAL])
 
 
-def of_target(name: str, backend: str | None = None) -> Any:
+def of_target(name: str, backend: str | None = None) -> Builtin | None:
     """The function of the device's own library, or of NVIDIA's, whose symbols every target understands; None if neither
     has it."""
     from tilework.language.extra.hip import libdevice as hip  # lazily: most kernels call nothing of it

@@ -13,7 +13,7 @@ from tilework.language.typing.carrier import AccessOptions, Shape
 from tilework.language.typing.elementwise import Elementwise
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import block, plain_shape, shape_of
-from tilework.language.values import tensor
+from tilework.language.values import Value, tensor
 
 LOAD_CACHE = ("", ".ca", ".cg", ".cv")
 STORE_CACHE = ("", ".wb", ".cg", ".cs", ".wt")
@@ -29,8 +29,8 @@ class Access(Elementwise):
     def load(
         self,
         ptr: tensor,
-        mask: Any,
-        other: Any,
+        mask: Value | None,
+        other: Value | None,
         boundary_check: Sequence[int],
         padding_option: str,
         cache_modifier: str,
@@ -53,7 +53,7 @@ class Access(Elementwise):
         return self.load_pointers(ptr, self.optional_tensor(mask), plain(other), options)
 
     def load_block(
-        self, ptr: tensor, boundary_check: Any, padding: str, options: AccessOptions = AccessOptions()
+        self, ptr: tensor, boundary_check: Sequence[int], padding: str, options: AccessOptions = AccessOptions()
     ) -> tensor:
         """The block a block pointer points to."""
         element, shape = block_pointed_to(ptr)
@@ -63,7 +63,7 @@ class Access(Elementwise):
         return self.read_block(ptr, check_boundary(boundary_check, shape), padding, options)
 
     def load_pointers(
-        self, ptr: tensor, mask: tensor | None, other: Any, options: AccessOptions = AccessOptions()
+        self, ptr: tensor, mask: tensor | None, other: Value | None, options: AccessOptions = AccessOptions()
     ) -> tensor:
         """Load through pointers; the result is `other`, a number or a tensor, where `mask` is false."""
         if mask is None and other is not None:
@@ -96,8 +96,8 @@ class Access(Elementwise):
     def store(
         self,
         ptr: tensor,
-        value: Any,
-        mask: Any,
+        value: Value,
+        mask: Value | None,
         boundary_check: Sequence[int],
         cache_modifier: str,
         eviction_policy: str,
@@ -123,7 +123,7 @@ class Access(Elementwise):
         return self.nothing()
 
     def store_block(
-        self, ptr: tensor, value: Any, boundary_check: Any, options: AccessOptions = AccessOptions()
+        self, ptr: tensor, value: Value, boundary_check: Sequence[int], options: AccessOptions = AccessOptions()
     ) -> tensor:
         """Write a block where a block pointer points to."""
         element, shape = block_pointed_to(ptr)
@@ -141,7 +141,7 @@ class Access(Elementwise):
         self.write_block(ptr, value, check_boundary(boundary_check, shape), options)
         return self.nothing()
 
-    def _fitted(self, shape: Shape, value: Any, mask: tensor | None) -> tuple[Any, tensor | None]:
+    def _fitted(self, shape: Shape, value: Value, mask: tensor | None) -> tuple[Any, tensor | None]:
         """A value and a mask for pointers of `shape`: tensors are broadcast to it, numbers left as they are."""
         if mask is not None:
             check_mask(mask)
@@ -161,8 +161,8 @@ class Access(Elementwise):
         self,
         kind: str,
         ptr: tensor,
-        val: Any,
-        mask: Any,
+        val: Value,
+        mask: Value | None,
         sem: str | None,
         scope: str | None,
         ordered: bool = False,
@@ -186,7 +186,7 @@ class Access(Elementwise):
         if matters and element.is_floating() and self.options.reproducible:
             raise ValueError(f"{name} of {element} in a reproducible kernel: {IN_WHICH_ORDER[name]}")
 
-    def atomic_cas(self, ptr: tensor, cmp: Any, val: Any, sem: str | None, scope: str | None) -> tensor:
+    def atomic_cas(self, ptr: tensor, cmp: Value, val: Value, sem: str | None, scope: str | None) -> tensor:
         """Write `val` where memory holds `cmp`; nothing is cast or broadcast."""
         element = check_atomic_pointer(ptr, "tl.atomic_cas")
         self.check_any_order("atomic_cas", element)
@@ -222,7 +222,9 @@ def option(known: Sequence[str], what: str, name: str | None) -> str:
     return name
 
 
-def access_options(caches: Sequence[str], cache: str | None, evict: str | None, volatile: Any = False) -> AccessOptions:
+def access_options(
+    caches: Sequence[str], cache: str | None, evict: str | None, volatile: bool = False
+) -> AccessOptions:
     """The names of a load or a store, checked."""
     cache = option(caches, "Cache modifier", cache)
     return AccessOptions(cache, option(EVICTION, "Eviction policy", evict), bool(volatile))
@@ -251,7 +253,7 @@ def block_pointed_to(ptr: tensor) -> tuple[dtype, Shape]:
     return target.element_ty, target.sizes
 
 
-def check_boundary(dims: Any, shape: Shape) -> Shape:
+def check_boundary(dims: Sequence[int] | int, shape: Shape) -> Shape:
     """The dimensions to check, sorted; each at most once, each a dimension of the block."""
     axes = plain_shape(dims if isinstance(dims, Iterable) else (dims,))
     for axis in axes:
@@ -292,7 +294,7 @@ def check_fits(have: Shape, shape: Shape, what: str) -> None:
         )
 
 
-def check_atomic_pointer(ptr: Any, function: str) -> dtype:
+def check_atomic_pointer(ptr: tensor, function: str) -> dtype:
     """The element type an atomic works on."""
     check_pointer(ptr, function)
     if is_block_pointer(ptr.type):

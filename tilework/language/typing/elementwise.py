@@ -11,7 +11,7 @@ from tilework.language.elementwise_builtins import PropagateNan
 from tilework.language.typing.carrier import Pair
 from tilework.language.typing.indexing import Indexing
 from tilework.language.typing.shapes import retype
-from tilework.language.values import tensor
+from tilework.language.values import Value, tensor
 
 WIDE_FLOATS = ("fp32", "fp64")
 MULHI_TYPES = ("int32", "int64", "uint32", "uint64")
@@ -20,22 +20,22 @@ MULHI_TYPES = ("int32", "int64", "uint32", "uint64")
 class Elementwise(Indexing):
     """Functions that treat every element alike."""
 
-    def minimum(self, a: Any, b: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
+    def minimum(self, a: Value, b: Value, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
         """The smaller of each pair of elements."""
         name = "minimum_nan" if keeps_nan(propagate_nan) else "minimum"
         return self.binary(name, *self._without_bf16(a, b, "minimum"))
 
-    def maximum(self, a: Any, b: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
+    def maximum(self, a: Value, b: Value, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
         """The larger of each pair of elements."""
         name = "maximum_nan" if keeps_nan(propagate_nan) else "maximum"
         return self.binary(name, *self._without_bf16(a, b, "maximum"))
 
-    def _without_bf16(self, a: Any, b: Any, name: str) -> Pair:
+    def _without_bf16(self, a: Value, b: Value, name: str) -> Pair:
         """Strong operands of one type, with bf16 widened to fp32 before anything else."""
         a, b = (self.cast(x, float32) if isinstance(x, tensor) and x.dtype.is_bf16() else x for x in (a, b))
         return self.operands(a, b, name, weak=False)
 
-    def clamp(self, x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
+    def clamp(self, x: Value, min: Value, max: Value, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
         """``minimum(maximum(x, min), max)`` of floats; a NaN becomes `min` unless it propagates."""
         propagates = keeps_nan(propagate_nan)
         low, high = self._without_bf16(min, max, "clamp")
@@ -48,7 +48,7 @@ class Elementwise(Indexing):
             )
         return self.clamped(value, low, high, propagates)
 
-    def math_op(self, name: str, x: Any) -> tensor:
+    def math_op(self, name: str, x: Value) -> tensor:
         """The elementary function `name` of fp32 or fp64; ``sqrt_rn`` of fp32 only."""
         value = self.to_tensor(x)
         expect_dtype(value, ("fp32",) if name == "sqrt_rn" else WIDE_FLOATS, name)
@@ -60,14 +60,14 @@ class Elementwise(Indexing):
             return self.cast(self.elementary(name, self.cast(x, float32)), x.dtype)
         return self.math_op(name, x)
 
-    def abs(self, x: Any) -> tensor:
+    def abs(self, x: Value) -> tensor:
         """The absolute value; unsigned integers are returned as they are."""
         value = self.to_tensor(x)
         element = value.dtype
         assert element.is_floating() or element.is_int(), f"Unexpected dtype {element}: abs takes numbers"
         return value if element.is_int_unsigned() else self.absolute(value)
 
-    def fma(self, x: Any, y: Any, z: Any) -> tensor:
+    def fma(self, x: Value, y: Value, z: Value) -> tensor:
         """``x * y + z`` with one rounding, in the common type of the three."""
         a, b = self.operands(x, y, "fma", weak=False)
         a, c = self.operands(a, z, "fma", weak=False)
@@ -76,15 +76,15 @@ class Elementwise(Indexing):
             raise TypeError(f"fma takes floats of 16 bits or more, got {c.dtype}; use x * y + z for integers")
         return self.fused(a, b, c)
 
-    def umulhi(self, x: Any, y: Any) -> tensor:
+    def umulhi(self, x: Value, y: Value) -> tensor:
         """The high half of the unsigned product, as wide as the operands."""
         return self.high_product(*self._of_types(x, y, MULHI_TYPES, "umulhi"))
 
-    def div_rn(self, x: Any, y: Any) -> tensor:
+    def div_rn(self, x: Value, y: Value) -> tensor:
         """``x / y`` in fp32, correctly rounded."""
         return self.precise_quotient(*self._of_types(x, y, ("fp32",), "div_rn"))
 
-    def _of_types(self, x: Any, y: Any, names: Sequence[str], function: str) -> Pair:
+    def _of_types(self, x: Value, y: Value, names: Sequence[str], function: str) -> Pair:
         """Two operands of one type, which is one of `names` before and after promotion."""
         expect_dtype(x, names, function)
         expect_dtype(y, names, function)
@@ -142,7 +142,7 @@ NOT_OURS = (
 )
 
 
-def keeps_nan(propagate_nan: Any) -> bool:
+def keeps_nan(propagate_nan: object) -> bool:
     """Return True if NaN wins over numbers."""
     if (name := getattr(propagate_nan, "name", "")) not in ("NONE", "ALL"):
         raise ValueError(f"Unexpected propagate_nan {propagate_nan!r}: use tl.PropagateNan.NONE or tl.PropagateNan.ALL")

@@ -27,7 +27,7 @@ from tilework.language.typing.shapes import (
     plain_shape,
     shape_of,
 )
-from tilework.language.values import tensor
+from tilework.language.values import Value, tensor
 
 
 class Views(Operators):
@@ -40,7 +40,7 @@ class Views(Operators):
             self.beyond_triton(ValueError("arange's range must be a power of 2"))
         return self.counting(start, end)
 
-    def broadcast_to(self, value: Any, shape: Sequence[int]) -> tensor:
+    def broadcast_to(self, value: Value, shape: Sequence[int]) -> tensor:
         """`value` repeated to exactly `shape`; a block must have the same rank already."""
         value = self.to_tensor(value)
         wanted = self.checked_shape(plain_shape(shape))
@@ -48,12 +48,12 @@ class Views(Operators):
             check_broadcast_to(shape_of(value), wanted)
         return self.stretch(value, wanted)
 
-    def expand_dims(self, value: Any, axis: int) -> tensor:
+    def expand_dims(self, value: Value, axis: int) -> tensor:
         """A new axis of size 1 at position `axis` of the result."""
         value = self.to_tensor(value)
         return self.with_axis(value, normal_axis(axis, len(shape_of(value)) + 1))
 
-    def reshape(self, value: Any, shape: Sequence[int], can_reorder: bool = False) -> tensor:
+    def reshape(self, value: Value, shape: Sequence[int], can_reorder: bool = False) -> tensor:
         """The same elements in row-major order (in any order with `can_reorder`) under another shape."""
         value, wanted = self.to_tensor(value), self.checked_shape(plain_shape(shape))
         check_reshape(shape_of(value), wanted)
@@ -85,7 +85,7 @@ class Views(Operators):
             return self.reshape(self.permute(self.join(lhs, rhs), (1, 0)), (2 * shape_of(lhs)[0],))
         return self.concatenated(lhs, rhs)
 
-    def join(self, lhs: Any, rhs: Any) -> tensor:
+    def join(self, lhs: Value, rhs: Value) -> tensor:
         """Both values side by side on a new last axis of size 2."""
         lhs, rhs = self.broadcast(self.to_tensor(lhs), self.to_tensor(rhs))
         if lhs.dtype != rhs.dtype:
@@ -105,7 +105,7 @@ class Views(Operators):
         """``out[i, j] = src[i, index[i, j]]`` for axis 1; the result has the shape of `index`."""
         return self.gathered(src, index, check_gather(src, index, axis))
 
-    def histogram(self, value: tensor, num_bins: int, mask: Any = None) -> tensor:
+    def histogram(self, value: tensor, num_bins: int, mask: Value | None = None) -> tensor:
         """Return the number of occurrences of each of 0 .. num_bins-1 among the elements where `mask` is true."""
         shape = shape_of(value)
         assert len(shape) == 1, f"histogram only supports 1D input, got shape {list(shape)}"
@@ -167,31 +167,31 @@ class Part(NamedTuple):
         return not self.picked and (self.start, self.step, self.count) == (0, 1, size)
 
 
-def index_items(index: Any) -> list[Any]:
+def index_items(index: object) -> list[Any]:
     """The items of a subscript, which may be one."""
     index = plain(index)
     return [plain(item) for item in (index if isinstance(index, list | tuple | builtins.tuple) else [index])]
 
 
-def is_plain_view(index: Any) -> bool:
+def is_plain_view(index: object) -> bool:
     """Only ``:`` and None, which are all that Triton takes."""
     return all(
         item is None or (is_slice(item) and python_slice(item) == builtins.slice(None)) for item in index_items(index)
     )
 
 
-def is_slice(item: Any) -> bool:
+def is_slice(item: object) -> bool:
     return isinstance(item, slice | builtins.slice)
 
 
-def python_slice(item: Any) -> Any:
+def python_slice(item: object) -> object:
     return item.to_python() if isinstance(item, slice) else item
 
 
 class Indexing(Views):
     """Parts of blocks, read and replaced."""
 
-    def subscript(self, x: tensor, index: Any) -> tensor:
+    def subscript(self, x: tensor, index: object) -> tensor:
         """``x[index]``."""
         parts, new_axes = self.parts(x, index)
         if not all(part.is_whole(size) for part, size in zip(parts, shape_of(x), strict=True)):
@@ -201,7 +201,7 @@ class Indexing(Views):
             x = self.expand_dims(x, axis)
         return x
 
-    def with_subscript(self, x: tensor, index: Any, value: Any) -> tensor:
+    def with_subscript(self, x: tensor, index: object, value: Value) -> tensor:
         """Return `x` after ``x[index] = value``."""
         parts, new_axes = self.parts(x, index, may_be_empty=True)
         value = self.cast(self.to_tensor(value), x.dtype)
@@ -222,7 +222,7 @@ class Indexing(Views):
                 value = self.reshape(value, [size for place, size in enumerate(own, -len(own)) if place != at])
         return self.placed(x, parts, value)
 
-    def parts(self, x: tensor, index: Any, *, may_be_empty: bool = False) -> builtins.tuple[list[Part], list[int]]:
+    def parts(self, x: tensor, index: object, *, may_be_empty: bool = False) -> builtins.tuple[list[Part], list[int]]:
         """Return the selected part of each axis, and the positions of new axes in the result."""
         shape, items = shape_of(x), index_items(index)
         used = sum(item is not None and item is not Ellipsis for item in items)
@@ -245,7 +245,7 @@ class Indexing(Views):
             place += item is None or not parts[-1].picked
         return parts, new_axes
 
-    def part(self, item: Any, axis: int, size: int, may_be_empty: bool) -> Part:
+    def part(self, item: object, axis: int, size: int, may_be_empty: bool) -> Part:
         """One item of a subscript for an axis of `size` elements."""
         item = python_slice(item)
         if isinstance(item, builtins.slice):

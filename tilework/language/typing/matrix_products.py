@@ -5,7 +5,6 @@ the product is added to zeros.
 """
 
 import warnings
-from typing import Any
 
 from tilework.language.dtypes import (
     bfloat16,
@@ -45,7 +44,7 @@ class Dots(Windows):
         self,
         lhs: tensor,
         rhs: tensor,
-        acc: Any,
+        acc: tensor | None,
         input_precision: str | None,
         allow_tf32: bool | None,
         max_num_imprecise_acc: int | None,
@@ -99,7 +98,7 @@ class Dots(Windows):
             raise ValueError(f"max_num_imprecise_acc ({limit}) must be <= K ({k})")
         return limit
 
-    def _accumulator(self, acc: Any, type: dtype, out_dtype: dtype) -> tensor | None:
+    def _accumulator(self, acc: tensor | None, type: dtype, out_dtype: dtype) -> tensor | None:
         """`acc`, which has the shape and type of the result, or None."""
         total = self.optional_tensor(acc)
         if total is None:
@@ -117,12 +116,12 @@ class Dots(Windows):
     def dot_scaled(
         self,
         lhs: tensor,
-        lhs_scale: Any,
+        lhs_scale: tensor | None,
         lhs_format: str,
         rhs: tensor,
-        rhs_scale: Any,
+        rhs_scale: tensor | None,
         rhs_format: str,
-        acc: Any,
+        acc: tensor | None,
         fast_math: bool,
         lhs_k_pack: bool,
         rhs_k_pack: bool,
@@ -166,7 +165,7 @@ class Dots(Windows):
         )
         return operand if have == element else self.bitcast(operand, element)
 
-    def _scale(self, scale: Any, rows: Shape, k: int, name: str) -> tensor | None:
+    def _scale(self, scale: tensor | None, rows: Shape, k: int, name: str) -> tensor | None:
         factors = self.optional_tensor(scale)
         if factors is None:
             return None

@@ -7,7 +7,6 @@ rounded back.
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tilework.language.dtypes import block_type, dtype, float16, float32, int1, void
 from tilework.language.typing.carrier import Carrier, Pair, Shape
@@ -25,7 +24,7 @@ from tilework.language.typing.promotion import (
     wider_for,
 )
 from tilework.language.typing.shapes import beyond_triton, block, common_shape, plain_shape, shape_of
-from tilework.language.values import tensor
+from tilework.language.values import Value, tensor
 
 ROUNDINGS = ("rtne", "rtz")
 TRUNCATING_CASTS = {("fp32", "fp16"), ("fp32", "bf16"), ("fp32", "fp8e5"), ("fp32", "fp8e4b15"), ("fp16", "fp8e4b15")}
@@ -95,7 +94,7 @@ OVERFLOWING = {"+": "add", "-": "sub", "*": "mul"}
 class Values(Carrier):
     """The base of every family: constants, casts, one type and one shape for two operands."""
 
-    def to_tensor(self, x: Any, check_type: bool = True) -> tensor:
+    def to_tensor(self, x: Value, check_type: bool = True) -> tensor:
         """`x` as a runtime value: a tensor is returned as it is, a number becomes a scalar of its own type.
 
         Anything else is a TypeError, or with ``check_type=False`` is returned unchanged.
@@ -106,12 +105,12 @@ class Values(Carrier):
         if isinstance(value, NUMBERS):
             return self.constant(value, number_dtype(value))
         if not check_type:
-            return x
+            return x  # pyright: ignore[reportReturnType]
         raise TypeError(f"cannot convert {value} of type {type(value)} to tensor: expected a number")
 
-    def optional_tensor(self, x: Any) -> tensor | None:
+    def optional_tensor(self, x: Value | None) -> tensor | None:
         """None for None and ``constexpr(None)``, else the value as a tensor."""
-        return None if plain(x) is None else self.to_tensor(x)
+        return None if x is None or plain(x) is None else self.to_tensor(x)
 
     def scalar_constant(self, value: int | float, dtype: dtype) -> tensor:
         """The number `value` as a scalar of type `dtype`: floats are rounded, integers wrap."""
@@ -143,7 +142,7 @@ class Values(Carrier):
             self.beyond_triton(ValueError(refusal))
         return shape
 
-    def full(self, shape: Sequence[int], value: Any, dtype: dtype | None) -> tensor:
+    def full(self, shape: Sequence[int], value: Value, dtype: dtype | None) -> tensor:
         """A block filled with one number or scalar; with an empty `shape`, that scalar."""
         sizes = self.checked_shape(plain_shape(shape))
         if isinstance(value, tensor):
@@ -160,7 +159,7 @@ class Values(Carrier):
             )
         return self.constant(number, block(dtype, sizes))
 
-    def cast(self, x: Any, dtype: dtype, fp_downcast_rounding: str | None = None) -> tensor:
+    def cast(self, x: Value, dtype: dtype, fp_downcast_rounding: str | None = None) -> tensor:
         """The elements of `x` converted to `dtype`."""
         value = self.to_tensor(x)
         source, target = value.dtype, dtype.scalar
@@ -174,7 +173,7 @@ class Values(Carrier):
             self.check_dtype(target)
         return self.convert(value, target, fp_downcast_rounding)
 
-    def bitcast(self, x: Any, dtype: dtype) -> tensor:
+    def bitcast(self, x: Value, dtype: dtype) -> tensor:
         """The same bits read as `dtype`, which must be as wide."""
         value = self.to_tensor(x)
         source, target = value.dtype, dtype.scalar
@@ -184,7 +183,7 @@ class Values(Carrier):
         check_bitcast(source, target)
         return self.reinterpret(value, target)
 
-    def operands(self, a: Any, b: Any, operator: str, weak: bool = True) -> Pair:
+    def operands(self, a: Value, b: Value, operator: str, weak: bool = True) -> Pair:
         """Both operands with the type and shape in which `a operator b` is computed.
 
         With ``weak=False`` a number has its own type (`number_dtype`), as in comparisons.
@@ -204,7 +203,7 @@ class Values(Carrier):
             return a, b
         return self.operands(self.to_tensor(a), self.to_tensor(b), operator)
 
-    def _with_number(self, x: tensor, number: Any, side: int, operator: str, weak: bool) -> Pair:
+    def _with_number(self, x: tensor, number: Value, side: int, operator: str, weak: bool) -> Pair:
         """`x` and the constant `number`, in the type of the operation."""
         value = plain(number)
         if not isinstance(value, NUMBERS):
@@ -269,14 +268,14 @@ class Operators(Values):
         wide = wider_for(operator, a.dtype)
         return self.cast(self.binary(operator, self.cast(a, wide), self.cast(b, wide)), a.dtype)
 
-    def _checked(self, operator: str, a: Any, b: Any, sanitize: bool) -> tensor:
+    def _checked(self, operator: str, a: Value, b: Value, sanitize: bool) -> tensor:
         """``+ - *``: integers may be checked for overflow."""
         a, b = self.operands(a, b, operator)
         if sanitize and self.options.sanitize_overflow and a.dtype.is_int():
             return self.overflow_checked(operator, a, b)
         return self.binary(operator, a, b)
 
-    def add(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tensor:
+    def add(self, a: Value, b: Value, sanitize_overflow: bool = True) -> tensor:
         """``a + b``; one of them may be a pointer."""
         if is_pointer(a):
             if is_pointer(b):
@@ -288,15 +287,15 @@ class Operators(Values):
             return self.moved(b, a, "+")
         return self._checked("+", a, b, sanitize_overflow)
 
-    def sub(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tensor:
+    def sub(self, a: Value, b: Value, sanitize_overflow: bool = True) -> tensor:
         """``a - b``; `a` may be a pointer."""
         return self.moved(a, b, "-") if is_pointer(a) else self._checked("-", a, b, sanitize_overflow)
 
-    def mul(self, a: Any, b: Any, sanitize_overflow: bool = True) -> tensor:
+    def mul(self, a: Value, b: Value, sanitize_overflow: bool = True) -> tensor:
         """``a * b``."""
         return self._checked("*", a, b, sanitize_overflow)
 
-    def moved(self, pointer: tensor, offset: Any, operator: str) -> tensor:
+    def moved(self, pointer: tensor, offset: Value, operator: str) -> tensor:
         """``pointer + offset`` or ``pointer - offset``, counted in elements; an offset is an integer of any width."""
         if pointer.dtype.element_ty.is_block():  # pyright: ignore[reportAttributeAccessIssue]
             raise InvalidOperands(pointer.dtype, shown_type(offset), operator, "move a block pointer with tl.advance")
@@ -311,25 +310,25 @@ class Operators(Values):
             number_dtype(value)
         return self.move_pointer(pointer, value, operator)
 
-    def truediv(self, a: Any, b: Any) -> tensor:
+    def truediv(self, a: Value, b: Value) -> tensor:
         """``a / b``; two integers are divided as fp32."""
         a, b = self.operands(a, b, "/")
         if a.dtype.is_int():
             a, b = self.cast(a, float32), self.cast(b, float32)
         return self.binary("/", a, b)
 
-    def floordiv(self, a: Any, b: Any) -> tensor:
+    def floordiv(self, a: Value, b: Value) -> tensor:
         """``a // b`` of integers, rounded toward zero."""
         a, b = self.operands(a, b, "//")
         if not a.dtype.is_int():
             raise TypeError(f"unexpected type {a.dtype}: `//` divides integers; use tl.floor(a / b) for floats")
         return self.binary("//", a, b)
 
-    def mod(self, a: Any, b: Any) -> tensor:
+    def mod(self, a: Value, b: Value) -> tensor:
         """``a % b``, with the sign of `a`; floats as C's ``fmod``."""
         return self.binary("%", *self.operands(a, b, "%"))
 
-    def fdiv(self, a: Any, b: Any, ieee_rounding: bool = False) -> tensor:
+    def fdiv(self, a: Value, b: Value, ieee_rounding: bool = False) -> tensor:
         """Fast division of two floats of one type. `ieee_rounding` changes nothing; `div_rn` rounds correctly."""
         kinds = [x.dtype for x in (a, b) if isinstance(x, tensor)]
         if len(kinds) == 2 and kinds[0] != kinds[1]:
@@ -339,7 +338,7 @@ class Operators(Values):
             raise TypeError(f"both operands of fdiv must have floating scalar type, got {a.dtype}; use `/`")
         return self.binary("fdiv", a, b)
 
-    def _bits(self, operator: str, a: Any, b: Any, kind: str = "") -> tensor:
+    def _bits(self, operator: str, a: Value, b: Value, kind: str = "") -> tensor:
         """A bit operation; the error shows the types as they were written."""
         left, right = self.operands(a, b, operator)
         if not left.dtype.is_int():
@@ -349,58 +348,58 @@ class Operators(Values):
 
     and_, or_, xor_ = _bit_operation("&"), _bit_operation("|"), _bit_operation("^")
 
-    def shl(self, a: Any, b: Any) -> tensor:
+    def shl(self, a: Value, b: Value) -> tensor:
         """``a << b``."""
         warn_about_shift(a, b)
         return self._bits("<<", a, b)
 
-    def shr(self, a: Any, b: Any) -> tensor:
+    def shr(self, a: Value, b: Value) -> tensor:
         """``a >> b``: copies of the sign come in if `a` is signed before promotion; a number takes the sign of `b`."""
         decides = a if isinstance(a, tensor) else b
         signed = isinstance(decides, tensor) and decides.dtype.is_int_signed()
         return self.ashr(a, b) if signed else self.lshr(a, b)
 
-    def ashr(self, a: Any, b: Any) -> tensor:
+    def ashr(self, a: Value, b: Value) -> tensor:
         """``a >> b`` with copies of the sign coming in."""
         warn_about_shift(a, b)
         return self._bits(">>", a, b)
 
-    def lshr(self, a: Any, b: Any) -> tensor:
+    def lshr(self, a: Value, b: Value) -> tensor:
         """``a >> b`` with zeros coming in."""
         warn_about_shift(a, b)
         return self._bits(">>", a, b, ">>>")
 
-    def minus(self, x: Any) -> tensor:
+    def minus(self, x: Value) -> tensor:
         """``-x``, computed as ``0 - x``."""
         value = self.to_tensor(x)
         if value.dtype.is_ptr():
             raise ValueError(f"wrong type argument to unary minus ({value.dtype}): a pointer cannot be negated")
         return self.sub(self.constant(0, value.type), value, True)
 
-    def plus(self, x: Any) -> tensor:
+    def plus(self, x: Value) -> tensor:
         """``+x`` is only defined for compile-time numbers."""
         raise TypeError(f"unary plus does not exist for {self.to_tensor(x)}: write the value without `+`")
 
-    def invert(self, x: Any) -> tensor:
+    def invert(self, x: Value) -> tensor:
         """``~x`` of an integer; of a bool, its negation."""
         value = self.to_tensor(x)
         if not value.dtype.is_int():
             raise ValueError(f"wrong type argument to unary invert ({value.dtype}): `~` takes integers and bools")
         return self.inverted(value)
 
-    def not_(self, x: Any) -> tensor:
+    def not_(self, x: Value) -> tensor:
         """``not x`` of a bool."""
         return self.invert(self._truth(x, "not"))
 
-    def logical_and(self, a: Any, b: Any) -> tensor:
+    def logical_and(self, a: Value, b: Value) -> tensor:
         """``a and b`` of bools; both are evaluated."""
         return self.and_(self._truth(a, "and"), self._truth(b, "and"))
 
-    def logical_or(self, a: Any, b: Any) -> tensor:
+    def logical_or(self, a: Value, b: Value) -> tensor:
         """``a or b`` of bools; both are evaluated."""
         return self.or_(self._truth(a, "or"), self._truth(b, "or"))
 
-    def _truth(self, x: Any, operator: str) -> tensor:
+    def _truth(self, x: Value, operator: str) -> tensor:
         value = self.to_tensor(x)
         if not value.dtype.is_bool():
             raise ValueError(
@@ -409,7 +408,7 @@ class Operators(Values):
             )
         return value
 
-    def compare(self, operator: str, a: Any, b: Any) -> tensor:
+    def compare(self, operator: str, a: Value, b: Value) -> tensor:
         """An int1 for each pair of elements.
 
         Numbers are not weak here: ``x < 0.5`` compares an fp16 `x` in fp32, and ``x > -1`` compares a uint32 `x` with
@@ -424,7 +423,7 @@ class Operators(Values):
     less_than, less_equal = _comparison("<"), _comparison("<=")
     greater_than, greater_equal = _comparison(">"), _comparison(">=")
 
-    def where(self, condition: Any, x: Any, y: Any) -> tensor:
+    def where(self, condition: Value, x: Value, y: Value) -> tensor:
         """`x` where `condition` holds, else `y`; all three broadcast together. Numbers are weak."""
         mask = self.to_tensor(condition)
         if not mask.dtype.is_bool():
@@ -439,7 +438,7 @@ class Operators(Values):
         x, y = self.broadcast(x, y)
         return self.select(mask, x, y)
 
-    def choices(self, x: Any, y: Any) -> Pair:
+    def choices(self, x: Value, y: Value) -> Pair:
         """The two sides of `where`: equal pointers, or numbers of one type."""
         if not (is_pointer(x) or is_pointer(y)):
             return self.operands(x, y, "where")

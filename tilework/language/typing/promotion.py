@@ -15,7 +15,7 @@ Division (``/ // %``) computes 16-bit floats in fp32, and refuses to mix signed 
 
 from functools import cache
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from tilework.language.compile_time import constexpr
 from tilework.language.dtypes import (
@@ -43,7 +43,7 @@ FP32_MIN, FP32_MAX = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 class IncompatibleTypeErrorImpl(Exception):
     """Two types that do not go together; programs written for Triton catch it by this name."""
 
-    def __init__(self, type_a: Any, type_b: Any) -> None:
+    def __init__(self, type_a: object, type_b: object) -> None:
         self.type_a, self.type_b = type_a, type_b
         self.message = f"invalid operands of type {type_a!r} and {type_b!r}"
         super().__init__(self.message)
@@ -63,8 +63,8 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 
 
-def is_pointer(x: object) -> bool:
-    """A tensor of pointers."""
+def is_pointer(x: object) -> TypeGuard[tensor]:
+    """Return True for a tensor of pointers."""
     return isinstance(x, tensor) and x.dtype.is_ptr()
 
 
@@ -89,7 +89,7 @@ def number_dtype(value: object) -> dtype:
     raise TypeError(f"cannot convert {value} of type {type(value)} to tensor: expected a number")
 
 
-def check_constant(value: Any, name: str) -> None:
+def check_constant(value: object, name: str) -> None:
     """Refuse what cannot be a constant of the type `name`: floats are rounded to it, integers wrap."""
     if not isinstance(value, NUMBERS):
         raise TypeError(f"expected a number for a constant of type {name}, got {value!r}")
@@ -165,7 +165,7 @@ def check_weak_range(value: int | float, result: dtype) -> None:
         raise ValueError(f"Scalar {value} is out of range for type {result}; cast the tensor to a wider type first")
 
 
-def number_beside(value: Any, element: str, side: int, operator: str, weak: bool) -> tuple[dtype, dtype]:
+def number_beside(value: int | float, element: str, side: int, operator: str, weak: bool) -> tuple[dtype, dtype]:
     """The type of an operation between a number and a tensor of type `element`, and the type the number has first.
 
     A weak number has the type of the operation; elsewhere, as in comparisons, it has its own.

@@ -8,13 +8,16 @@ import functools
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework.language.compile_time import base_value, constexpr, constexpr_type, tuple, tuple_type
 from tilework.language.dtypes import block_type, dtype, int32, pointer_type
 from tilework.language.elementwise_builtins import PropagateNan
 from tilework.language.typing.promotion import plain, wider
 from tilework.language.values import tensor
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 ARITY: dict[str, Any] = {  # how many arguments, at least and at most, by position
     "range": (1, 3),
@@ -47,7 +50,7 @@ def check_arity(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> No
         raise TypeError(f"{name}() takes {wanted} arguments by position, got {len(args)}")
 
 
-def is_storable(value: Any) -> bool:
+def is_storable(value: object) -> bool:
     """Known at run time: a tensor, a descriptor, or something made of values that may be."""
     if isinstance(value, base_value):
         return not isinstance(value, constexpr)
@@ -60,7 +63,7 @@ def make_tuple(values: Sequence[Any], fields: Sequence[str] | None) -> tuple:
     return tuple(values, tuple_type(types, fields))
 
 
-def describe_type(type: Any) -> str:
+def describe_type(type: object) -> str:
     """``fp32[64, 16]`` for a block, the name for everything else."""
     if isinstance(type, block_type):
         return f"{describe_type(type.element_ty)}[{', '.join(str(plain(size)) for size in type.shape)}]"
@@ -69,7 +72,7 @@ def describe_type(type: Any) -> str:
     return str(type)
 
 
-def check_assigned(value: Any) -> None:
+def check_assigned(value: object) -> None:
     """Refuse a text where a run-time value is wanted."""
     if isinstance(value, str | bytes):
         raise TypeError(
@@ -85,7 +88,7 @@ def length(value: Any) -> int:
     return len(plain(value))
 
 
-def converted(convert: type, args: Sequence[Any]) -> Any:
+def converted(convert: type, args: Sequence[Any]) -> int | float:
     """``int`` and ``float`` of compile-time values."""
     if any(is_storable(arg) for arg in args):
         name = convert.__name__
@@ -93,7 +96,7 @@ def converted(convert: type, args: Sequence[Any]) -> Any:
     return convert(*map(plain, args))
 
 
-def extremum(semantic: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def extremum(semantic: "Semantic", name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tensor | int | float:
     """Python's min and max on compile-time values, `tl.minimum` and `tl.maximum` on run-time ones."""
     values = args[0].values if len(args) == 1 and isinstance(args[0], tuple) else args
     if unknown := [key for key in kwargs if key != "propagate_nan"]:
@@ -116,7 +119,7 @@ def extremum(semantic: Any, name: str, args: Sequence[Any], kwargs: Mapping[str,
     return result
 
 
-def attribute_name(function: str, name: Any) -> str:
+def attribute_name(function: str, name: object) -> str:
     """The second argument of ``getattr`` and ``hasattr``."""
     text = plain(name)
     if not isinstance(text, str):

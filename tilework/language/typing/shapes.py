@@ -7,7 +7,6 @@ size 1 are repeated, so (64,) and (32, 1) meet in (32, 64).
 from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
-from typing import Any
 
 from tilework.language.compile_time import constexpr
 from tilework.language.dtypes import block_type, count_elements, dtype, odd_size
@@ -70,7 +69,7 @@ def common_shape(left: Shape, right: Shape) -> Shape:
     return tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
 
 
-def check_range(start: Any, end: Any) -> None:
+def check_range(start: object, end: object) -> None:
     """`arange` counts upwards in int32."""
     if type(start) is not int or type(end) is not int:
         raise ValueError(f"arange's arguments must be of type tl.constexpr, got {start!r} and {end!r}")

@@ -21,7 +21,7 @@ from tilework.language.typing.access import (
 from tilework.language.typing.carrier import Shape
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import block, plain_shape, shape_of
-from tilework.language.values import tensor, tensor_descriptor
+from tilework.language.values import Offsets, Sizes, Value, tensor, tensor_descriptor
 
 INTEGERS = ("uint32", "int32", "uint64", "int64")
 ATOMIC_DTYPES = {
@@ -34,7 +34,9 @@ ATOMIC_DTYPES = {
 class Windows(Access):
     """`make_block_ptr`, `advance`, `make_tensor_descriptor` and the methods of descriptors."""
 
-    def make_block_ptr(self, base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> tensor:
+    def make_block_ptr(
+        self, base: tensor, shape: Offsets, strides: Offsets, offsets: Offsets, block_shape: Sizes, order: Sizes
+    ) -> tensor:
         """A pointer to the block at `offsets`; `order` lists the dimensions, the fastest-varying first."""
         if not is_plain_pointer(base):
             raise ValueError(
@@ -64,7 +66,7 @@ class Windows(Access):
             pointer_type(block(pointer.element_ty, sizes), pointer.address_space, pointer.const),
         )
 
-    def advance(self, base: Any, offsets: Any) -> tensor:
+    def advance(self, base: tensor, offsets: Offsets) -> tensor:
         """A block pointer moved by `offsets` elements along each dimension."""
         if not isinstance(base, tensor) or not is_block_pointer(base.type):
             raise ValueError(f"advance takes a block pointer made by make_block_ptr, got {getattr(base, 'type', base)}")
@@ -78,7 +80,7 @@ class Windows(Access):
         return [self.index(checked_index(plain(value), type, what, narrow), type) for value in values]
 
     def make_tensor_descriptor(
-        self, base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: str = "zero"
+        self, base: tensor, shape: Offsets, strides: Offsets, block_shape: Sizes, padding_option: str = "zero"
     ) -> tensor_descriptor:
         """A descriptor of the array at `base`, moving blocks of `block_shape`."""
         if not is_plain_pointer(base):
@@ -110,20 +112,20 @@ class Windows(Access):
         return self.descriptor(base, extents, distances, block(element, sizes), padding)
 
     def descriptor_load(
-        self, desc: tensor_descriptor, offsets: Any, cache_modifier: str = "", eviction_policy: str = ""
+        self, desc: tensor_descriptor, offsets: Offsets, cache_modifier: str = "", eviction_policy: str = ""
     ) -> tensor:
         """The block at `offsets`; elements outside the array read as the padding."""
         cache = option(LOAD_CACHE, "Cache modifier", cache_modifier)
         evict = option(EVICTION, "Eviction policy", eviction_policy)
         return self.read_window(desc, self._offsets(desc, offsets), cache, evict)
 
-    def descriptor_store(self, desc: tensor_descriptor, value: Any, offsets: Any) -> tensor:
+    def descriptor_store(self, desc: tensor_descriptor, value: Value, offsets: Offsets) -> tensor:
         """Write a block at `offsets`; elements outside the array are dropped."""
         value = self._block_for(desc, value, "store")
         self.write_window(desc, value, self._offsets(desc, offsets))
         return self.nothing()
 
-    def descriptor_atomic(self, kind: str, desc: tensor_descriptor, offsets: Any, value: Any) -> tensor:
+    def descriptor_atomic(self, kind: str, desc: tensor_descriptor, offsets: Offsets, value: Value) -> tensor:
         """Combine a block with the array at `offsets`, element by element, without returning the old values."""
         name, known = desc.dtype.name, ATOMIC_DTYPES[kind]
         assert name in known, (
@@ -141,13 +143,13 @@ class Windows(Access):
         needs = f"atomic_{kind} of {name} through a descriptor needs a target with TMA (sm_90 or newer)"
         assert "tma" in self.options.features, needs
 
-    def descriptor_gather(self, desc: tensor_descriptor, x_offsets: tensor, y_offset: Any) -> tensor:
+    def descriptor_gather(self, desc: tensor_descriptor, x_offsets: tensor, y_offset: Value) -> tensor:
         """Row ``x_offsets[i]``, columns from `y_offset` on, as row i of the result."""
         shape = rows_moved(desc, x_offsets, "gather")
         (column,) = self.indices([y_offset], int32, "y_offset")
         return self.gather_rows(desc, x_offsets, column, block(desc.dtype, shape))
 
-    def descriptor_scatter(self, desc: tensor_descriptor, value: tensor, x_offsets: tensor, y_offset: Any) -> tensor:
+    def descriptor_scatter(self, desc: tensor_descriptor, value: tensor, x_offsets: tensor, y_offset: Value) -> tensor:
         """Write row i of `value` to row ``x_offsets[i]``, columns from `y_offset` on."""
         shape = rows_moved(desc, x_offsets, "scatter")
         assert shape_of(value) == shape, (
@@ -158,7 +160,7 @@ class Windows(Access):
         self.scatter_rows(desc, value, x_offsets, column)
         return self.nothing()
 
-    def _block_for(self, desc: tensor_descriptor, value: Any, what: str) -> tensor:
+    def _block_for(self, desc: tensor_descriptor, value: Value, what: str) -> tensor:
         """`value` cast to the element type of `desc`, after checking its shape."""
         value, sizes = self.to_tensor(value), block_shape_of(desc)
         assert shape_of(value) == sizes, (
@@ -166,13 +168,13 @@ class Windows(Access):
         )
         return self.cast(value, desc.dtype)
 
-    def _offsets(self, desc: tensor_descriptor, offsets: Any) -> list[Any]:
+    def _offsets(self, desc: tensor_descriptor, offsets: Offsets) -> list[Any]:
         values, rank = as_list(offsets), len(block_shape_of(desc))
         assert len(values) == rank, f"expected {rank} offsets, but got {len(values)}"
         return self.indices(values, int32, "descriptor offsets")
 
 
-def as_list(values: Any) -> list[Any]:
+def as_list(values: object) -> list[Any]:
     """The elements of a list or tuple of any kind; a bare value is a list of one."""
     values = plain(values)
     if isinstance(values, language_tuple):
@@ -180,12 +182,12 @@ def as_list(values: Any) -> list[Any]:
     return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
-def is_plain_pointer(base: Any) -> bool:
+def is_plain_pointer(base: object) -> bool:
     """One pointer, to an element."""
     return isinstance(base, tensor) and isinstance(base.type, pointer_type) and not is_block_pointer(base.type)
 
 
-def checked_index(value: Any, type: dtype, what: str, narrow: bool) -> int | tensor:
+def checked_index(value: object, type: dtype, what: str, narrow: bool) -> int | tensor:
     """A number or a scalar integer that fits the integer type `type`."""
     if isinstance(value, int):
         if not type.get_int_min_value() <= value <= type.get_int_max_value():

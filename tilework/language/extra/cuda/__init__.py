@@ -16,10 +16,14 @@ Example:
     assert out[0] == -1
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework.language import core
+from tilework.language.compile_time import SUPPLIED
 from tilework.language.extra.cuda import libdevice
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 __all__ = [
     "convert_custom_float8_sm70",
@@ -36,13 +40,13 @@ __all__ = [
 THREADS_PER_WARP = 32
 
 
-def _asm(_semantic: Any, text: str, constraint: str, dtype: core.dtype, is_pure: bool) -> Any:
+def _asm(_semantic: "Semantic", text: str, constraint: str, dtype: core.dtype, is_pure: bool) -> Any:
     """A scalar from one instruction without inputs."""
     return core.inline_asm_elementwise(text, constraint, [], dtype, is_pure, 1, _semantic=_semantic)
 
 
 @core.extern
-def globaltimer(_semantic: Any = None) -> Any:
+def globaltimer(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
     """The time of the GPU's clock in nanoseconds, an int64; every call reads it anew.
 
     Example:
@@ -58,7 +62,7 @@ def globaltimer(_semantic: Any = None) -> Any:
 
 
 @core.extern
-def smid(_semantic: Any = None) -> Any:
+def smid(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
     """The number of the multiprocessor this program runs on, an int32.
 
     Example:
@@ -74,7 +78,7 @@ def smid(_semantic: Any = None) -> Any:
 
 
 @core.builtin
-def num_threads(_semantic: Any = None) -> Any:
+def num_threads(_semantic: "Semantic" = SUPPLIED) -> core.constexpr:
     """Return the number of threads that run this program, a constant: 32 for each warp of the launch option
     `num_warps`.
 
@@ -91,7 +95,7 @@ def num_threads(_semantic: Any = None) -> Any:
 
 
 @core.builtin
-def num_warps(_semantic: Any = None) -> Any:
+def num_warps(_semantic: "Semantic" = SUPPLIED) -> core.constexpr:
     """Return the number of warps that run this program, a constant: the launch option `num_warps`.
 
     Example:
@@ -107,7 +111,7 @@ def num_warps(_semantic: Any = None) -> Any:
 
 
 @core.extern
-def gdc_wait(_semantic: Any = None) -> None:
+def gdc_wait(_semantic: "Semantic" = SUPPLIED) -> None:
     """Wait until the kernels this one depends on have finished (programmatic dependent launch, sm_90).
 
     A launch with ``launch_pdl=True`` may begin while the kernel before it still runs; what that one writes may be read
@@ -127,7 +131,7 @@ def gdc_wait(_semantic: Any = None) -> None:
 
 
 @core.extern
-def gdc_launch_dependents(_semantic: Any = None) -> None:
+def gdc_launch_dependents(_semantic: "Semantic" = SUPPLIED) -> None:
     """Let the kernels that depend on this one start (programmatic dependent launch, sm_90); they wait with `gdc_wait`.
 
     Example:
@@ -144,7 +148,12 @@ def gdc_launch_dependents(_semantic: Any = None) -> None:
 
 
 @core.builtin
-def convert_custom_float8_sm80(arg: Any, dst_ty: Any, fp_downcast_rounding: Any = None, _semantic: Any = None) -> Any:
+def convert_custom_float8_sm80(
+    arg: core.tensor,
+    dst_ty: core.dtype | core.constexpr,
+    fp_downcast_rounding: str | core.constexpr | None = None,
+    _semantic: "Semantic" = SUPPLIED,
+) -> core.tensor:
     """Convert to or from fp8e4b15, the format with exponent bias 15 that is computed in software. `tl.cast` does the
     same.
 
@@ -156,7 +165,12 @@ def convert_custom_float8_sm80(arg: Any, dst_ty: Any, fp_downcast_rounding: Any 
 
 
 @core.builtin
-def convert_custom_float8_sm70(arg: Any, dst_ty: Any, fp_downcast_rounding: Any = None, _semantic: Any = None) -> Any:
+def convert_custom_float8_sm70(
+    arg: core.tensor,
+    dst_ty: core.dtype | core.constexpr,
+    fp_downcast_rounding: str | core.constexpr | None = None,
+    _semantic: "Semantic" = SUPPLIED,
+) -> core.tensor:
     """The same conversion as `convert_custom_float8_sm80`; the name that kernels for older GPUs use.
 
     Example:

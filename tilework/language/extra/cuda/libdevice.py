@@ -8,9 +8,10 @@ every function, ``name: {argument dtypes: (symbol, result dtype)}``.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
+from tilework.language.compile_time import SUPPLIED
 from tilework.language.constant_text import set_shown_module
 from tilework.language.core import (
     dtype,
@@ -21,11 +22,17 @@ from tilework.language.core import (
     int1,
     int32,
     int64,
+    tensor,
     uint32,
     uint64,
 )
+from tilework.language.values import Value
 from tilework.numerics.libdevice_table import NAMES, SYMBOLS, Symbol
 
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
+
+Builtin = Callable[..., tensor]
 Symbols = dict[tuple[dtype, ...], tuple[str, dtype]]
 CODES = {"i": int32, "u": uint32, "l": int64, "k": uint64, "f": float32, "d": float64, "b": int1}
 
@@ -47,20 +54,22 @@ def documentation(name: str, symbols: Symbols) -> str:
     return f"libdevice {name}: {'; '.join(rows)}."
 
 
-def function(module: str, name: str, text: str, arity: int, body: Callable[[list[Any], Any], Any]) -> Any:
+def function(
+    module: str, name: str, text: str, arity: int, body: Callable[[list[Value], "Semantic"], tensor]
+) -> Builtin:
     """A function of the language with `arity` arguments, which calls ``body(arguments, _semantic)``; `module` has
     it."""
 
-    def unary(arg0: Any, _semantic: Any = None) -> Any:
+    def unary(arg0: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
         return body([arg0], _semantic)
 
-    def binary(arg0: Any, arg1: Any, _semantic: Any = None) -> Any:
+    def binary(arg0: Value, arg1: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
         return body([arg0, arg1], _semantic)
 
-    def ternary(arg0: Any, arg1: Any, arg2: Any, _semantic: Any = None) -> Any:
+    def ternary(arg0: Value, arg1: Value, arg2: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
         return body([arg0, arg1, arg2], _semantic)
 
-    def quaternary(arg0: Any, arg1: Any, arg2: Any, arg3: Any, _semantic: Any = None) -> Any:
+    def quaternary(arg0: Value, arg1: Value, arg2: Value, arg3: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
         return body([arg0, arg1, arg2, arg3], _semantic)
 
     made: Any = (unary, binary, ternary, quaternary)[arity - 1]
@@ -73,10 +82,10 @@ def function(module: str, name: str, text: str, arity: int, body: Callable[[list
     return made
 
 
-def library_function(module: str, name: str, symbols: Symbols) -> Any:
+def library_function(module: str, name: str, symbols: Symbols) -> Builtin:
     """The function that calls the symbol of its arguments' types."""
 
-    def call(args: list[Any], semantic: Any) -> Any:
+    def call(args: list[Value], semantic: "Semantic") -> tensor:
         return extern_elementwise("", "", args, symbols, True, _semantic=semantic)
 
     return function(module, name, documentation(name, symbols), len(next(iter(symbols))), call)
@@ -84,11 +93,11 @@ def library_function(module: str, name: str, symbols: Symbols) -> Any:
 
 def on_demand(
     module: dict[str, Any], table: dict[str, Symbols]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+) -> tuple[Callable[[str], Builtin], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a library: a function is created on first use; there are about two
     hundred."""
 
-    def find(name: str) -> Any:
+    def find(name: str) -> Builtin:
         if name not in table:
             raise AttributeError(f"{module['__name__'].removeprefix('tilework.language.')} has no function {name!r}")
         return module.setdefault(name, library_function(module["__name__"], name, table[name]))

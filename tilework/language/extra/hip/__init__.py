@@ -10,10 +10,14 @@ Example:
     assert "__ocml_sqrt_f32" in stages["ttir"]
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tilework.language import core
+from tilework.language.compile_time import SUPPLIED
 from tilework.language.extra.hip import libdevice
+
+if TYPE_CHECKING:
+    from tilework.language.semantic import Semantic
 
 __all__ = ["libdevice", "memrealtime"]
 
@@ -22,7 +26,7 @@ LATER_CLOCK = "s_sendmsg_rtn_b64 $0, sendmsg(MSG_RTN_GET_REALTIME)", "s_waitcnt 
 
 
 @core.extern
-def memrealtime(_semantic: Any = None) -> Any:
+def memrealtime(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
     """The ticks of a clock of 100 MHz that all programs share, an int64; every call reads it anew.
 
     Example:
