@@ -60,18 +60,7 @@ def inverse_erf(w: Any) -> Any:
     return mp.erfinv(y) / y
 
 
-def modified_bessel(order: int) -> Callable[[Any], Any]:
-    """I_n(x) / (x/2)^n = 1 + q f(q), q = x^2 / 4."""
-    whole = lambda q: mp.besseli(order, 2 * mp.sqrt(q)) / mp.sqrt(q) ** order  # noqa: E731
-    return lambda q: ONE / (order + 1) if q < mp.mpf(10) ** -20 else (whole(q) - 1) / q
-
-
-def modified_far(order: int) -> Callable[[Any], Any]:
-    """(I_n(x) e^-x sqrt(x) - 1 / sqrt(2 pi)) x in u = 1/x."""
-    return lambda u: (mp.besseli(order, 1 / u) * mp.exp(-1 / u) / mp.sqrt(u) - 1 / mp.sqrt(2 * mp.pi)) / u
-
-
-LED = {"LGAMMA1": 2, "LGAMMA2": 2, "ERFCXF": 2}  # so many coefficients are also listed in two parts
+LED = {"ERFCXF": 2}  # so many coefficients are also listed in two parts
 FIRST_IN_TWO = ("ROOT_ERFCF", "ERFINVF", "ERFINV_FARF")
 WEIGHTS = {"ROOT_ERFCF": erf_sensitivity}
 
@@ -156,8 +145,6 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         26,
     ),
     ("SINH", 64, "(sinh x - x) / x^3 in x^2", of_square(lambda x: (mp.sinh(x) - x) / x**3, ONE / 6), 0, 1, 8),
-    ("LGAMMA1", 64, "lgamma(1 + t) / t", series(lambda t: mp.loggamma(1 + t) / t, -mp.euler), -0.3, 0.35, 21),
-    ("LGAMMA2", 64, "lgamma(2 + t) / t", series(lambda t: mp.loggamma(2 + t) / t, 1 - mp.euler), -0.65, 0.6, 23),
     ("CBRT", 64, "cbrt(m), a first guess", mp.cbrt, 1, 2, 4),
     ("EXPF", 32, "(e^r - 1 - r) / r^2", series(lambda r: (mp.exp(r) - 1 - r) / r**2, ONE / 2), -H, H, 4),
     ("EXP2F", 32, "(2^r - 1) / r", series(lambda r: (2**r - 1) / r, mp.log(2)), -0.5, 0.5, 5),
@@ -215,10 +202,6 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
     ("TANHF", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.4, 5),
     ("ERFINVF", 32, "erfinv(y) / y in w = -log(1 - y^2)", inverse_erf, 0, 5, 9),
     ("ERFINV_FARF", 32, "erfinv(y) / y in sqrt(w) - 3.125", lambda u: inverse_erf((u + 3.125) ** 2), -0.9, 0.9, 9),
-    ("I0F", 32, "(I0(x) - 1) / q in q = x^2/4", modified_bessel(0), 0, 4, 6),
-    ("I1F", 32, "(I1(x) / (x/2) - 1) / q in q = x^2/4", modified_bessel(1), 0, 4, 6),
-    ("I0_FARF", 32, "(I0(x) e^-x sqrt(x) - 1 / sqrt(2 pi)) x in 1/x", modified_far(0), 0.0106, 0.2501, 8),
-    ("I1_FARF", 32, "(I1(x) e^-x sqrt(x) - 1 / sqrt(2 pi)) x in 1/x", modified_far(1), 0.0106, 0.2501, 8),
     ("ROOT_ERFCF", 32, "4 (1 - erfc(a)^(1/8)) / a", series(root_erfc, 1 / mp.sqrt(mp.pi)), 0, 3.93, 7),
 ]
 
@@ -282,7 +265,6 @@ def main() -> None:
     print(split("LOG10E_F", 1 / mp.log(10), 2, 32))
     print(split("TWO_THIRDS_F", ONE * 2 / 3, 2, 32))
     print(split("PI_F", mp.pi, 2, 32))
-    print(split("ROOT_TWO_PI_F", 1 / mp.sqrt(2 * mp.pi), 2, 32))
     print(split("ROOT_HALF_F", 1 / ROOT, 2, 32))
     print(split("LOG10_2_F", mp.log(2, 10), 2, 32, 15))
     print(split("HALF_PI_F", mp.pi / 2, 4, 32))

@@ -1,8 +1,10 @@
 """Elementary functions: f32 against f64 on dense samples, f64 against exact values, special cases, rounding modes."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,6 @@ from tests.targets.llvm_run import elementwise, new_module, ulps
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.folding import round_fraction
-from tilework.targets.llvm.math import gamma, zeros
 from tilework.targets.llvm.math.rounding import MODES
 from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.types import Type, f32, f64, i32, i64, vector
@@ -32,16 +33,61 @@ def reference() -> dict[str, list[list[float]]]:
 
 
 ROWS = reference()
+EXACT: dict[str, Callable[..., Any]] = {
+    "j0": lambda x: mp.besselj(0, x),
+    "j1": lambda x: mp.besselj(1, x),
+    "y0": lambda x: mp.bessely(0, x),
+    "y1": lambda x: mp.bessely(1, x),
+    "lgamma": lambda x: mp.log(abs(mp.gamma(x))),
+    "cyl_bessel_i0": lambda x: mp.besseli(0, x),
+    "cyl_bessel_i1": lambda x: mp.besseli(1, x),
+}
+
+
+WAVES = {"j0": 0, "j1": 1, "y0": 0, "y1": 1}  # and their order
+
+
+def accuracy(name: str, args: list[np.ndarray], value: np.ndarray) -> tuple[np.ndarray | float, np.ndarray]:
+    """The largest error that is documented for f64, and the size whose units in the last place count."""
+    size = np.abs(value)
+    if name == "lgamma":
+        reflected = np.array([math.lgamma(1 - x) if x < 0 else 0.0 for x in args[0]])
+        return 8.0, np.where(args[0] < 0, np.maximum(np.maximum(size, 1.0), reflected), size)
+    if name in ("cyl_bessel_i0", "cyl_bessel_i1"):
+        return 16.0, size
+    if name not in WAVES and name not in ("jn", "yn"):
+        return 2.0, size
+    order = np.abs(args[0]) if len(args) == 2 else np.full_like(value, WAVES[name])
+    x = np.abs(args[-1])
+    waves = x > np.maximum(order, 0.5)
+    return 16.0 + order, np.where(waves, np.maximum(size, np.sqrt(2 / np.pi / np.where(waves, x, 1.0))), size)
 
 
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("width", [1, 2])
-def test_f64_is_within_two_units(name: str, width: int) -> None:
+def test_f64_is_as_accurate_as_documented(name: str, width: int) -> None:
     *args, high, low = (np.array(column) for column in zip(*ROWS[name]))
     got = elementwise(name, SIGNATURES.get(name, [f64] * len(args)), width)(*args)
-    error = ulps(got, high, low)
+    limit, size = accuracy(name, args, high)
+    error = ulps(got, high, low) * np.spacing(np.abs(high)) / np.spacing(size) / limit
     worst = int(np.argmax(error))
-    assert error[worst] < 2.0, f"{name}({[float(arg[worst]) for arg in args]}) = {got[worst]}, not {high[worst]}"
+    assert error[worst] < 1.0, f"{name}({[float(arg[worst]) for arg in args]}) = {got[worst]}, not {high[worst]}"
+
+
+@pytest.mark.parametrize("name", ["j0", "j1", "y0", "y1", "lgamma", "cyl_bessel_i0", "cyl_bessel_i1"])
+def test_f32_by_way_of_f64_is_within_one_unit(name: str) -> None:
+    """Next to a zero too: f64 has 29 bits more. Nearly half of a unit is the last rounding."""
+    columns = np.array([row for row in ROWS[name] if abs(row[0]) < 1e4])
+    x = np.concatenate([columns[:, 0], np.random.default_rng(19).uniform(0.5, 60, 300)]).astype(np.float32)
+    x = x[(x > 0) | (x != np.floor(x))]  # those that become poles
+    got = elementwise(name, [f32])(x)
+    with mp.workdps(60):
+        exact = [EXACT[name](mp.mpf(float(value))) for value in x]
+        high = np.array([float(value) for value in exact])
+        low = np.array([float(value - mp.mpf(part)) for value, part in zip(exact, high)])
+    error = np.where(np.abs(high) < 3e38, ulps(got, high, low), 0.0)
+    worst = int(np.argmax(error))
+    assert error[worst] < 0.51, f"{name}({x[worst]!r}) is off by {error[worst]} units"
 
 
 def dense() -> np.ndarray:
@@ -121,15 +167,7 @@ def test_f32_agrees_with_f64(name: str) -> None:
     assert np.max(ulps(elementwise(name, [f32])(sample), exact)) < allowed(name)
 
 
-@pytest.mark.parametrize(("name", "limit"), [("cyl_bessel_i0", 1.95), ("cyl_bessel_i1", 1.7)])
-def test_f32_bessel_functions_where_their_series_is_used(name: str, limit: float) -> None:
-    x = np.random.default_rng(5).uniform(0, 4, 20000).astype(np.float32)
-    assert np.max(ulps(elementwise(name, [f32])(x), elementwise(name, [f64], 2)(x.astype(np.float64)))) < limit
-
-
-@pytest.mark.parametrize(
-    "name", sorted(SINGLE - {"tan"}) + ["erfinv", "erfcx", "normcdf", "cyl_bessel_i0", "cyl_bessel_i1"]
-)
+@pytest.mark.parametrize("name", sorted(SINGLE - {"tan"}) + ["erfinv", "erfcx", "normcdf"])
 def test_common_functions_of_f32_need_no_f64(name: str) -> None:
     """Most GPUs have one unit for f64 beside 64 for f32; `tan` of huge angles alone is reduced in f64."""
     module = new_module()
@@ -273,16 +311,6 @@ def test_special_angles() -> None:
     np.testing.assert_array_equal(
         np.signbit(got), np.signbit(expected) & ~np.isnan(expected) | (np.isnan(got) & np.signbit(got))
     )
-
-
-def test_lgamma_near_a_zero_beside_any_other_lane() -> None:
-    """A lane near a negative zero sends its neighbours the same slow way: they stay what they are."""
-    lgamma, near = elementwise("lgamma", [f64], 2), -2.5
-    others = np.array([0.0, -0.0, -2.0, -1.0, 3.0, 1e300, -1e300, -17.6, -2.1, INF, -INF, NAN, 5e-324])
-    both = np.stack([np.full_like(others, near), others], axis=1).ravel()
-    alone = np.repeat(others, 2)
-    np.testing.assert_array_equal(lgamma(both)[1::2], lgamma(alone)[1::2])
-    assert np.all(lgamma(both)[::2] == lgamma(np.array([near, near]))[0])
 
 
 def rounded(type: Type, exact: Fraction, mode: str) -> float:
@@ -435,20 +463,6 @@ def test_ldexp_rounds_once_everywhere(type: Type) -> None:
         np.testing.assert_array_equal(
             elementwise("ldexp", [type, i32])(x, n.astype(np.int32)), np.ldexp(x, n.astype(np.int32))
         )
-
-
-def test_zeros_of_lgamma_are_right_to_three_parts() -> None:
-    rows, at = [], 0
-    while at < len(zeros.LGAMMA_ZEROS):
-        rows.append(zeros.LGAMMA_ZEROS[at : at + 3])
-        at += gamma.LONG if len(rows) <= 3 else gamma.SHORT
-    with mp.workprec(400):
-        for parts in rows:
-            exact = mp.findroot(lambda x: abs(mp.gamma(x)) - 1, mp.fsum(map(mp.mpf, parts)))
-            left = exact
-            for part in parts:
-                assert part == float(left), parts
-                left -= mp.mpf(part)
 
 
 def test_bits_of_floats() -> None:

@@ -261,13 +261,6 @@ def polynomial_led(x: Lanes, leads: Sequence[Sequence[float]], rest: Sequence[fl
     return total
 
 
-def less_parts(x: Lanes, parts: Sequence[Number]) -> Pair:
-    """x minus a number in three parts: nearly all bits of the difference are right, also where it is tiny."""
-    first, error = two_sum(x, x.const(0.0) - parts[0])
-    high, low = two_sum(first, x.const(0.0) - parts[1])
-    return fast_two_sum(high, low + (error - parts[2]))
-
-
 def exact(x: Lanes) -> Pair:
     return Pair(x, x.const(0.0))
 

@@ -36,11 +36,10 @@ DIRECT: dict[str, Formula] = {
     **named(exponential.exp, exponential.exp2, exponential.exp10, exponential.expm1, exponential.tanh),
     **named(exponential.sinh, exponential.cosh, logarithm.log, logarithm.log1p, logarithm.log2, logarithm.log10),
     **named(logarithm.pow, logarithm.asinh, logarithm.acosh, logarithm.atanh, special.erf, special.erfc),
-    **named(special.erfinv, special.erfcx, special.normcdf, gamma.lgamma),
+    **named(special.erfinv, special.erfcx, special.normcdf),
     **named(trigonometric.sin, trigonometric.cos, trigonometric.tan, trigonometric.sinpi, trigonometric.cospi),
     **named(trigonometric.asin, trigonometric.acos, trigonometric.atan, trigonometric.atan2),
     **algebraic.DIRECT,
-    **bessel.DIRECT,
     **algebraic.FUNCTIONS,
     "double2loint": lambda x: algebraic.as_i32(bits(x)),
     "double2hiint": lambda x: algebraic.as_i32(bits(x).logical_shift(32)),
@@ -52,13 +51,13 @@ DIRECT |= {f"{op}_{mode}": rounding.arithmetic(op, mode) for op in rounding.EXAC
 DIRECT |= rounding.conversions()
 
 THROUGH_F64: dict[str, Formula] = {
-    **named(special.erfcinv, special.normcdfinv, gamma.tgamma),
+    **named(special.erfcinv, special.normcdfinv, gamma.lgamma, gamma.tgamma),
     **algebraic.THROUGH_F64,
     **bessel.THROUGH_F64,
 }
 
 OUTLINED = frozenset(
-    {"lgamma", "tgamma", "erfinv", "erfcinv", "normcdfinv", "normcdf", "asinh", "acosh", "atanh", "powi", "erfcx"}
+    {"tgamma", "erfinv", "erfcinv", "normcdfinv", "normcdf", "asinh", "acosh", "atanh", "powi", "erfcx"}
 )
 CHUNK = 2
 

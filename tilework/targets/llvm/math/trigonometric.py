@@ -12,7 +12,6 @@ division kept as a pair. asin: above 1/2 by asin(x) = pi/2 - 2 asin(sqrt((1 - x)
 """
 
 import math
-from collections.abc import Callable
 
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.math import coefficients as c
@@ -178,7 +177,7 @@ def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """Lane by lane through `@tilework.reduce_huge`."""
     b = x.b
     wide = widen(x) if x.scalar is f32 else x
-    results = [b.outline("tilework.reduce_huge", REDUCED, [lane], huge_body()) for lane in b.lanes(wide.v)]
+    results = [b.outline("tilework.reduce_huge", REDUCED, [lane], huge_body) for lane in b.lanes(wide.v)]
     columns = [[b.extract_value(result, field) for result in results] for field in range(3)]
     join = (lambda parts: Lanes(b, b.build_vector(parts))) if x.v.type.is_vector else (lambda parts: Lanes(b, parts[0]))
     n, r, tail = (join(column) for column in columns)
@@ -188,20 +187,9 @@ def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     return r, tail, n
 
 
-def huge_body(eighths: int = 0) -> Callable[[Builder, tuple[Value, ...]], Value]:
-    """Reduce |x| - eighths * pi/4, with the sign of x, for one f64 of magnitude 2^-8 or more.
-
-    Of a smaller one the result is not used; infinity and NaN give NaN.
-    """
-
-    def body(b: Builder, args: tuple[Value, ...]) -> Value:
-        return reduced(b, args[0], eighths << 125)
-
-    return body
-
-
-def reduced(b: Builder, x: Value, less: int) -> Value:
-    """The body of `huge_body`; `less` is in units of 2^-126 quarter turns."""
+def huge_body(b: Builder, args: tuple[Value, ...]) -> Value:
+    """Reduce one f64 of magnitude 2^-8 or more. Of a smaller one the result is not used; infinity and NaN give NaN."""
+    (x,) = args
     table = b.module.table("tilework.two_over_pi", i64, c.TWO_OVER_PI_BITS, align=8)
     pattern = b.bitcast(x, i64)
     exponent = b.and_(b.lshr(pattern, 52), 2047)
@@ -218,7 +206,7 @@ def reduced(b: Builder, x: Value, less: int) -> Value:
     low = b.mul(wide[0], wide[3])
     middle = b.add(b.mul(wide[0], wide[2]), b.lshr(low, 64))
     top = b.mul(significand, chunk[0])
-    upper = b.sub(b.add(b.shl(b.zext(top, i128), 64), middle), less)
+    upper = b.add(b.shl(b.zext(top, i128), 64), middle)
     turns = b.trunc(b.lshr(b.add(upper, 1 << 125), 126), i64)
     fraction = b.shl(upper, 2)  # signed, in units of 2^-128 quarter turns
     negative = b.icmp("slt", fraction, 0)
