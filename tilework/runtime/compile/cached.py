@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tilework import knobs
 from tilework.errors import OutOfResources
@@ -21,7 +20,7 @@ from tilework.targets.base import GPUTarget, find_backend
 def compile(
     src: ASTSource | IRSource | str | Path,
     target: GPUTarget | str | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     _env_vars: Mapping[str, str] | None = None,
 ) -> CompiledKernel:
     """Compile for `target` (``"cuda:90"``; default: the current device), or take the result from the disk cache.

@@ -55,7 +55,7 @@ class LazyDict:
         self.extras.clear()
         return self.data
 
-    def add(self, func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def add(self, func: Callable[..., object], args: tuple[object, ...]) -> None:
         """Merge the result of `func(*args)` in when the dictionary is needed."""
         self.extras.append((func, args))
 
@@ -101,7 +101,7 @@ class AsmDict(Mapping[str, Any]):
         return f"AsmDict({', '.join(f'{stage}: {len(data)} bytes' for stage, data in self._files.items())})"
 
 
-def make_metadata(data: Mapping[str, Any]) -> Any:
+def make_metadata(data: Mapping[str, object]) -> Any:
     """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
     from tilework.target import GPUTarget  # lazily: a program that imports tilework may compile nothing
 
@@ -253,7 +253,7 @@ class CompiledKernel:
         """The name with its module, of what has one."""
         return getattr(getattr(self.src, "fn", None), "_fn_name", self.name)
 
-    def justified(self, grid: Sequence[int], args: Sequence[Any]) -> "CompiledKernel":
+    def justified(self, grid: Sequence[int], args: Sequence[object]) -> "CompiledKernel":
         """Return the kernel to launch: this one, or the one without TMA copies if the arguments do not allow them."""
         if not self.has_copies:
             return self
@@ -329,7 +329,7 @@ class CompiledKernel:
         """Open a page that shows the kernel from source to machine code (docs/explorer.md); return its path."""
         return above("explore").explore_compiled(self, target, output, open)
 
-    def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
+    def launch_metadata(self, grid: Sequence[int], stream: int, *args: object) -> LazyDict | None:
         """Return what launch hooks receive; None if there are no hooks.
 
         Example:
@@ -371,7 +371,7 @@ class CompiledKernel:
         direct, runtime, target = self._loaded.checked or self.checked(), knobs.runtime, self.metadata.target
         x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
 
-        def runner(*args: Any, stream: int | None = None) -> None:
+        def runner(*args: object, stream: int | None = None) -> None:
             active = driver.for_target(target)
             chosen = active.get_current_stream(active.get_current_device()) if stream is None else stream
             if direct is None or runtime.launch_enter_hook or runtime.launch_exit_hook:
@@ -385,7 +385,7 @@ class CompiledKernel:
 
 @untraced
 def launch_kernel(
-    kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any], given: Any = None
+    kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[object], given: object = None
 ) -> CompiledKernel:
     """Launch once, with hooks, which receive the grid as it was `given`; return the kernel that was launched."""
     x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]

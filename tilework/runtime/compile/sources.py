@@ -51,11 +51,11 @@ class ASTSource:
     def __init__(
         self,
         fn: JITFunction,
-        signature: Mapping[Any, Any] | str,
-        constexprs: Mapping[Any, Any] | None = None,
-        attrs: Mapping[tuple[int, ...], Sequence[Sequence[Any]]] | None = None,
+        signature: Mapping[Any, object] | str,
+        constexprs: Mapping[Any, object] | None = None,
+        attrs: Mapping[tuple[int, ...], Sequence[Sequence[object]]] | None = None,
         *,
-        constants: Mapping[Any, Any] | None = None,
+        constants: Mapping[Any, object] | None = None,
     ) -> None:
         if isinstance(signature, str):
             signature = named_types(fn, signature, constexprs or constants or {})
@@ -192,7 +192,7 @@ class IRSource:
         return module
 
 
-def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dict[str, str]:
+def named_types(fn: JITFunction, text: str, constants: Mapping[Any, object]) -> dict[str, str]:
     """``"*fp32,i32"`` by the names of the parameters that are no constants."""
     fixed = {
         key if isinstance(key, str) else fn.arg_names[key[0] if isinstance(key, tuple) else key] for key in constants

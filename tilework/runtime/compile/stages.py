@@ -41,7 +41,7 @@ def lower(
     stages: Sequence[str] = ("ttir",),
     *,
     _missing: dict[str, StageError] | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> dict[str, Any]:
     """Return the output of each stage in `stages`, text or bytes, without any cache.
 
@@ -99,7 +99,7 @@ def lower(
     return {name: products[name] for name in stages if name in products}
 
 
-def shown_by(backend: Backend, view: str, products: Mapping[str, Any], options: CompileOptions) -> str:
+def shown_by(backend: Backend, view: str, products: Mapping[str, object], options: CompileOptions) -> str:
     """A text that shows the product of a stage."""
     stage, show = backend.views[view]
     return show(products[stage], asdict(options))
@@ -121,7 +121,7 @@ def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
     return backend.entering(options).get(stage, lambda product: product)
 
 
-def nested(product: "Product", run: Callable[[Any], Any]) -> Any:
+def nested(product: "Product", run: Callable[[Any], object]) -> Any:
     """Return ``run(product)``, which recurses through nested regions: a chain of `elif` nests as deeply."""
     levels, level = 0, [] if isinstance(product, str | bytes) else [product]
     while level:
@@ -248,7 +248,7 @@ class Overrides:
         source: ASTSource | IRSource,
         name: str,
         options: CompileOptions,
-        stages: Mapping[str, Any],
+        stages: Mapping[str, object],
         backend: Backend,
     ) -> None:
         self.name, self.views, self.options = name, backend.views, options

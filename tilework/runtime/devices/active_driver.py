@@ -171,7 +171,7 @@ class DriverConfig:
             driver_asked_for(asked)
 
     def elsewhere(
-        self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]"
+        self, fn: object, args: "Sequence[Any]", kwargs: "Mapping[str, Any]"
     ) -> "AbstractContextManager[Any] | None":
         """The context in which a launch runs where its arguments are; None if it needs none."""
         if self._active is None:
@@ -202,7 +202,7 @@ class DriverConfig:
                 " which cannot be accessed from Triton there (cpu tensor?). Copy them to one device, or pin those of the host"
             ) from None
 
-    def is_reachable(self, arg: Any) -> bool:
+    def is_reachable(self, arg: object) -> bool:
         try:
             self.active.check_arguments((arg,))
         except ValueError:
@@ -238,12 +238,12 @@ class DriverConfig:
                 return self.cache_key(each)
         raise KeyError(kind)
 
-    def of_key(self, key: Any) -> "Driver | None":
+    def of_key(self, key: object) -> "Driver | None":
         """The driver that has this `cache_key`, as `using` takes it."""
         return self._host if isinstance(key, tuple) else None
 
 
-def device_of(arg: Any) -> str:
+def device_of(arg: object) -> str:
     """The name of an array's device: ``cuda:0``."""
     found = getattr(getattr(arg, "base", arg), "device", None)
     return f"cuda:{found}" if isinstance(found, int) else str(found or "GPU")

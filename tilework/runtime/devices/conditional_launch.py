@@ -14,7 +14,7 @@ from tilework.knobs.hooks import SERVERS
 from tilework.runtime.devices.launcher import Launcher
 
 
-def unconditional(metadata: Any) -> Mapping[str, Any]:
+def unconditional(metadata: object) -> Mapping[str, Any]:
     """The options that make a kernel right for every launch, if this one is not; else none.
 
     A launch of a kernel with hidden descriptors must justify them (`cuda/guarded_launch.py`); on the host a kernel may
@@ -28,7 +28,7 @@ def unconditional(metadata: Any) -> Mapping[str, Any]:
 class ConditionalLauncher(Launcher):
     """See the module docstring."""
 
-    def __init__(self, source: Any, metadata: Any) -> None:
+    def __init__(self, source: Any, metadata: object) -> None:
         super().__init__(source, metadata)
         self.plain: Any = None
         self.lock = threading.Lock()

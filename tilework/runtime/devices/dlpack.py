@@ -65,7 +65,7 @@ def exchange_api(cls: type) -> ExchangeApi | None:
     return ExchangeApi(functions[DESCRIBE], functions[CURRENT_STREAM])
 
 
-def described(arg: Any, api: ExchangeApi) -> Tensor | None:
+def described(arg: object, api: ExchangeApi) -> Tensor | None:
     """The `Tensor` of an object, whose shape and strides the object keeps; None if DLPack cannot describe it."""
     describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(api.describe)
     found = Tensor()
@@ -75,7 +75,7 @@ def described(arg: Any, api: ExchangeApi) -> Tensor | None:
         return None
 
 
-def capsule_pointer(capsule: Any, name: bytes) -> int:
+def capsule_pointer(capsule: object, name: bytes) -> int:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return pointer(capsule, name) or 0

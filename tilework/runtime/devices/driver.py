@@ -31,7 +31,7 @@ if TYPE_CHECKING:
             """Limits and clocks of a device; `max_shared_mem` at least."""
             ...
 
-        def load_binary(self, name: str, binary: Any, shared: int, device: int) -> Loaded:
+        def load_binary(self, name: str, binary: object, shared: int, device: int) -> Loaded:
             """(module, function, registers, spills, most threads) of a kernel in the product of its last stage."""
             ...
 
@@ -70,19 +70,19 @@ class Driver(ABC):
         """The C type of an argument with this signature code: ``"i32"`` is ``"int32_t"``."""
         return "void*" if ty.startswith(("*", "tensordesc")) else C_TYPES[ty]
 
-    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> Loaded:
+    def load_binary(self, name: str, binary: object, shared: int, device: int) -> Loaded:
         """As `utils.load_binary`."""
         return self.utils.load_binary(name, binary, shared, device)
 
-    def check_arguments(self, args: Sequence[Any]) -> None:  # noqa: B027  a device may reach everything
+    def check_arguments(self, args: Sequence[object]) -> None:  # noqa: B027  a device may reach everything
         """Refuse memory that the device cannot reach, before anything runs."""
 
-    def on_device_of(self, args: Sequence[Any]) -> Any:  # noqa: B027  most drivers have one device
+    def on_device_of(self, args: Sequence[object]) -> Any:  # noqa: B027  most drivers have one device
         """The context in which the device of the arguments is the current one; None if it is, or there is no such
         device.
         """
 
-    def is_chosen_by(self, args: Sequence[Any]) -> bool:
+    def is_chosen_by(self, args: Sequence[object]) -> bool:
         """Return True if these arguments choose the current device among several, and every guard of theirs would see
         another one.
         """
@@ -134,5 +134,5 @@ class Driver(ABC):
         """A buffer larger than the last-level cache."""
         return None
 
-    def clear_cache(self, cache: Any) -> None:  # noqa: B027  a device may have no cache
+    def clear_cache(self, cache: object) -> None:  # noqa: B027  a device may have no cache
         """Clear that buffer, which evicts everything else."""

@@ -22,12 +22,13 @@ from tilework.runtime.devices import allocators
 
 Extent = tuple[int, int, int]
 Scratch = tuple[allocators.Buffer | None, allocators.Buffer | None]
+Hook = Callable[[object], object] | None  # called with the metadata of a launch
 
 NO_SCRATCH: Scratch = (None, None)
 HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory arrives in
 
 
-def declared_types(source: Any) -> dict[str, Any] | None:
+def declared_types(source: object) -> dict[str, Any] | None:
     """The types by which a launch passes its arguments; None for a file of IR, whose arguments say themselves what they
     are.
     """
@@ -54,7 +55,7 @@ class Launcher:
         self.profile_align: int = getattr(metadata, "profile_scratch_align", 1)
         self.needs_scratch = self.scratch_size > 0 or self.profile_size > 0
 
-    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+    def start(self, grid: Extent, stream: int, function: object, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program of the grid; a launcher says here how its device does it."""
         raise TypeError(f"{type(self).__name__} has no method `start`, which runs the programs of a grid")
 
@@ -64,12 +65,12 @@ class Launcher:
         y: int,
         z: int,
         stream: int,
-        function: Any,
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Any,
-        exit_hook: Any,
-        *args: Any,
+        function: object,
+        packed_metadata: object,
+        launch_metadata: object,
+        enter_hook: Hook,
+        exit_hook: Hook,
+        *args: object,
     ) -> None:
         """One launch, called as Triton's launchers are; `args` and the scratch memory stay alive until `start` returns.
 
@@ -86,13 +87,15 @@ class Launcher:
         if exit_hook:
             exit_hook(launch_metadata)
 
-    def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
+    def repeated(
+        self, function: object, check: Callable[[Sequence[object]], None] | None = None
+    ) -> Callable[..., None]:
         """The function to call instead of this launcher, in the same way, for many launches of one function; `check`
         sees new kinds of arguments.
         """
         return self
 
-    def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Any:
+    def native(self, driver: object, function: object, args: Sequence[object], *, follows: bool = False) -> Any:
         """The facts that the native launcher needs to repeat a launch of `function` with such arguments
         (`launch/native/entries.py`), or None.
 
@@ -100,13 +103,13 @@ class Launcher:
         """
         return None
 
-    def refusing(self, plain: Any) -> Any:
+    def refusing(self, plain: object) -> Any:
         """The record that the launcher of `without()` gave to the native launcher, for launches only that do not
         justify this kernel.
         """
         return plain
 
-    def memory_of(self, value: Any) -> Any:
+    def memory_of(self, value: object) -> Any:
         """The guard by which the native launcher recognises memory like `value`; None if it cannot."""
         return None
 

@@ -22,7 +22,7 @@ DLPACK = {
 Rule = Callable[[Any], int]
 
 
-def place_of(arg: Any) -> int:
+def place_of(arg: object) -> int:
     """The places of an argument, added up."""
     rule = RULES.get(type(arg))
     if rule is None:
@@ -30,11 +30,11 @@ def place_of(arg: Any) -> int:
     return rule(arg)
 
 
-def nowhere(arg: Any) -> int:
+def nowhere(arg: object) -> int:
     return NOWHERE
 
 
-def in_tuple(arg: Any) -> int:
+def in_tuple(arg: object) -> int:
     found = NOWHERE
     for item in arg:
         found |= place_of(item)
@@ -54,7 +54,7 @@ def of_interfaces(arg: Any) -> int:
     return HOST if hasattr(arg, "__array_interface__") else NOWHERE
 
 
-def rule_for(arg: Any) -> Rule:
+def rule_for(arg: object) -> Rule:
     """The function that returns the location of objects like this one."""
     if isinstance(arg, tuple):
         return in_tuple

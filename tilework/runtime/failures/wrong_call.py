@@ -6,7 +6,6 @@ kernel[grid]([1, 2], 64)       failed to specialize argument of type: list (argu
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language.function import JITFunction
@@ -14,7 +13,7 @@ from tilework.runtime.launch.python.specialize import specialize
 from tilework.targets.options import NAMES
 
 
-def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError:
+def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[object], kwargs: Mapping[str, object]) -> TypeError:
     """Return the error of a binder as a message about the user's call; any other TypeError unchanged."""
     if isinstance(error, ArgumentError):
         name = refused_argument(fn, args, kwargs)
@@ -42,7 +41,7 @@ def near(fn: JITFunction, name: str) -> str:
     return did_you_mean(name, [*fn.arg_names, *NAMES])
 
 
-def refused_argument(fn: JITFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+def refused_argument(fn: JITFunction, args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
     """The parameter whose argument has no type in a kernel."""
     given = dict(zip(fn.arg_names, args)) | {name: kwargs[name] for name in fn.arg_names if name in kwargs}
     for param in fn.params:

@@ -90,11 +90,11 @@ def pointer_arguments(source: "ASTSource | IRSource", kinds: Sequence[str]) -> l
 class SanitizedLauncher(NativeLauncher):
     """Runs a kernel that was compiled with the option `sanitize`."""
 
-    def __init__(self, source: "ASTSource | IRSource", metadata: Any) -> None:
+    def __init__(self, source: "ASTSource | IRSource", metadata: object) -> None:
         super().__init__(source, metadata)
         self.pointers = pointer_arguments(source, self.interface.parameters)
 
-    def execute(self, grid: Extent, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+    def execute(self, grid: Extent, function: Any, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program until one fails."""
         known = Extents(self.interface, self.pointers, args)
         table, before = known.table(), len(self.interface.faults)
@@ -110,7 +110,7 @@ class Extents:
     """The arrays of one launch."""
 
     def __init__(
-        self, interface: Interface, pointers: Sequence[Argument], args: Sequence[Any], on_host: bool = True
+        self, interface: Interface, pointers: Sequence[Argument], args: Sequence[object], on_host: bool = True
     ) -> None:
         self.interface = interface
         self.labels = {pointer.slot: pointer.label for pointer in pointers}
@@ -275,7 +275,7 @@ ENDLESS = "programs run one after another here: one that waits for a later one w
 class RaceLauncher(EvaluatorLauncher):
     """Runs one compiled kernel in the evaluator."""
 
-    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program of the grid, in order, until a race is found."""
         # lazily: a whole executor, which few programs use
         from tilework.oracles.evaluator.races import RaceFound, RaceMemory, granule_of

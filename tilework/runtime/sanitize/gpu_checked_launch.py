@@ -33,7 +33,7 @@ class SanitizedLauncher(GpuLauncher):
         if self.signature is not None:
             self.signature = [*self.signature, "*i64"]
 
-    def start(self, grid: Extent, stream: int, function: int, args: Sequence[Any], scratch: Scratch) -> None:
+    def start(self, grid: Extent, stream: int, function: int, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program of the grid, and report what the checks found."""
         if 0 in grid:
             return

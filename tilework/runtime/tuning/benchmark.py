@@ -22,7 +22,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.progress import Progress
@@ -44,15 +44,31 @@ PRECISE = 0.002  # the standard error of a median that is known well enough, as 
 
 Times = float | list[float]
 
+
+class Event(Protocol):
+    """A moment on a device's clock."""
+
+    def record(self) -> None: ...
+    def elapsed_time(self, end: Any) -> float: ...
+
+
+class Clock(Protocol):
+    """The part of a device interface that measures: the host's clock, torch.cuda, or our own module."""
+
+    @property
+    def Event(self) -> Callable[..., Event]: ...
+    def synchronize(self) -> object: ...
+
+
 time_to_beat: ContextVar[float] = ContextVar("time_to_beat", default=math.inf)  # milliseconds
 given_up: ContextVar[str | None] = ContextVar("given_up", default=None)  # why the last call was not measured to the end
 
 
 def do_bench(
-    fn: Callable[[], Any],
+    fn: Callable[[], object],
     warmup: float = 25,
     rep: float = 100,
-    grad_to_none: Iterable[Any] | None = None,
+    grad_to_none: Iterable[object] | None = None,
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
     fast_flush: bool | None = None,
@@ -96,7 +112,7 @@ def do_bench(
 
 
 def measured(
-    fn: Callable[[], Any],
+    fn: Callable[[], object],
     measure: Callable[[int], list[float]],
     progress: Progress,
     best: float,
@@ -157,7 +173,7 @@ def is_precise(times: Sequence[float]) -> bool:
 
 
 def do_bench_cudagraph(
-    fn: Callable[[], Any],
+    fn: Callable[[], object],
     rep: float = 20,
     grad_to_none: Iterable[Any] | None = None,
     quantiles: Sequence[float] | None = None,
@@ -210,14 +226,14 @@ def cuda_graphs() -> Any:
     return cuda
 
 
-def estimate_ms(clock: Any, call: Callable[[], Any]) -> float:
+def estimate_ms(clock: Clock, call: Callable[[], object]) -> float:
     """Milliseconds per call, from a few of them."""
     start, end = timed(clock, lambda: [call() for _ in range(ESTIMATE_CALLS)])
     clock.synchronize()
     return start.elapsed_time(end) / ESTIMATE_CALLS
 
 
-def timed(clock: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
+def timed(clock: Clock, call: Callable[[], object]) -> tuple[Event, Event]:
     """The events before and behind a call."""
     start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
     start.record()

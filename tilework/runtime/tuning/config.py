@@ -40,12 +40,12 @@ class Config:
 
     def __init__(
         self,
-        kwargs: Mapping[str, Any],
+        kwargs: Mapping[str, object],
         num_warps: int = 4,
         num_stages: int = 3,
         num_ctas: int = 1,
         maxnreg: int | None = None,
-        pre_hook: Callable[[dict[str, Any]], Any] | None = None,
+        pre_hook: Callable[[dict[str, Any]], object] | None = None,
         ir_override: str | None = None,
     ) -> None:
         self.kwargs = kwargs
@@ -56,7 +56,7 @@ class Config:
         self.pre_hook = pre_hook
         self.ir_override = ir_override
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         """Pickles of older versions lack fields; those get their defaults."""
         self.__dict__.update({"kwargs": {}} | DEFAULTS | dict(state))
 
@@ -95,7 +95,7 @@ def dtype_text(dtype: object) -> str:
     return text
 
 
-def argument_key(keys: Sequence[str], names: Sequence[str], given: Mapping[str, Any]) -> tuple[Any, ...]:
+def argument_key(keys: Sequence[str], names: Sequence[str], given: Mapping[str, object]) -> tuple[Any, ...]:
     """The values of the arguments called `keys`, and the dtypes of all that have one."""
     key = [given[name] for name in keys if name in given and name in names]
     for value in map(given.get, names):

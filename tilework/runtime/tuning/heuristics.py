@@ -14,7 +14,7 @@ from tilework.runtime.launch.python.jit import JITFunction, KernelInterface
 class Wrapper(KernelInterface):
     """Something around a kernel that is launched as the kernel is, and has its name."""
 
-    def __init__(self, fn: Any, arg_names: Sequence[str]) -> None:
+    def __init__(self, fn: KernelInterface, arg_names: Sequence[str]) -> None:
         self.fn = fn
         self.base_fn = base_function(fn)
         self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
@@ -56,12 +56,12 @@ class Heuristics(Wrapper):
     """
 
     def __init__(
-        self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
+        self, fn: KernelInterface, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], object]]
     ) -> None:
         super().__init__(fn, arg_names)
         self.values = values
 
-    def extend(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def extend(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, Any]:
         """The keyword arguments with the computed ones; each rule sees what the rules before it gave."""
         named = dict(zip(self.arg_names, args, strict=False))
         extended = dict(kwargs)
@@ -79,7 +79,7 @@ class Heuristics(Wrapper):
         return self.fn.warmup(*args, **self.extend(args, kwargs))
 
 
-def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
+def heuristics(values: Mapping[str, Callable[[dict[str, Any]], object]]) -> Callable[[Any], Heuristics]:
     """Compute compile-time parameters from the arguments of each launch.
 
     `values` maps names of parameters to functions of the arguments (by name); each sees what those before it gave. A
@@ -99,7 +99,7 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
     return lambda fn: Heuristics(fn, fn.arg_names, values)
 
 
-def launch_inside(fn: KernelInterface, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def launch_inside(fn: KernelInterface, args: Sequence[object], kwargs: dict[str, Any]) -> Any:
     """Run ``fn.run(*args, **kwargs)``, in machine code if possible (`launch/native/kernel_launch.py`)."""
     if kwargs.get("warmup") or "grid" not in kwargs:
         return fn.run(*args, **kwargs)

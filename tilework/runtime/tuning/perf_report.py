@@ -50,9 +50,9 @@ class Benchmark:
     def __init__(
         self,
         x_names: Sequence[str],
-        x_vals: Sequence[Any],
+        x_vals: Sequence[object],
         line_arg: str,
-        line_vals: Sequence[Any],
+        line_vals: Sequence[object],
         line_names: Sequence[str],
         plot_name: str,
         args: dict[str, Any],
@@ -128,7 +128,7 @@ class Mark:
         assert isinstance(mark, tilework.testing.Mark)
     """
 
-    def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
+    def __init__(self, fn: Callable[..., object], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
         self.fn = fn
         self.benchmarks = benchmarks
         self.reports: list[tuple[Benchmark, Table]] = []  # of the last run
@@ -152,7 +152,7 @@ class Mark:
         return_df: bool = False,
         diff_col: bool = False,
         save_precision: int = 6,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """Measure everything, then print, save or show it; other keyword arguments go to the function.
 

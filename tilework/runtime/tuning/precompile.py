@@ -41,7 +41,7 @@ Launch = tuple[Sequence[Any], Mapping[str, Any]]  # arguments, and keyword argum
 class Precompilation:
     """The compilations for a list of launches; see the module."""
 
-    def __init__(self, fn: Any, launches: Sequence[Launch]) -> None:
+    def __init__(self, fn: object, launches: Sequence[Launch]) -> None:
         self.kernel, rules = unwrapped(fn)
         self.errors: dict[int, Exception] = {}
         self.notes: list[str] = []  # about requests that workers could not fulfil

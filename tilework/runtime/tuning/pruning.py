@@ -80,7 +80,7 @@ class FixedByFirst(UserWarning):
     """Configurations of a reproducible kernel that are not tried."""
 
 
-def is_reproducible(fn: Any, kwargs: Mapping[str, Any]) -> bool:
+def is_reproducible(fn: object, kwargs: Mapping[str, object]) -> bool:
     """Return True if a launch of a kernel, which may be wrapped, promises the same bits everywhere."""
     asked = kwargs.get("reproducible")
     while asked is None and fn is not None:

@@ -199,7 +199,7 @@ def encode_timing(timing: Timing) -> Any:
     return None if has_failed(timing) else timing
 
 
-def decode_timing(value: Any) -> Timing:
+def decode_timing(value: object) -> Timing:
     """The inverse of `encode_timing`; anything that is not a timing is a TypeError."""
     if value is None:
         return list(FAILED)

@@ -131,7 +131,7 @@ class Sender:
         return index
 
 
-def encoded_defaults(values: tuple[Any, ...] | dict[str, Any] | None) -> Any:
+def encoded_defaults(values: tuple[object, ...] | dict[str, Any] | None) -> Any:
     """Return default arguments as JSON; functions among them would have to exist before those that have them."""
     sender = Sender()
     sent = sender.value(values)
@@ -140,7 +140,9 @@ def encoded_defaults(values: tuple[Any, ...] | dict[str, Any] | None) -> Any:
     return sent
 
 
-def encoded_compilation(source: ASTSource, target: GPUTarget, options: Mapping[str, Any], key: str) -> Message | None:
+def encoded_compilation(
+    source: ASTSource, target: GPUTarget, options: Mapping[str, object], key: str
+) -> Message | None:
     """Return the message for a compilation whose cache entry is called `key`; None if it cannot be sent."""
     sender = Sender()
     try:
@@ -217,7 +219,7 @@ class Receiver:
         fn.__annotations__ = sent["notes"]
         return fn
 
-    def value(self, sent: Any) -> Any:
+    def value(self, sent: object) -> Any:
         if not isinstance(sent, dict):
             return sent
         (kind, inner), *rest = sent.items()

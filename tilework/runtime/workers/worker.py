@@ -71,7 +71,7 @@ def serve(request: Message) -> Iterator[Message]:
     printed: dict[str, str] = {}
     try:
         with captured({}):  # what a user's module prints was printed when the parent imported it
-            adopt(request["context"], request["target"], request["limits"])
+            adopt(request["context"], GPUTarget(*request["target"]), request["limits"])
             source, target, options = decoded_compilation(request)
         is_loaded = True
         yield {"state": "loaded"}
@@ -93,7 +93,7 @@ def serve(request: Message) -> Iterator[Message]:
         yield {"state": "failed" if is_loaded else "refused", "detail": f"{type(error).__name__}: {error}"}
 
 
-def adopt(context: Message, target: list[Any], limits: dict[str, Any] | None) -> None:
+def adopt(context: Message, target: GPUTarget, limits: dict[str, int] | None) -> None:
     """Take over the folder, import path, environment and target of the process that asks."""
     if triton_key() != context["package"]:
         raise Refused("the files of tilework changed after the process that asks was started")
@@ -102,13 +102,13 @@ def adopt(context: Message, target: list[Any], limits: dict[str, Any] | None) ->
     knobs.replace_environment({**context["environment"], "TILEWORK_COMPILE_WORKERS": "0"})  # workers start none
     if context["as_triton"]:
         importlib.import_module("tilework.as_triton").as_triton()
-    driver.set_active(TargetOnly(GPUTarget(*target), limits or {}))
+    driver.set_active(TargetOnly(target, limits or {}))
 
 
 class TargetOnly:
     """A driver that knows the target to compile for and touches no GPU."""
 
-    def __init__(self, target: GPUTarget, properties: dict[str, Any]) -> None:
+    def __init__(self, target: GPUTarget, properties: dict[str, int]) -> None:
         self.target = target
         self.utils = SimpleNamespace(get_device_properties=lambda device: dict(properties))
 

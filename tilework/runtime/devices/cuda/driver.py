@@ -116,7 +116,7 @@ class CudaDriver(GpuDriver):
         super().__init__()
         self.utils: CudaUtils = CudaUtils()
 
-    def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
+    def launcher_cls(self, source: object, metadata: object) -> Launcher:
         launcher = super().launcher_cls(source, metadata)
         if not getattr(metadata, "rectangles", None):
             return launcher

@@ -45,7 +45,7 @@ class GuardedLauncher(ConditionalLauncher):
         ]
         self.maps = lru_cache(1024)(self.find_maps)
 
-    def numbers_among(self, args: Sequence[Any]) -> tuple[int, ...]:
+    def numbers_among(self, args: Sequence[object]) -> tuple[int, ...]:
         """Of a kernel that came as a file: its arguments are as they are."""
         found = [args[number] for number in self.precondition.args]
         return tuple(arg if isinstance(arg, int) else device_address(arg) for arg in found)
@@ -61,10 +61,10 @@ class GuardedLauncher(ConditionalLauncher):
             for (address, shape, strides), (*facts, padding) in zip(arrays, self.boxes, strict=True)
         )
 
-    def justifies(self, grid: Extent, args: Sequence[Any]) -> bool:
+    def justifies(self, grid: Extent, args: Sequence[object]) -> bool:
         return self.maps(self.numbers(args), grid) is not None
 
-    def __call__(self, x: int, y: int, z: int, stream: int, function: Any, *rest: Any) -> None:
+    def __call__(self, x: int, y: int, z: int, stream: int, function: object, *rest: Any) -> None:
         """As `Launcher`, whose four arguments about metadata and hooks are passed on."""
         told, args = rest[:4], rest[4:]
         maps = self.maps(self.numbers(args), (x, y, z))
@@ -120,7 +120,7 @@ class GuardedLauncher(ConditionalLauncher):
 
         return HiddenMaps(places, masks, slot, [device.places[base] if moves else None for base in bases], find)
 
-    def memory_of(self, value: Any) -> Any:
+    def memory_of(self, value: object) -> Any:
         return self.inner.memory_of(value)
 
     @property

@@ -19,7 +19,7 @@ SPREAD = 1  # over the multiprocessors
 class CudaFrame(Frame):
     """With the configuration."""
 
-    def __init__(self, packer: Packer, attributes: Any, block: int, shared: int) -> None:
+    def __init__(self, packer: Packer, attributes: object, block: int, shared: int) -> None:
         super().__init__(packer)
         self.config = launch_config(attributes, block, shared)
         self.grid = self.config.grid
@@ -31,7 +31,7 @@ class CudaLauncher(GpuLauncher):
 
     gpus, array_cls, by_numbers = GPUS, DeviceArray, False
 
-    def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
+    def __init__(self, functions: Functions, source: Any, metadata: object) -> None:
         super().__init__(functions, source, metadata)
         if self.signature is not None:
             self.signature += [HIDDEN_MAP] * len((getattr(metadata, "rectangles", None) or {"maps": ()})["maps"])

@@ -98,7 +98,7 @@ OPERATIONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 }
 
 
-def poly_text(terms: Sequence[Any]) -> str:
+def poly_text(terms: Sequence[object]) -> str:
     """The lower and the upper end of a sum; of a term with a negative factor they change places."""
     ends: tuple[list[str], list[str]] = ([], [])
     for coefficient, factors in terms:
@@ -120,7 +120,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
 }
 
 
-def evaluator(nodes: Sequence[Any], fits: Sequence[tuple[int, int]]) -> Callable[..., Sequence[Interval]]:
+def evaluator(nodes: Sequence[object], fits: Sequence[tuple[int, int]]) -> Callable[..., Sequence[Interval]]:
     """A function of the arguments (by number) and the grid: the interval of each node, if what must fit does."""
     lines = [f"    n{number} = {TEXTS[word](*parts)}" for number, (word, *parts) in enumerate(nodes)]
     limits = [f"{-(1 << bits - 1)} <= n{node}[0] and n{node}[1] < {1 << bits - 1}" for node, bits in fits]
@@ -144,7 +144,7 @@ DIVISORS: Mapping[str, Callable[..., int]] = {
 }
 
 
-def divisors(nodes: Sequence[Any], found: Sequence[Interval]) -> list[int]:
+def divisors(nodes: Sequence[object], found: Sequence[Interval]) -> list[int]:
     """The largest divisor of all values of each node; 0 where all are 0."""
     known: list[int] = []
     for (word, *parts), (low, high) in zip(nodes, found, strict=True):

@@ -18,7 +18,7 @@ class Reference:
         self._obj = type.from_address(address)
 
 
-def places(address: int, parameters: Sequence[Any]) -> Any:
+def places(address: int, parameters: Sequence[object]) -> Any:
     """The addresses of what a launch passes."""
     return (ctypes.c_void_p * len(parameters)).from_address(address)
 
@@ -44,7 +44,7 @@ ARGUMENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
 }
 
 
-def callback(library: Any, symbol: str) -> Any:
+def callback(library: object, symbol: str) -> Any:
     """A function of an emulated library as one of C."""
     arguments = ARGUMENTS.get(symbol, lambda library, *given: given)
     call = lambda *given: getattr(library, symbol)(*arguments(library, *given))  # noqa: E731

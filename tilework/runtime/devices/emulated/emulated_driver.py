@@ -45,7 +45,7 @@ class EmulatedDriver(GpuDriver):
 
     asked_by = ("emulator",)
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: object) -> None:
         super().__init__()
         self.gpus.found.use(library)
         self.host = CpuDriver()
@@ -68,21 +68,21 @@ class EmulatedDriver(GpuDriver):
         """The device of the tensors of programs."""
         return self.host.get_active_torch_device()
 
-    def check_arguments(self, args: Sequence[Any]) -> None:
+    def check_arguments(self, args: Sequence[object]) -> None:
         """The memory is that of the host."""
         self.host.check_arguments(args)
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """There is no cache to be emptied."""
 
-    def clear_cache(self, cache: Any) -> None:
+    def clear_cache(self, cache: object) -> None:
         """There is no cache to be emptied."""
 
     def get_benchmarker(self) -> Callable[..., Any]:
         """One call tells all: the clock counts steps, which are the same every time."""
         from tilework.runtime.tuning.benchmark import summarize, timed  # lazily: most programs time nothing
 
-        def steps(fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean") -> Any:
+        def steps(fn: Callable[[], object], quantiles: Sequence[float] | None = None, return_mode: str = "mean") -> Any:
             start, end = timed(self.own_interface, fn)
             self.own_interface.synchronize()
             return summarize([start.elapsed_time(end)], quantiles, return_mode)

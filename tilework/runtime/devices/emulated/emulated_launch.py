@@ -25,7 +25,7 @@ from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
 class EmulatedLauncher(GpuLauncher):
     """Runs one kernel; `counters` is what its last launch did, line by line."""
 
-    def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
+    def __init__(self, functions: Functions, source: object, metadata: object) -> None:
         super().__init__(functions, source, metadata)
         self.names = list(declared_types(source) or ())
         self.counters: Counters | None = None
@@ -35,7 +35,7 @@ class EmulatedLauncher(GpuLauncher):
         with allocators.otherwise(HostScratch):
             return super().allocate(grid, stream)
 
-    def start(self, grid: Extent, stream: int, function: int, args: Sequence[Any], scratch: Scratch) -> None:
+    def start(self, grid: Extent, stream: int, function: int, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program of the grid; inside of a graph, when the graph is replayed."""
         library = self.gpus.library()
         emulated: EmulatedLibrary = library.loaded
@@ -103,7 +103,7 @@ class ObservedLaunch:
             warn_of_slow_lines(self.launcher.name, self.launcher.counters)
 
 
-def is_pointer(type: Any, arg: Any) -> bool:
+def is_pointer(type: object, arg: object) -> bool:
     """Return True if an argument is a bare address."""
     return isinstance(arg, int) and arg != 0 and str(type).startswith("*")
 

@@ -79,32 +79,32 @@ class EmulatedCuda(EmulatedLibrary):
         self.initialized = True
         return results.OK
 
-    def cuDriverGetVersion(self, version: Any) -> int:
+    def cuDriverGetVersion(self, version: object) -> int:
         return results.given(version, 12080)
 
-    def cuGetErrorString(self, code: int, text: Any) -> int:
+    def cuGetErrorString(self, code: int, text: object) -> int:
         return results.given(text, results.TEXTS.get(code, "unknown error").encode())
 
-    def cuDeviceGetCount(self, count: Any) -> int:
+    def cuDeviceGetCount(self, count: object) -> int:
         return super().count_devices(count) if self.initialized else results.NOT_INITIALIZED
 
-    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
+    def cuDeviceGetAttribute(self, value: object, attribute: int, device: int) -> int:
         if device >= len(self.devices):
             return results.INVALID_DEVICE
         return results.given(value, self.facts[attribute])
 
-    def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> int:
+    def cuDevicePrimaryCtxRetain(self, context: object, device: int) -> int:
         self.retained.append(device)
         return results.given(context, device + 1)
 
-    def cuCtxGetCurrent(self, context: Any) -> int:
+    def cuCtxGetCurrent(self, context: object) -> int:
         return results.given(context, getattr(self.thread, "context", None))
 
     def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:
         self.thread.context = context.value
         return results.OK
 
-    def cuCtxGetDevice(self, device: Any) -> int:
+    def cuCtxGetDevice(self, device: object) -> int:
         if not self.has_context():
             return results.INVALID_CONTEXT
         return results.given(device, self.thread.context - 1)
@@ -115,7 +115,7 @@ class EmulatedCuda(EmulatedLibrary):
         self.limits[limit] = value
         return results.OK if limit in self.limits else results.INVALID_VALUE
 
-    def cuCtxGetLimit(self, value: Any, limit: int) -> int:
+    def cuCtxGetLimit(self, value: object, limit: int) -> int:
         return results.given(value, self.limits[limit])
 
     # code
@@ -133,14 +133,14 @@ class EmulatedCuda(EmulatedLibrary):
             return results.INVALID_PTX
         return results.given(module, self.keep(loaded))
 
-    def cuModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
+    def cuModuleGetFunction(self, function: object, module: int, name: bytes) -> int:
         try:
             found = self.objects[module].function(name.decode())
         except EmulatorError:
             return results.NOT_FOUND
         return results.given(function, self.keep(LoadedKernel(found, self.thread.context - 1)))
 
-    def cuFuncGetAttribute(self, value: Any, attribute: int, function: int) -> int:
+    def cuFuncGetAttribute(self, value: object, attribute: int, function: int) -> int:
         kernel = self.objects[function]
         names = {0: "max_threads_per_block", 1: "shared_size_bytes", 3: "local_size_bytes", 4: "num_regs"}
         facts = kernel.function.attributes
@@ -155,7 +155,7 @@ class EmulatedCuda(EmulatedLibrary):
         kernel.set[attribute] = value
         return results.OK
 
-    def cuFuncGetParamInfo(self, function: int, index: int, offset: Any, size: Any) -> int:
+    def cuFuncGetParamInfo(self, function: int, index: int, offset: object, size: object) -> int:
         parameters = self.objects[function].function.function.params
         if index >= len(parameters):
             return results.INVALID_VALUE

@@ -87,7 +87,7 @@ class EmulatedHip(EmulatedLibrary):
     def current(self) -> int:
         return getattr(self.thread, "device", 0)
 
-    def driver_version(self, version: Any) -> int:
+    def driver_version(self, version: object) -> int:
         return results.given(version, VERSION)
 
     def hipGetErrorString(self, code: int) -> bytes:
@@ -97,7 +97,7 @@ class EmulatedHip(EmulatedLibrary):
         self.forgotten += 1
         return results.OK
 
-    def hipGetDevice(self, device: Any) -> int:
+    def hipGetDevice(self, device: object) -> int:
         return results.given(device, self.current())
 
     def hipSetDevice(self, device: int) -> int:
@@ -115,7 +115,7 @@ class EmulatedHip(EmulatedLibrary):
 
     # code
 
-    def load_module(self, module: Any, data: bytes, count: int, options: Any, values: Any) -> int:
+    def load_module(self, module: object, data: bytes, count: int, options: object, values: object) -> int:
         try:
             text, notes = text_behind(data), read_notes(data)
         except StageError:
@@ -131,7 +131,7 @@ class EmulatedHip(EmulatedLibrary):
         kernel = load_kernel(loaded.text, self.arch, loaded.notes.name, self.devices[loaded.device].memory)
         return results.given(function, self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, [])))
 
-    def ask_function(self, value: Any, attribute: int, function: int) -> int:
+    def ask_function(self, value: object, attribute: int, function: int) -> int:
         notes: KernelNotes = self.objects[function].notes
         facts = {
             driver_library.FUNCTION_MAX_THREADS: min(notes.max_threads, LARGEST_BLOCK),

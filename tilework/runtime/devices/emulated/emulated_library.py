@@ -98,12 +98,12 @@ class EmulatedLibrary:
     def has_context(self) -> bool:
         return self.current() is not None
 
-    def keep(self, thing: Any) -> int:
+    def keep(self, thing: object) -> int:
         handle = 0x1000 + 16 * len(self.objects)
         self.objects[handle] = thing
         return handle
 
-    def enqueue(self, stream: int | None, work: Callable[[], Any]) -> int:
+    def enqueue(self, stream: int | None, work: Callable[[], object]) -> int:
         stream = 0 if stream == LEGACY_STREAM else stream
         if stream and stream != THREAD_STREAM and stream not in self.objects:
             return results.INVALID_HANDLE
@@ -177,7 +177,7 @@ class EmulatedLibrary:
 
     # devices
 
-    def count_devices(self, count: Any) -> int:
+    def count_devices(self, count: object) -> int:
         return results.given(count, len(self.devices))
 
     def synchronize(self) -> int:
@@ -191,7 +191,7 @@ class EmulatedLibrary:
 
     # memory
 
-    def allocate(self, address: Any, size: int) -> int:
+    def allocate(self, address: object, size: int) -> int:
         if not self.has_context():
             return results.INVALID_CONTEXT
         try:
@@ -206,7 +206,7 @@ class EmulatedLibrary:
                 return results.OK
         return results.INVALID_VALUE
 
-    def pin(self, address: Any, size: int, flags: int) -> int:
+    def pin(self, address: object, size: int, flags: int) -> int:
         return self.allocate(address, size)
 
     def unpin(self, address: ctypes.c_void_p) -> int:
@@ -237,7 +237,7 @@ class EmulatedLibrary:
 
     # streams, graphs, events
 
-    def create_stream(self, stream: Any, flags: int) -> int:
+    def create_stream(self, stream: object, flags: int) -> int:
         if not self.has_context():
             return results.INVALID_CONTEXT
         return results.given(stream, self.keep("stream"))
@@ -254,19 +254,19 @@ class EmulatedLibrary:
         self.captures[stream] = []
         return results.OK
 
-    def end_capture(self, stream: int, graph: Any) -> int:
+    def end_capture(self, stream: int, graph: object) -> int:
         if stream not in self.captures:
             return results.INVALID_VALUE
         return results.given(graph, self.keep(self.captures.pop(stream)))
 
-    def make_executable(self, executable: Any, graph: int, flags: int) -> int:
+    def make_executable(self, executable: object, graph: int, flags: int) -> int:
         return results.given(executable, self.keep(list(self.objects[graph])))
 
     def launch_graph(self, executable: int, stream: int) -> int:
         work = self.objects[executable]
         return self.enqueue(stream, lambda: [step() for step in work])
 
-    def create_event(self, event: Any, flags: int) -> int:
+    def create_event(self, event: object, flags: int) -> int:
         if not self.has_context():
             return results.INVALID_CONTEXT
         return results.given(event, self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING)))
@@ -284,7 +284,7 @@ class EmulatedLibrary:
         recorded = self.objects[event].recorded
         return self.enqueue(stream, lambda: self.run_until(*recorded)) if recorded else results.OK
 
-    def run_until(self, stream: int, last: Callable[[], Any]) -> None:
+    def run_until(self, stream: int, last: Callable[[], object]) -> None:
         """Do the work of a stream up to something that may be done already."""
         while any(work is last for _, work in self.queue):
             first = next(place for place, (owner, _) in enumerate(self.queue) if owner == stream)
@@ -293,7 +293,7 @@ class EmulatedLibrary:
     def wait_for_event(self, event: int) -> int:
         return self.run(lambda stream: True)
 
-    def elapsed_time(self, milliseconds: Any, start: int, end: int) -> int:
+    def elapsed_time(self, milliseconds: object, start: int, end: int) -> int:
         first, last = self.objects[start], self.objects[end]
         if not (first.timed and last.timed):
             return results.INVALID_HANDLE

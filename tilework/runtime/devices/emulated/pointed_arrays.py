@@ -30,7 +30,7 @@ Found = tuple[Any, Region]
 RECENT: list[tuple[Any, Region]] = []  # what was found last, by weak references
 
 
-def pointed_arrays(arrays: Iterable[Any], addresses: Iterable[int]) -> list[Found]:
+def pointed_arrays(arrays: Iterable[object], addresses: Iterable[int]) -> list[Found]:
     """The live arrays that `addresses` and 64-bit integers in `arrays` point into."""
     wanted = np.array(sorted({*addresses, *(number for array in arrays for number in addresses_in(array))}), np.int64)
     if not len(wanted):
@@ -42,7 +42,7 @@ def pointed_arrays(arrays: Iterable[Any], addresses: Iterable[int]) -> list[Foun
     return [pair for pair in found if is_pointed(pair[1], wanted)]
 
 
-def addresses_in(array: Any) -> list[int]:
+def addresses_in(array: object) -> list[int]:
     """The elements that can be addresses."""
     if str(getattr(array, "dtype", "")).removeprefix("torch.") not in ("int64", "uint64"):
         return []

@@ -11,7 +11,7 @@ used runs kernels there; TILEWORK_DEVICE=native and =evaluator ask for the CPU.
 import ctypes
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -103,7 +103,7 @@ class GpuUtils:
         return self._parameters.get(function)
 
 
-def device_arrays(arg: Any) -> Iterator[Any]:
+def device_arrays(arg: object) -> Iterator[Any]:
     """The memory on GPUs in an argument."""
     if isinstance(arg, tuple):
         for item in arg:
@@ -112,7 +112,7 @@ def device_arrays(arg: Any) -> Iterator[Any]:
         yield getattr(arg, "base", None) if hasattr(arg, "block_shape") else arg
 
 
-def device_number(array: Any) -> int | None:
+def device_number(array: object) -> int | None:
     """The GPU that an array is on; None if it does not say."""
     device = getattr(array, "device", None)
     number = device if isinstance(device, int) else getattr(device, "index", getattr(device, "id", None))
@@ -180,7 +180,7 @@ class GpuDriver(Driver):
         is_descriptor = ty.startswith(("tensordesc", "nvTmaDesc"))
         return self.pointer_type if ty.startswith("*") else self.descriptor_type if is_descriptor else C_TYPES[ty]
 
-    def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
+    def launcher_cls(self, source: object, metadata: object) -> Launcher:
         launcher = self.kernel_launcher
         if getattr(metadata, "sanitizer", None):
             from tilework.runtime.sanitize.gpu_checked_launch import checked  # lazily: only checked launches need it
@@ -227,7 +227,7 @@ class GpuDriver(Driver):
             return self.gpus.current_stream()
         return self._raw_stream(self._device() if device is None else device)
 
-    def on_device_of(self, args: Sequence[Any]) -> Any:
+    def on_device_of(self, args: Sequence[object]) -> Any:
         if self._is_alone():
             return None
         found = (device_number(array) for arg in args for array in device_arrays(arg))
@@ -241,7 +241,7 @@ class GpuDriver(Driver):
             self._count = self.gpus.device_count()
         return self._count == 1
 
-    def is_chosen_by(self, args: Sequence[Any]) -> bool:
+    def is_chosen_by(self, args: Sequence[object]) -> bool:
         found = [array for arg in args for array in device_arrays(arg)]
         if self._is_alone() or not found or any(getattr(array, "is_cuda", None) is not True for array in found):
             return False
@@ -260,7 +260,7 @@ class GpuDriver(Driver):
     def launches_natively(self) -> bool:
         return True
 
-    def stream_call(self) -> tuple[Any, int, tuple[int, int]] | None:
+    def stream_call(self) -> tuple[Callable[[int], int], int, tuple[int, int]] | None:
         """(Python function, device, (function for machine code or 0, kind of device)) for the stream of native
         launches, or None.
 
@@ -309,7 +309,7 @@ class GpuDriver(Driver):
 
     # arguments
 
-    def check_arguments(self, args: Sequence[Any]) -> None:
+    def check_arguments(self, args: Sequence[object]) -> None:
         """Refuse memory that the GPU cannot reach, before anything runs; pinned host memory it can."""
         for position, arg in enumerate(args):
             if type(arg) not in self._plain:

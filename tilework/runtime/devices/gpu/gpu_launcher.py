@@ -53,7 +53,7 @@ class Frame:
         self.addresses = (ctypes.c_void_p * len(layout.offsets))(*(start + offset for offset in layout.offsets))
 
 
-def same_export(seen: Exported, value: Any) -> int:
+def same_export(seen: Exported, value: object) -> int:
     """The address of memory like that which was seen."""
     found = exported(value, current_stream())
     if found[1:] != seen[1:] or not found.address:
@@ -101,14 +101,14 @@ class GpuLauncher(Launcher):
         return scratch, profile if self.turns is None else self.turns.next()
 
     @abstractmethod
-    def put(self, frame: Any, blocks: Extent, stream: int, function: int) -> int:
+    def put(self, frame: object, blocks: Extent, stream: int, function: int) -> int:
         """Call the driver; what it returns."""
 
     def frame(self, packer: Packer, function: int) -> Frame:
         """For launches of a thread."""
         return Frame(packer)
 
-    def start(self, grid: Extent, stream: int, function: int, args: Sequence[Any], scratch: Scratch) -> None:
+    def start(self, grid: Extent, stream: int, function: int, args: Sequence[object], scratch: Scratch) -> None:
         """Put the kernel into the stream."""
         x, y, z = grid
         x *= self.num_ctas
@@ -129,14 +129,16 @@ class GpuLauncher(Launcher):
         if code := self.put(frame, (x, y, z), stream, function):
             self.explain(code, grid)
 
-    def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
+    def repeated(
+        self, function: object, check: Callable[[Sequence[object]], None] | None = None
+    ) -> Callable[..., None]:
         """In machine code, if it can be: see `launch/native/repeated_launch.py`."""
         # lazily: a first launch from a bundle is not repeated
         from tilework.runtime.launch.native.repeated_launch import repeated
 
         return repeated(self, function, check) if self.is_plain else self
 
-    def memory_of(self, value: Any) -> "Memory | None":
+    def memory_of(self, value: object) -> "Memory | None":
         """Torch tensors on a GPU, arrays of our own, and what has DLPack, whose owner orders, or
         ``__cuda_array_interface__``.
         """
@@ -156,7 +158,7 @@ class GpuLauncher(Launcher):
             return "guard_asked", 0, 0, partial(same_interface, interface["typestr"])
         return "guard_interface", 0, 0, interface["typestr"]
 
-    def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
+    def native(self, driver: Any, function: int, args: Sequence[object], *, follows: bool = False) -> "Native | None":
         """See `runtime/launch/native/code/gpu_launch.py`."""
         plan = self.plans.get(len(args))
         if not self.is_plain or plan is None or (stream := driver.stream_call()) is None:
@@ -186,7 +188,7 @@ class GpuLauncher(Launcher):
         scratch = self.allocate((x, y, z), stream)
         return device_address(scratch[0]), device_address(scratch[1]), scratch
 
-    def make_packer(self, function: int, args: Sequence[Any]) -> Packer:
+    def make_packer(self, function: int, args: Sequence[object]) -> Packer:
         """The layout of the arguments, found at the first launch; kernels that expect something else are refused."""
         declared = self.declared or self.functions.parameters(function)
         if self.signature is not None:

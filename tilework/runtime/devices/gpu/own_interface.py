@@ -233,7 +233,7 @@ class DeviceArray(Held):
         """The bytes from there on."""
         return self.nbytes
 
-    def copy_from(self, array: Any) -> None:
+    def copy_from(self, array: object) -> None:
         """Fill it from a NumPy array of the same size."""
         import numpy as np  # lazily: few launches need NumPy, which is slow to load
 

@@ -11,6 +11,7 @@ the kernel takes one (`tensordesc_meta`), else a pointer, the sizes, the strides
 follow.
 """
 
+import ctypes
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ PTX_KINDS = {"u64": "i64", "s64": "i64", "f32": "f32", "f64": "f64"}
 PTX_KINDS |= {f"{sign}{bits}": f"i{bits}" for sign in "us" for bits in (8, 16, 32)}
 
 
-MapOf = Callable[[Any, Mapping[str, Any]], bytes]  # (descriptor, what the compiler chose) to a tensor map
+MapOf = Callable[[object, Mapping[str, Any]], bytes]  # (descriptor, what the compiler chose) to a tensor map
 
 
 class Parameter(NamedTuple):
@@ -78,13 +79,13 @@ class Packer:
 
     layout: Layout
     kinds: tuple[str, ...]  # without the hidden pointers
-    pack: Callable[[Any, Sequence[Any], Sequence[Any]], None]
+    pack: "Callable[[ctypes.Array[ctypes.c_char], Sequence[object], Sequence[object]], None]"
 
 
 class GpuSlots(pack.Slots):
     """The format and the Python expression of each value, collected argument by argument."""
 
-    def __init__(self, name: str, maps: Sequence[Mapping[str, Any] | None], map_of: MapOf | None = None) -> None:
+    def __init__(self, name: str, maps: Sequence[Mapping[str, object] | None], map_of: MapOf | None = None) -> None:
         super().__init__([], {}, name)
         self.kinds: list[str] = []
         self.maps = list(maps)
@@ -141,7 +142,10 @@ class GpuSlots(pack.Slots):
 
 
 def packer_for(
-    name: str, signature: Sequence[Any], maps: Sequence[Mapping[str, Any] | None] = (), map_of: MapOf | None = None
+    name: str,
+    signature: Sequence[object],
+    maps: Sequence[Mapping[str, object] | None] = (),
+    map_of: MapOf | None = None,
 ) -> Packer:
     """For a kernel whose argument types are known: its arguments, then the two hidden pointers."""
     slots = GpuSlots(name, maps, map_of)
@@ -151,8 +155,8 @@ def packer_for(
 
 
 def numbers_for(
-    name: str, signature: Sequence[Any], wanted: Sequence[int]
-) -> Callable[[Sequence[Any]], tuple[int, ...]]:
+    name: str, signature: Sequence[object], wanted: Sequence[int]
+) -> Callable[[Sequence[object]], tuple[int, ...]]:
     """A function from the arguments of a launch to the addresses and integers of some parameters of the kernel."""
     slots = GpuSlots(name, [{}] * len(signature))
     for position, type in enumerate(signature):
@@ -219,7 +223,7 @@ def raw(arg: Any, size: int) -> bytes:
     return data
 
 
-def device_address(arg: Any) -> int:
+def device_address(arg: object) -> int:
     """The address of an argument's memory on the device; integers are addresses, None is the null pointer.
 
     DLPack comes first: its owner lets the stream wait for work of its own on the memory. The other interface says what

@@ -6,7 +6,9 @@ that several can run at the same time, in as many streams as there are counters.
 """
 
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from tilework.runtime.devices.gpu.own_interface import DeviceArray
 
 COUNTERS = 1024
 BYTES = 4
@@ -24,9 +26,9 @@ class Counter(NamedTuple):
 class TurnCounters:
     """Those of one kernel."""
 
-    def __init__(self, array_cls: Any) -> None:
+    def __init__(self, array_cls: type[DeviceArray]) -> None:
         self.array_cls = array_cls
-        self.arrays: dict[int, Any] = {}  # by device
+        self.arrays: dict[int, DeviceArray] = {}  # by device
         self.numbers = count()
 
     def next(self) -> Counter:

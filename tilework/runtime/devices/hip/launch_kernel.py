@@ -1,7 +1,5 @@
 """Start kernels on AMD GPUs: one `hipModuleLaunchKernel` per launch."""
 
-from typing import Any
-
 from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher
 from tilework.runtime.devices.hip.hip_device import GPUS, DeviceArray
 from tilework.runtime.devices.launcher import Extent
@@ -12,7 +10,7 @@ class HipLauncher(GpuLauncher):
 
     gpus, array_cls, by_numbers = GPUS, DeviceArray, True
 
-    def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
+    def __init__(self, functions: Functions, source: object, metadata: object) -> None:
         super().__init__(functions, source, metadata)
         self.is_plain = type(self) is HipLauncher
         self.last = () if self.call == "launch_cooperative" else (None,)  # arguments in one buffer, which nobody gives

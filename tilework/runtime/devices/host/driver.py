@@ -58,7 +58,7 @@ class CpuUtils:
         if size < 0:
             raise ValueError(f"a buffer for what kernels print cannot have {size} bytes")
 
-    def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
+    def fill_tma_descriptor(self, *args: object, **kwargs: object) -> Any:
         """Tensor maps are for a unit that the host does not have."""
         raise RuntimeError(
             "fill_tma_descriptor makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active device is the CPU:"
@@ -143,7 +143,7 @@ class CpuDriver(Driver):
     def clear_cache(self, cache: Any) -> None:
         cache[:] = 0
 
-    def check_arguments(self, args: Sequence[Any]) -> None:
+    def check_arguments(self, args: Sequence[object]) -> None:
         """Refuse memory that the host cannot reach, before anything runs."""
         for position, arg in enumerate(args):
             if type(arg) not in self._plain:

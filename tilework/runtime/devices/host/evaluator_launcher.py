@@ -14,7 +14,7 @@ MOST_PROGRAMS = 2**31
 class EvaluatorLauncher(Launcher):
     """Runs one compiled kernel, program after program."""
 
-    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+    def start(self, grid: Extent, stream: int, function: object, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program of the grid, in order."""
         self.evaluate(grid, function, args, scratch)
 

@@ -43,14 +43,16 @@ class NativeLauncher(ConditionalLauncher):
         self.pack, self.overlaps = slots.packer(), overlap_check(interface.apart, texts)
         self.run = run
 
-    def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
+    def repeated(
+        self, function: object, check: Callable[[Sequence[object]], None] | None = None
+    ) -> Callable[..., None]:
         """In machine code, if it can be: see `launch/native/repeated_launch.py`."""
         # lazily: a first launch from a bundle is not repeated
         from tilework.runtime.launch.native.repeated_launch import repeated
 
         return repeated(self, function, check) if type(self) is NativeLauncher else self
 
-    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+    def start(self, grid: Extent, stream: int, function: object, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program of the grid, in any order, on several threads."""
         if self.overlaps is not None and self.overlaps(args):
             kernel = self.without()
@@ -67,7 +69,7 @@ class NativeLauncher(ConditionalLauncher):
             )
         return super().without()
 
-    def execute(self, grid: Extent, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+    def execute(self, grid: Extent, function: Any, args: Sequence[object], scratch: Scratch) -> None:
         """Run this kernel's own code."""
         slots = self.pack((*args, *scratch) if self.needs_scratch else args)
         self.run(function, self.interface, slots, grid)
@@ -80,7 +82,9 @@ class NativeLauncher(ConditionalLauncher):
             return "guard_array", 0, value.dtype.itemsize, value.dtype
         return tensor_memory(value) if getattr(value, "is_cpu", False) is True else None
 
-    def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
+    def native(
+        self, driver: object, function: object, args: Sequence[object], *, follows: bool = False
+    ) -> "Native | None":
         """See `runtime/launch/native/code/host_launch.py`."""
         if type(self) is not NativeLauncher:
             return None

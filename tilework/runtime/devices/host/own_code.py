@@ -14,7 +14,7 @@ import platform
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilework import knobs
 
@@ -105,7 +105,7 @@ class OwnObject:
 
         return begin(self.make, self.text(), host_target_machine(), self.key())
 
-    def make(self, text: str, machine: Any, key: str) -> bytes:
+    def make(self, text: str, machine: object, key: str) -> bytes:
         """Compile and keep it: in a thread of its own, which imports nothing, or a fork would leave a lock behind."""
         from tilework.runtime.kernel_cache.managers import store_entry  # lazily, and imported by now
         from tilework.targets.llvm.compile import to_object

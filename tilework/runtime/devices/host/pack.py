@@ -27,7 +27,7 @@ from tilework.runtime.devices.dlpack import is_cuda_export
 from tilework.runtime.launch.python import specialize
 from tilework.runtime.launch.python.wrappers import TensorWrapper
 
-Packer = Callable[[Sequence[Any]], bytes]
+Packer = Callable[[Sequence[object]], bytes]
 
 FORMATS = {"ptr": "Q", "i64": "q", "i32": "i4x", "i16": "h6x", "i8": "b7x", "i1": "?7x"}
 FORMATS |= {"f64": "d", "f32": "f4x", "f16": "e6x", "bf16": "H6x"}
@@ -36,7 +36,7 @@ INT_BITS = {"i64": 64, "i32": 32, "i16": 16, "i8": 8}
 
 def packer(
     kinds: Sequence[str],
-    signature: Sequence[Any] | None,
+    signature: Sequence[object] | None,
     stored: Sequence[int],
     name: str = "kernel",
     alignments: Sequence[int] = (),
@@ -47,7 +47,7 @@ def packer(
 
 def slots_of(
     kinds: Sequence[str],
-    signature: Sequence[Any] | None,
+    signature: Sequence[object] | None,
     stored: Sequence[int],
     name: str = "kernel",
     alignments: Sequence[int] = (),
@@ -94,7 +94,7 @@ class Slots:
         exec(compile(source, f"<arguments of {self.name}>", "exec"), scope)
         return scope["packed"]  # pyright: ignore[reportReturnType]
 
-    def add(self, type: Any, text: str) -> None:
+    def add(self, type: object, text: str) -> None:
         """The slots of one argument, given by its expression."""
         if type == "constexpr":
             return
@@ -106,7 +106,7 @@ class Slots:
         else:
             self.add_plain(type, text)
 
-    def add_plain(self, type: Any, text: str) -> None:
+    def add_plain(self, type: object, text: str) -> None:
         """The slot of one number or pointer."""
         self.add_value(text)
 
@@ -180,12 +180,12 @@ def bfloat16_bits(value: float) -> int:
     return (wide + 0x7FFF + (wide >> 16 & 1)) >> 16
 
 
-def is_nan(descriptor: Any) -> bool:
+def is_nan(descriptor: object) -> bool:
     """Return True if loads outside of a descriptor's shape give NaN."""
     return getattr(descriptor, "padding", "zero") == "nan"
 
 
-def address(arg: Any) -> int:
+def address(arg: object) -> int:
     """The address of an argument's memory; integers are addresses, None is the null pointer."""
     rule = ADDRESSES.get(type(arg))
     if rule is None:
@@ -213,7 +213,7 @@ def aligned(place: int, alignment: int, name: str) -> int:
     return place
 
 
-def address_rule(arg: Any) -> Callable[[Any], int]:
+def address_rule(arg: object) -> Callable[[Any], int]:
     """The function that returns the address of a class's instances, chosen once by what they offer."""
     if isinstance(arg, int):
         return int
@@ -262,7 +262,7 @@ NOTHING: Extent = 0, 0
 
 def overlap_check(
     pairs: Sequence[tuple[int, int]], texts: Sequence[str | None]
-) -> Callable[[Sequence[Any]], bool] | None:
+) -> Callable[[Sequence[object]], bool] | None:
     """A function that returns True if the two arguments of one of `pairs` overlap; None if there is nothing to check.
 
     `texts` are the Python expressions of the parameters, of `args`; None: the launcher allocates the memory itself.
@@ -280,7 +280,7 @@ def overlap_check(
     return scope["overlaps"]
 
 
-def reach(arg: Any) -> Extent:
+def reach(arg: object) -> Extent:
     """See the module docstring."""
     rule = RULES.get(type(arg))
     if rule is None:
@@ -288,7 +288,7 @@ def reach(arg: Any) -> Extent:
     return rule(arg)
 
 
-def reach_rule(arg: Any) -> Callable[[Any], Extent]:
+def reach_rule(arg: object) -> Callable[[object], Extent]:
     """The rule for a class, found once by what its instances offer."""
     if isinstance(arg, int):
         return lambda arg: EVERYTHING

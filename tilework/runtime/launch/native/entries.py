@@ -36,6 +36,7 @@ COMPARED = {int: native.SAME_INT, str: native.SAME_TEXT, float: native.SAME_FLOA
 CONSTANTS = frozenset({int, bool, float, str, type(None), tl.dtype})
 MEMBERS = ("base", "shape", "strides", "block_shape", "padding")  # of a host descriptor
 
+Entry = tuple[Any, ...]  # what the machine code reads: `layout.KERNEL` to `layout.KEPT`
 Memory = tuple[str, int, int, Any]  # a guard, its two numbers, and the object that it expects
 
 
@@ -57,13 +58,13 @@ class Native:
     run: str
     words: bytes
     fault: Callable[..., None]
-    call: Any
-    memory_of: Callable[[Any], Memory | None]
+    call: object
+    memory_of: Callable[[object], Memory | None]
     ready: str | None = None
     stored: Mapping[int, int] = field(default_factory=dict)
-    maps: Sequence[Callable[[Any], bytes]] = ()
+    maps: Sequence[Callable[[object], bytes]] = ()
     watched: tuple[Any, ...] = ()
-    kept: Any = None
+    kept: object = None
     hidden_maps: "HiddenMaps | None" = None
     apart: Sequence[tuple[int, int]] = ()
     overlaps: bool = False
@@ -101,7 +102,7 @@ class Undescribable(Exception):
     """No guard can be written for a launch."""
 
 
-def is_useful(entry: tuple[Any, ...]) -> bool:
+def is_useful(entry: Entry) -> bool:
     """Return True if what an entry watches is unchanged."""
     watched = entry[native.KEPT][-1]
     triples = zip(watched[::3], watched[1::3], watched[2::3], strict=True)
@@ -115,8 +116,8 @@ class Entries:
     `python` is called for a launch that fits none of them. `facts` are those of the kernel's parameters, by name.
     """
 
-    def __init__(self, python: Callable[..., Any], facts: Mapping[str, int]) -> None:
-        self.by_key: dict[int, list[tuple[Any, ...]]] = {}
+    def __init__(self, python: Callable[..., object], facts: Mapping[str, int]) -> None:
+        self.by_key: dict[int, list[Entry]] = {}
         self.index = self.by_key, bytearray(facts.values()), dict(facts)
         self.state: list[Any] = [python, None]
         self.key, self.made = make_key(self.index), Counter[int]()
@@ -125,7 +126,7 @@ class Entries:
         """Return True if a launch that fitted no entry is worth an entry: not if one after the other was of no use."""
         return self.made[key] < TRIES or self.made[key] % TRIED_AGAIN == 0
 
-    def add(self, key: int, made: tuple[Any, ...] | None) -> None:
+    def add(self, key: int, made: tuple[object, ...] | None) -> None:
         """Add the entry of a launch with this key, if there is one; those that nothing fits any more go, and the
         oldest.
         """
@@ -146,15 +147,15 @@ class Entries:
 def entry_of(
     device: Native,
     guards: "Guards",
-    result: Any,
+    result: object,
     positional: int,
     keywords: tuple[str, ...],
-    watched: tuple[Any, ...] = (),
-    contents: tuple[Any, ...] = (),
-    empties: Sequence[list[Any]] = (),
+    watched: tuple[object, ...] = (),
+    contents: tuple[object, ...] = (),
+    empties: Sequence[Sequence[object]] = (),
     names: tuple[str | None, ...] = (),
-    meta: Mapping[str, Any] | None = None,
-) -> tuple[Any, ...]:
+    meta: Mapping[str, object] | None = None,
+) -> Entry:
     """An entry as `runtime/launch/native/code/launcher.py` reads it; a launch that fits it runs on the device and gives
     `result`.
 
@@ -217,7 +218,7 @@ class Guards:
         self.kept: list[Any] = []
         self.numbers: list[tuple[int, int]] = []  # slots of integers, and what is in them
 
-    def add(self, name: str, value: Any, expected: Any, source: int, **numbers: int) -> None:
+    def add(self, name: str, value: object, expected: object, source: int, **numbers: int) -> None:
         cls = type(value)
         self.kept += [cls, expected]
         numbers |= {"source": source, "cls": id(cls), "expected": id(expected)}
@@ -351,7 +352,7 @@ class Guards:
         else:
             raise Undescribable
 
-    def memory(self, value: Any, mode: int, slot: int, source: int, parameter: int) -> str:
+    def memory(self, value: object, mode: int, slot: int, source: int, parameter: int) -> str:
         """Memory of a parameter, whose address goes into a slot. The guard."""
         stored = self.device.stored.get(parameter, 0)  # how memory that the kernel writes to must be aligned, or 0
         if (found := self.device.memory_of(value)) is None:
@@ -425,7 +426,7 @@ class Guards:
         return ctypes.addressof(room)
 
 
-def note_class(guard: str, value: Any, function: int) -> None:
+def note_class(guard: str, value: object, function: int) -> None:
     """Register the class of an array or a tensor, so that keys contain its element type and alignment."""
     cls = type(value)
     if guard == "guard_array":
@@ -435,7 +436,7 @@ def note_class(guard: str, value: Any, function: int) -> None:
         set_context("describe", function)
 
 
-def is_describable(value: Any, memory_of: Callable[[Any], Memory | None]) -> bool:
+def is_describable(value: object, memory_of: Callable[[object], Memory | None]) -> bool:
     """Return True if there may be a guard for a value: a cheap test before all others."""
     cls = type(value)
     if cls in CONSTANTS:
@@ -475,6 +476,6 @@ def is_array_class(cls: type) -> bool:
     return class_name(cls) == "numpy.ndarray"
 
 
-def is_descriptor(value: Any) -> bool:
+def is_descriptor(value: object) -> bool:
     """A host descriptor of exactly our class, whose members are what they seem to be."""
     return class_name(type(value)) == "tilework.tools.tensor_descriptor.TensorDescriptor"

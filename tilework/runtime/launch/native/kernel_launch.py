@@ -10,8 +10,8 @@ that the result, the errors and the hooks are the same. Everything else that the
 driver, caches, hooks, globals of the kernel, debug settings.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
 from tilework import knobs
@@ -25,6 +25,7 @@ from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.entries import (
     CONSTANTS,
     Entries,
+    Entry,
     Guards,
     Undescribable,
     entry_of,
@@ -35,6 +36,9 @@ from tilework.runtime.launch.native.machine import MADE, machine, make_binder
 from tilework.runtime.launch.python.dynamo_rules import untraced
 from tilework.runtime.launch.python.globals import Captured
 
+if TYPE_CHECKING:
+    from tilework.runtime.launch.python.jit import BindGrid, Kernels
+
 
 class Tuned(NamedTuple):
     """The inputs of a launch of an autotuned kernel beside its arguments.
@@ -44,19 +48,19 @@ class Tuned(NamedTuple):
     dict, its items two by two) must not change.
     """
 
-    settings: dict[str, Any]
+    settings: dict[str, object]
     exact: frozenset[str]
-    watched: tuple[Any, ...]
-    contents: tuple[Any, ...]
+    watched: tuple[object, ...]
+    contents: tuple[object, ...]
 
 
 PLAIN = Tuned({}, frozenset(), (), ())
 
 
-TunedOf = Callable[[tuple[Any, ...], dict[str, Any]], Tuned | None]
+TunedOf = Callable[[tuple[object, ...], dict[str, object]], Tuned | None]
 
 
-def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[[Any], Callable[..., Any]] | None:
+def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> "BindGrid | None":
     """The function that makes `fn[grid]` of a grid, kept in `fn`; None if there is no native launcher for it.
 
     `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be
@@ -83,7 +87,7 @@ def python_path(fn: Any, tuned: TunedOf, entries: Entries) -> Callable[..., Any]
     """Return the function for launches that fit no entry: it launches, then describes the launch."""
 
     @untraced
-    def launch(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def launch(grid: object, /, *args: object, **kwargs: object) -> Any:
         if driver._host is not None and (elsewhere := driver.elsewhere(fn, args, kwargs)) is not None:
             with elsewhere:
                 return launch(grid, *args, **kwargs)
@@ -104,8 +108,8 @@ def is_watched() -> bool:
 
 
 def describe(
-    fn: Any, kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tuned: Tuned
-) -> tuple[Any, ...] | None:
+    fn: Any, kernel: Any, grid: object, args: tuple[object, ...], kwargs: dict[str, object], tuned: Tuned
+) -> Entry | None:
     """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
     if tuned is not PLAIN:
         fn = fn.fn
@@ -179,8 +183,8 @@ ON_CHANGE.append(forget_sources)
 
 
 def watches(
-    fn: Any, kernel: Any, device: Any, kernels: dict[str, Any], key: str, chosen: Any
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    fn: Any, kernel: CompiledKernel, device: object, kernels: "Kernels", key: str, chosen: object
+) -> tuple[tuple[object, ...], tuple[Sequence[object], ...]]:
     """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change.
 
     It has `chosen` for such arguments, and launched `kernel`.
@@ -197,18 +201,18 @@ def watches(
         (kernel._loaded, ("launch",)),
         (kernel, ("function",)),
     )
-    flat: list[Any] = [fn.device_caches, device, fn.device_caches[device], kernels, key, chosen]
+    flat: list[object] = [fn.device_caches, device, fn.device_caches[device], kernels, key, chosen]
     for holder, names in members:
         for name in names:
             flat += [vars(holder), name, vars(holder).get(name, native.MISSING)]
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)
 
 
-def captured_globals(found: Captured) -> list[Any] | None:
+def captured_globals(found: Captured) -> list[object] | None:
     """Watches of the globals that the kernel reads, which the launch has found unchanged; None if one can change
     inside.
     """
-    flat: list[Any] = []
+    flat: list[object] = []
     for name, scope in ((name, scope) for (name, _), (_, scope) in found.items()):
         value = scope.get(name)
         if type(scope) is not dict:

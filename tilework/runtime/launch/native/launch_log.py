@@ -33,7 +33,14 @@ class Listener(Protocol):
     """The receiver of launches."""
 
     def watch(
-        self, launcher: Launcher, grid: Extent, stream: int, function: Any, args: Any, scratch: Scratch, metadata: Any
+        self,
+        launcher: Launcher,
+        grid: Extent,
+        stream: int,
+        function: object,
+        args: object,
+        scratch: Scratch,
+        metadata: object,
     ) -> Any:
         """Start a launch; what is returned is the `work` of the entry that is made of it."""
 
@@ -44,7 +51,7 @@ class Listener(Protocol):
 class Logged:
     """The kernel of an entry, in the log."""
 
-    def __init__(self, result: Any, work: Any) -> None:
+    def __init__(self, result: object, work: object) -> None:
         self.identity, self.result, self.work = next(COUNTER), result, work
         LOGGED[self.identity] = self
         if STATE.listener is not None:
@@ -168,7 +175,7 @@ def events_left() -> int:
 
 
 def watch(
-    launcher: Launcher, grid: Extent, stream: int, function: Any, args: Any, scratch: Scratch, metadata: Any
+    launcher: Launcher, grid: Extent, stream: int, function: Any, args: Any, scratch: Scratch, metadata: object
 ) -> None:
     """Report a launch through Python to the listener."""
     listener = STATE.listener
@@ -178,7 +185,7 @@ def watch(
     STATE.thread.last = grid, listener.watch(launcher, grid, stream, function, args, scratch, metadata)
 
 
-def last_launch(result: Any) -> tuple[Extent, Any] | None:
+def last_launch(result: object) -> tuple[Extent, Any] | None:
     """(grid, work) of the last launch of this thread through Python, of which an entry is made; None without a
     listener, or if `result` was launched in so many ways already that the others shall fit whatever their numbers are.
     """

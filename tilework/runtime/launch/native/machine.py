@@ -102,7 +102,7 @@ class Holder:
     """An object with a dictionary, to look at."""
 
     def __init__(self) -> None:
-        self.name: Any = None
+        self.name: object = None
 
 
 def dictionaries_have_versions() -> bool:
@@ -110,17 +110,17 @@ def dictionaries_have_versions() -> bool:
     return dict.__basicsize__ >= native.DICT_VERSION + 8 and tells_changes(version_of)
 
 
-def tells_changes(count: Callable[[dict[Any, Any]], int], begin: Callable[[dict[Any, Any]], Any] = id) -> bool:
+def tells_changes(count: Callable[[dict[str, object]], int], begin: Callable[[dict[str, object]], object] = id) -> bool:
     """Return True if `count` changes with every change of a dictionary for which `begin` was called, and only then."""
 
-    holder, plain = Holder(), dict[Any, Any](name=None)
+    holder, plain = Holder(), dict[str, object](name=None)
     for dictionary in (plain, vars(holder)):
         begin(dictionary)
 
-    def assign(value: Any) -> None:
+    def assign(value: object) -> None:
         holder.name = value
 
-    changes: tuple[tuple[dict[Any, Any], Callable[[Any], Any]], ...] = (
+    changes: tuple[tuple[dict[str, object], Callable[[Any], Any]], ...] = (
         (plain, lambda value: plain.update(name=value)),
         (vars(holder), assign),
         (vars(holder), lambda value: vars(holder).update(name=value)),
@@ -179,11 +179,11 @@ def watcher_of(library: Any) -> int | None:
     return None
 
 
-def tell_of(watcher: int, dictionary: dict[Any, Any]) -> None:
+def tell_of(watcher: int, dictionary: dict[str, object]) -> None:
     ctypes.pythonapi.PyDict_Watch(watcher, ctypes.py_object(dictionary))
 
 
-def watch(dictionary: dict[Any, Any]) -> None:
+def watch(dictionary: dict[str, object]) -> None:
     """Have changes of a dictionary counted, if anything is."""
     loaded = machine()
     if loaded is not None and loaded.watcher is not None:
@@ -210,7 +210,7 @@ def digits() -> int:
     return native.DIGITS_UNKNOWN
 
 
-def version_of(dictionary: dict[Any, Any]) -> int:
+def version_of(dictionary: dict[str, object]) -> int:
     return ctypes.c_uint64.from_address(id(dictionary) + native.DICT_VERSION).value
 
 
@@ -264,7 +264,7 @@ def pointer_at(address: int) -> int:
     return ctypes.c_void_p.from_address(address).value or 0
 
 
-def make_function(definition: MethodDefinition, self: Any) -> Callable[..., Any]:
+def make_function(definition: MethodDefinition, self: object) -> Callable[..., Any]:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     return make(ctypes.addressof(definition), self, None)
@@ -277,7 +277,7 @@ def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
     return make_function(loaded.bind, [state, None])  # and the launch of the last grid
 
 
-def make_key(index: tuple[Any, ...]) -> Callable[..., int]:
+def make_key(index: tuple[object, ...]) -> Callable[..., int]:
     """The function from the arguments of a launch to their key, by an index (`code/keys.py`)."""
     loaded = machine()
     assert loaded is not None, "entries are made for a launcher that is loaded"

@@ -10,13 +10,15 @@ seen to it that the arguments are what it was compiled for. So only their classe
 the host how many threads there shall be, on a GPU the context; a stream has descriptions of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilework.runtime.devices.launcher import Extent, Hook, Launcher
 from tilework.runtime.launch.facts import NOTHING
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.entries import (
     Entries,
+    Entry,
     Guards,
     Undescribable,
     entry_of,
@@ -33,27 +35,30 @@ class OneStream:
     def __init__(self, stream: int) -> None:
         self.ask = {0: stream}.__getitem__
 
-    def stream_call(self) -> tuple[Any, int, tuple[int, int]]:
+    def stream_call(self) -> tuple[Callable[[int], int], int, tuple[int, int]]:
         return self.ask, 0, (0, 0)
 
 
-def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
+def repeated(
+    launcher: Launcher, function: object, check: Callable[[Sequence[object]], None] | None = None
+) -> Callable[..., None]:
     """Return a function that launches `function` as the launcher does; the launcher itself where there is no machine
     code for that.
 
     `check` sees the arguments of launches that are like none before.
     """
-    if (launcher.needs_scratch and not launcher.natively_scratched) or launcher.signature is None or machine() is None:
+    types = launcher.signature
+    if (launcher.needs_scratch and not launcher.natively_scratched) or types is None or machine() is None:
         return launcher
-    binders: dict[int, Callable[[Any], Callable[..., Any]]] = {}  # by stream
-    launches: dict[tuple[int, int, int, int], Callable[..., Any]] = {}
+    binders: dict[int, Callable[[object], Callable[..., object]]] = {}  # by stream
+    launches: dict[tuple[int, int, int, int], Callable[..., object]] = {}
 
-    def made(x: int, y: int, z: int, stream: int) -> Callable[..., Any]:
+    def made(x: int, y: int, z: int, stream: int) -> Callable[..., object]:
         if len(launches) >= MOST_GRIDS:
             launches.clear()
             binders.clear()
         if stream not in binders:
-            entries = Entries(launcher, {str(position): NOTHING for position in range(len(launcher.signature))})
+            entries = Entries(launcher, {str(position): NOTHING for position in range(len(types))})
             entries.state[native.PYTHON] = python_path(launcher, function, stream, entries, check)
             binders[stream] = make_binder(entries.state)
         launches[x, y, z, stream] = launch = binders[stream]((x, y, z))
@@ -64,12 +69,12 @@ def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None =
         y: int,
         z: int,
         stream: int,
-        given: Any,
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Any,
-        exit_hook: Any,
-        *args: Any,
+        given: object,
+        packed_metadata: object,
+        launch_metadata: object,
+        enter_hook: Hook,
+        exit_hook: Hook,
+        *args: object,
     ) -> None:
         """As the launcher."""
         if given != function or enter_hook or exit_hook:
@@ -80,12 +85,16 @@ def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None =
 
 
 def python_path(
-    launcher: Any, function: Any, stream: int, entries: Entries, check: Callable[[Any], None] | None
+    launcher: Launcher,
+    function: object,
+    stream: int,
+    entries: Entries,
+    check: Callable[[Sequence[object]], None] | None,
 ) -> Callable[..., None]:
     """Return the function for launches that fit no entry: it launches, then describes the launch."""
 
-    def launch(grid: tuple[int, int, int], /, *args: Any) -> None:
-        if len(args) != (count := len(launcher.signature)):
+    def launch(grid: Extent, /, *args: object) -> None:
+        if len(args) != (count := len(launcher.signature or ())):
             raise TypeError(f"{launcher.name} takes {count} arguments, constants included, and is given {len(args)}")
         if check is not None:
             check(args)
@@ -97,7 +106,7 @@ def python_path(
     return launch
 
 
-def describe(launcher: Any, function: Any, stream: int, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def describe(launcher: Launcher, function: object, stream: int, args: tuple[object, ...]) -> Entry | None:
     """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
     if not all(is_describable(arg, launcher.memory_of) for arg in args):
         return None
@@ -105,7 +114,7 @@ def describe(launcher: Any, function: Any, stream: int, args: tuple[Any, ...]) -
         return None
     guards = Guards(adds, len(args))
     try:
-        for position, (type, arg) in enumerate(zip(launcher.signature, args, strict=True)):
+        for position, (type, arg) in enumerate(zip(launcher.signature or (), args, strict=True)):
             guards.argument(NOTHING, type, *unspecialised(type), arg, position)
         guards.finish()
     except Undescribable:
@@ -113,7 +122,7 @@ def describe(launcher: Any, function: Any, stream: int, args: tuple[Any, ...]) -
     return entry_of(adds, guards, launcher, len(args), ())
 
 
-def unspecialised(type: Any) -> tuple[Any, Any]:
+def unspecialised(type: object) -> tuple[Any, Any]:
     """(spec, key) of a type, as they are for an argument about which nothing else is known."""
     if isinstance(type, tuple):
         return tuple(unspecialised(inner)[0] for inner in type), tuple(unspecialised(inner)[1] for inner in type)

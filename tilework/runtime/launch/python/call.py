@@ -23,7 +23,7 @@ from tilework.runtime.launch.python.specialization import Specialization
 FILES = (f"<call {number}>" for number in count())  # names of the texts, for tracebacks
 
 
-def call(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+def call(fn: object, /, *args: object, **kwargs: object) -> Any:
     """Call a function of the language on blocks with these values; the results as NumPy arrays.
 
     `fn` is a name of `tl` or a jit function. A NumPy array (or a tensor of torch) is passed as a block of its shape, a
@@ -78,7 +78,7 @@ class Call:
             raise ValueError(f"{self.name}: blocks have elements, and this array has none: its shape is {value.shape}")
         return f"tl.load({name} + tl.arange(0, {value.size})).reshape({tuple(value.shape)})"
 
-    def declare(self, parameter: str, value: Any) -> None:
+    def declare(self, parameter: str, value: object) -> None:
         self.declared.append(parameter)
         self.given.append(value)
 
@@ -107,7 +107,7 @@ class Call:
         """Put the types of the results into `types`, none for a call that returns nothing; whether they are in a tuple."""
         returned: list[Any] = []
 
-        def keep(value: Any, _semantic: Any = None) -> None:
+        def keep(value: object, _semantic: Any = None) -> None:
             returned.append(tl._unwrap_if_constexpr(value))
             for part in returned[0] if isinstance(returned[0], tl.tuple) else returned:
                 if part is None and part is returned[0]:
@@ -126,10 +126,10 @@ class Call:
             kernel[(1,)](*self.given, self.fn)
         return isinstance(returned[0], tl.tuple)
 
-    def run(self, body: Sequence[str], outputs: Sequence[Any]) -> None:
+    def run(self, body: Sequence[str], outputs: Sequence[object]) -> None:
         self.kernel(body, len(outputs))[(1,)](*self.given, self.fn, *outputs)
 
-    def kernel(self, body: Sequence[str], outputs: int, keep: Any = None) -> Any:
+    def kernel(self, body: Sequence[str], outputs: int, keep: object = None) -> Any:
         """The kernel with this body, to be compiled or interpreted as `fn` is."""
         parameters = [*self.declared, "fn: tl.constexpr", *(f"out{number}" for number in range(outputs))]
         text = "\n".join([f"def call_{self.name}({', '.join(parameters)}):", *body, ""])
@@ -146,7 +146,7 @@ class Call:
         return name if name.isidentifier() else "function"  # a lambda, which the compiler will refuse
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Return True for an array or a scalar of NumPy."""
     return type(value).__module__ == "numpy" and hasattr(value, "ndim")
 
@@ -161,7 +161,7 @@ def numpy_name(dtype: Any) -> str:
     return "bool" if dtype.is_int1() else dtype.codegen_name()
 
 
-def only_frontend(kernel: JITFunction, args: Sequence[Any]) -> None:
+def only_frontend(kernel: JITFunction, args: Sequence[object]) -> None:
     """Run the frontend on a launch; nothing is compiled, and no cache remembers it."""
     from tilework.runtime.compile.sources import frontend_options  # lazily: the compiler loads when it is needed
 

@@ -45,7 +45,7 @@ def unless_same(old: Captured | None, new: Captured) -> Captured:
     return old if all(old[key][0] is value for key, (value, _) in new.items()) else new
 
 
-def globals_of_constants(constants: Iterable[Any]) -> Captured:
+def globals_of_constants(constants: Iterable[object]) -> Captured:
     """The globals that functions among the constants of a kernel read."""
     found: Captured = {}
     for function in functions_in(list(constants)):
@@ -54,7 +54,7 @@ def globals_of_constants(constants: Iterable[Any]) -> Captured:
     return found
 
 
-def same(old: Any, new: Any) -> bool:
+def same(old: object, new: object) -> bool:
     """Equal as constants of a kernel; constexprs compare by what they hold."""
     try:
         return same_constant(getattr(old, "value", old), getattr(new, "value", new))

@@ -8,10 +8,10 @@ specialisation. `JITFunction` here is the language's function object plus this m
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import OptionError
@@ -26,10 +26,20 @@ from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.python.dynamo_rules import UNTRACED, add_rules, untraced
 from tilework.runtime.launch.python.globals import check_globals, collect_globals, globals_of_constants, unless_same
-from tilework.runtime.launch.python.specialization import Specialization, unwrapped
+from tilework.runtime.launch.python.specialization import Path, Specialization, unwrapped
 from tilework.runtime.launch.python.specialize import make_binder, specialize, specialize_small
 from tilework.runtime.launch.python.wrappers import MockTensor
 from tilework.runtime.workers import async_compile
+
+if TYPE_CHECKING:
+    from tilework.runtime.launch.python.specialize import Binder, Spec
+    from tilework.target import GPUTarget
+    from tilework.targets.base import Backend
+    from tilework.targets.options import CompileOptions
+
+Kernels = dict[str, CompiledKernel | async_compile.FutureKernel]  # by the key of their specialisation
+BindGrid = Callable[[object], Callable[..., Any]]  # a grid to the function that launches over it
+DeviceCache = tuple[Kernels, dict[object, str], "GPUTarget", "Backend", "Binder"]  # see `JITFunction.create_binder`
 
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
@@ -49,22 +59,22 @@ class KernelInterface:
 
     run: Callable[..., Any]
 
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+    def __getitem__(self, grid: object) -> Callable[..., Any]:
         """`kernel[grid]` is a function of the kernel's arguments."""
         run = self.run
 
-        def launch(*args: Any, **kwargs: Any) -> Any:
+        def launch(*args: object, **kwargs: object) -> Any:
             return run(*args, grid=grid, warmup=False, **kwargs)
 
         return launch
 
-    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+    def bind(self, *args: object, grid: object, **kwargs: object) -> Callable[..., Any]:
         """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see
         `language/grid.py`.
         """
         return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
 
-    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+    def warmup(self, *args: object, grid: object, **kwargs: object) -> Any:
         """Compile for these arguments without launching; returns the compiled kernel.
 
         A dtype of torch stands for a tensor of it: ``kernel.warmup(torch.float32, 64, grid=(1,))``.
@@ -81,7 +91,13 @@ class KernelInterface:
         return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
 
     def explain(
-        self, *args: Any, grid: Any = None, target: Any = None, why: Any = None, device: Any = None, **kwargs: Any
+        self,
+        *args: object,
+        grid: object = None,
+        target: object = None,
+        why: object = None,
+        device: object = None,
+        **kwargs: object,
     ) -> Any:
         """Why it is compiled again, slow, tuned as it is, or different on other devices: print what this returns.
 
@@ -104,12 +120,12 @@ class KernelInterface:
 
     def explore(
         self,
-        *args: Any,
-        grid: Any = None,
+        *args: object,
+        grid: object = None,
         target: str | None = None,
-        output: Any = None,
+        output: object = None,
         open: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Any:
         """Open a page about what was compiled of this kernel, or about a launch with these arguments; the path of the
         page.
@@ -134,19 +150,19 @@ class KernelInterface:
         """
         return above("explore").explore_kernel(self, args, kwargs, grid, target, output, open)
 
-    def by_python(self, grid: Any) -> Callable[..., Any]:
+    def by_python(self, grid: object) -> Callable[..., Any]:
         """`kernel[grid]` while there is no native launcher yet: launch in Python once, then whatever `kernel[grid]` is
         by then.
         """
         launches = [partial(self.run, grid=grid, warmup=False)]
 
-        def launch(*args: Any, **kwargs: Any) -> Any:
+        def launch(*args: object, **kwargs: object) -> Any:
             return (launches.pop() if launches else self[grid])(*args, **kwargs)
 
         return launch
 
 
-class DeviceCaches(defaultdict[Any, Any]):
+class DeviceCaches(defaultdict[object, DeviceCache]):
     """The compiled kernels of a function by device (`DriverConfig.cache_key`). A key always means the same driver.
     The name of a kind of device, ``"cpu"``, means the current one of that kind.
 
@@ -154,7 +170,7 @@ class DeviceCaches(defaultdict[Any, Any]):
     again.
     """
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: object) -> DeviceCache:
         if isinstance(key, str):
             return self[driver.key_of_kind(key)]
         with ASKED_FIRST.held((id(self), key)), driver.using(driver.of_key(key)):
@@ -176,24 +192,24 @@ class JITFunction(KernelInterface, LanguageFunction):
         assert isinstance(kernel, tilework.JITFunction) and kernel.arg_names == ["x", "N"]
     """
 
-    cache_hook: Callable[..., Any] | None = None
-    compiled_hook: Callable[..., Any] | None = None
-    _bind_grid: Callable[[Any], Callable[..., Any]] | None = None
+    cache_hook: Callable[..., object] | None = None
+    compiled_hook: Callable[..., object] | None = None
+    _bind_grid: BindGrid | None = None
 
     def __init__(
         self,
-        fn: Callable[..., Any],
-        version: Any = None,
+        fn: Callable[..., object],
+        version: object = None,
         do_not_specialize: Iterable[str | int] | None = None,
         do_not_specialize_on_alignment: Iterable[str | int] | None = None,
         debug: bool | None = None,
         noinline: bool | None = None,
         repr: Callable[[Any], str] | None = None,
-        launch_metadata: Callable[..., Any] | None = None,
+        launch_metadata: Callable[..., object] | None = None,
     ) -> None:
         settings = (version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata)
         LanguageFunction.__init__(self, fn, *settings)
-        self.device_caches: dict[Any, tuple[Any, ...]] = DeviceCaches(self.create_binder)
+        self.device_caches: dict[Any, DeviceCache] = DeviceCaches(self.create_binder)
         self._globals: Any = None
         self._argument_globals: dict[str, Any] = {}
         self._compiled_as: dict[
@@ -204,7 +220,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         add_rules()
 
     @untraced
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+    def __getitem__(self, grid: object) -> Callable[..., Any]:
         """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the
         grid.
 
@@ -227,7 +243,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         bind = self._bind_grid or first_binder(self) or native_binder(self)
         return bind(grid) if bind is not None else super().__getitem__(grid)
 
-    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+    def bind(self, *args: object, grid: object, **kwargs: object) -> Callable[..., Any]:
         """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see
         `language/grid.py`.
 
@@ -255,7 +271,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self.device_caches = DeviceCaches(self.create_binder)
         self._globals, self._argument_globals, self._compiled_as = None, {}, {}
 
-    def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
+    def create_binder(self) -> DeviceCache:
         """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
         from tilework.targets.base import find_backend  # lazily: importing tilework loads no target
 
@@ -279,12 +295,12 @@ class JITFunction(KernelInterface, LanguageFunction):
         )
 
     @property
-    def cache(self) -> dict[Any, dict[str, Any]]:
+    def cache(self) -> dict[object, Kernels]:
         """Kernels by device and key, as Triton 3.0 had them."""
         return {device: entry[0] for device, entry in self.device_caches.items()}
 
     @untraced
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
+    def run(self, *args: object, grid: object, warmup: bool = False, **kwargs: object) -> Any:
         """Launch over `grid`, or only compile; returns the compiled kernel. ``kernel[grid](...)`` and `warmup` are made
         of it.
 
@@ -356,7 +372,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             kernel = launch_kernel(kernel, extent, active.get_current_stream(device), values, grid)
         return kernel
 
-    def forget_old_source(self, kernels: dict[str, Any], keys: dict[Any, str]) -> None:
+    def forget_old_source(self, kernels: Kernels, keys: dict[object, str]) -> None:
         """Kernels are for the function as it was; a function that it calls may have been replaced."""
         now = SOURCES["revision"], self.hash
         known = self._compiled_as.get(id(kernels), now)
@@ -367,7 +383,7 @@ class JITFunction(KernelInterface, LanguageFunction):
                 keys.clear()
         self._compiled_as[id(kernels)] = now
 
-    def switches(self) -> tuple[Any, ...]:
+    def switches(self) -> tuple[object, ...]:
         """The settings that change the code of every specialisation."""
         mode = knobs.compilation.instrumentation_mode
         runtime, revision = knobs.runtime, SOURCES["revision"]
@@ -376,19 +392,19 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     def _pack_args(
         self,
-        backend: Any,
+        backend: "Backend",
         kwargs: dict[str, Any],
         bound_args: dict[str, Any],
-        specialization: Sequence[Any],
-        options: Any,
-    ) -> tuple[Any, dict[str, Any], dict[Any, Any], dict[Any, Any]]:
+        specialization: "Sequence[Spec]",
+        options: object,
+    ) -> "tuple[CompileOptions, Mapping[str, object], Mapping[Path, object], Mapping[Path, object]]":
         """(options, signature, constants, attributes) of a launch from what its binder gave, as Triton's tools expect
         them.
         """
         found = Specialization.of(self, list(bound_args.values()), specialization, dict(kwargs))
         return backend.parse_options(kwargs), found.signature, found.constants, found.attrs
 
-    def full_options(self, options: dict[str, Any], backend: Any) -> dict[str, Any]:
+    def full_options(self, options: dict[str, Any], backend: "Backend") -> dict[str, Any]:
         """The launch's options with debug settings and what the backend adds; names that launches may not use are
         refused.
         """
@@ -408,8 +424,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         return found
 
     def compile_for(
-        self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
-    ) -> Any:
+        self, specialization: Specialization, target: "GPUTarget", backend: "Backend", kernels: Kernels, warmup: bool
+    ) -> CompiledKernel | async_compile.FutureKernel | None:
         """Compile one specialisation, now or on the async executor; None if a hook says not to.
 
         Of several threads that launch a new kernel one compiles it, and the others wait for it.
@@ -419,8 +435,8 @@ class JITFunction(KernelInterface, LanguageFunction):
             return found if found is not None else self.compile_new(specialization, target, backend, kernels, warmup)
 
     def compile_new(
-        self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
-    ) -> Any:
+        self, specialization: Specialization, target: "GPUTarget", backend: "Backend", kernels: Kernels, warmup: bool
+    ) -> CompiledKernel | async_compile.FutureKernel | None:
         """Compile a specialisation that is not known yet, unless a bundle has it."""
         is_served, hooks = bool(SERVERS or knobs.runtime.bundle) and not changes_stages(), self.compile_hooks()
         # those of what a bundle has are known to be right
@@ -455,12 +471,12 @@ class JITFunction(KernelInterface, LanguageFunction):
         finalize(kernel)
         return kernel
 
-    def compile_hooks(self) -> tuple[Any, Any]:
+    def compile_hooks(self) -> tuple[Callable[..., object] | None, Callable[..., object] | None]:
         """The hooks before and after a compilation."""
         runtime = knobs.runtime
         return runtime.jit_cache_hook or self.cache_hook, runtime.jit_post_compile_hook or self.compiled_hook
 
-    def parsed_options(self, specialization: Specialization, backend: Any) -> Any:
+    def parsed_options(self, specialization: Specialization, backend: "Backend") -> "CompileOptions":
         """The options as the backend understands them; a mistake is an error about the call."""
         try:
             return backend.launch_options(specialization.options)
@@ -470,7 +486,11 @@ class JITFunction(KernelInterface, LanguageFunction):
             raise wrong_option(self, error, list(specialization.options)) from None
 
     def call_hook(
-        self, hook: Callable[..., Any] | None, specialization: Specialization, options: Any, warmup: bool
+        self,
+        hook: Callable[..., object] | None,
+        specialization: Specialization,
+        options: "CompileOptions",
+        warmup: bool,
     ) -> bool:
         """Call a compile hook for a specialisation; True if the hook skips the compilation."""
         if hook is None:
@@ -490,7 +510,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             )
         )
 
-    def preload(self, specialization_data: str) -> Any:
+    def preload(self, specialization_data: str) -> CompiledKernel | async_compile.FutureKernel | None:
         """Compile what `specialization_data` (from a compile hook) describes, and keep it for launches.
 
         Example:
@@ -515,7 +535,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         found = kernels.get(specialization.key)
         return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
 
-    def _change_text(self, **attributes: Any) -> None:
+    def _change_text(self, **attributes: object) -> None:
         super()._change_text(**attributes)
         self.device_caches.clear()
 
@@ -526,7 +546,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 LAUNCHED: list[bool] = []  # not empty after the first launch of a process
 
 
-def first_binder(fn: Any) -> Callable[[Any], Callable[..., Any]] | None:
+def first_binder(fn: KernelInterface) -> BindGrid | None:
     """The function that makes `fn[grid]` for the first launch of a process that a bundle serves: the result comes
     sooner through Python, and the second launch loads the native launcher.
     """
@@ -536,7 +556,7 @@ def first_binder(fn: Any) -> Callable[[Any], Callable[..., Any]] | None:
     return fn.by_python
 
 
-def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
+def native_bound(kernel: KernelInterface, bound: BoundLaunch) -> Callable[..., Any]:
     """A bound launch in machine code, where that is possible."""
     for _ in range(2):  # the first one may be a launch through Python, while the launcher is being compiled
         bind = getattr(kernel[bound.grid], "__self__", None)
@@ -547,7 +567,7 @@ def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
     return make_bound(bind[0], bound)
 
 
-def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None:
+def native_binder(fn: JITFunction) -> BindGrid | None:
     """The function that makes `fn[grid]` in machine code, or None."""
     from tilework.runtime.launch.native.kernel_launch import binder_of  # lazily: only launches on the host need it
 
@@ -555,11 +575,11 @@ def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None
 
 
 def jit(
-    fn: Callable[..., Any] | None = None,
+    fn: Callable[..., object] | None = None,
     *,
-    version: Any = None,
+    version: object = None,
     repr: Callable[[Any], str] | None = None,
-    launch_metadata: Callable[..., Any] | None = None,
+    launch_metadata: Callable[..., object] | None = None,
     do_not_specialize: Iterable[str | int] | None = None,
     do_not_specialize_on_alignment: Iterable[str | int] | None = None,
     debug: bool | None = None,
@@ -615,7 +635,7 @@ def jit(
         "noinline": noinline,
     }
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., object]) -> Any:
         if not callable(function):
             raise TypeError(f"@jit decorates a function, not {type(function).__name__}")
         function = getattr(function, "fn", function) if isinstance(function, LanguageFunction) else function

@@ -3,12 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
-from tilework.language.function import JITCallable
+from tilework.language.function import JITCallable, JITFunction
 from tilework.runtime.launch.python.specialize import Spec, parse_attr
+
+if TYPE_CHECKING:
+    from tilework.runtime.compile.sources import ASTSource
+    from tilework.targets.options import CompileOptions
 
 Path = tuple[int, ...]
 TOLD = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")  # options, to hooks
@@ -21,42 +25,44 @@ class Specialization:
 
     def __init__(
         self,
-        fn: Any,
-        signature: dict[str, Any],
-        constants: dict[Path, Any],
-        attrs: dict[Path, list[list[Any]]],
-        options: dict[str, Any],
+        fn: JITFunction,
+        signature: dict[str, object],
+        constants: dict[Path, object],
+        attrs: dict[Path, list[list[object]]],
+        options: dict[str, object],
         key: str,
-        values: Sequence[Any] = (),
+        values: Sequence[object] = (),
     ) -> None:
         self.fn, self.signature, self.constants, self.attrs = fn, signature, constants, attrs
         self.options, self.key, self.values = options, key, values
 
     @classmethod
-    def of(cls, fn: Any, values: Sequence[Any], specs: Sequence[Spec], options: dict[str, Any]) -> "Specialization":
+    def of(
+        cls, fn: JITFunction, values: Sequence[Any], specs: Sequence[Spec], options: dict[str, object]
+    ) -> "Specialization":
         """From the bound arguments of a launch and their specs."""
-        signature: dict[str, Any] = {}
-        constants: dict[Path, Any] = {}
-        attrs: dict[Path, list[list[Any]]] = {}
+        signature: dict[str, object] = {}
+        constants: dict[Path, object] = {}
+        attrs: dict[Path, list[list[object]]] = {}
         for index, (name, value, (type, key)) in enumerate(zip(fn.arg_names, values, specs, strict=True)):
             signature[name] = type
             collect(type, key, value, (index,), constants, attrs)
         text = constant_text(list(specs)) + constant_text(options)
         return cls(fn, signature, constants, attrs, options, text, values)
 
-    def source(self) -> Any:
+    def source(self) -> "ASTSource":
         """The source to compile."""
         from tilework.runtime.compile.sources import ASTSource  # lazily: the compiler loads when something is compiled
 
         constants = {path: unwrapped(value) for path, value in self.constants.items()}
         return ASTSource(self.fn, self.signature, constants, self.attrs)
 
-    def text(self, options: Any) -> str:
+    def text(self, options: "CompileOptions") -> str:
         """``add[num_warps=4, ...](x: *fp32, n: i32)``, for people."""
         arguments = ", ".join(f"{name}: {type}" for name, type in self.signature.items())
         return f"{self.fn.__name__}[{', '.join(f'{name}={getattr(options, name)}' for name in TOLD)}]({arguments})"
 
-    def describe(self, options: Any, device: Any, warmup: bool) -> dict[str, Any]:
+    def describe(self, options: "CompileOptions", device: object, warmup: bool) -> dict[str, Any]:
         """The arguments of compile hooks."""
         return {
             "key": self.key,
@@ -70,7 +76,7 @@ class Specialization:
             "is_warmup": warmup,
         }
 
-    def to_data(self, options: Any) -> str:
+    def to_data(self, options: "CompileOptions") -> str:
         """JSON from which `preload` rebuilds the specialisation in another process."""
         return json.dumps(
             {
@@ -87,7 +93,7 @@ class Specialization:
         )
 
     @classmethod
-    def from_data(cls, fn: Any, data: Mapping[str, Any]) -> "Specialization":
+    def from_data(cls, fn: JITFunction, data: Mapping[str, Any]) -> "Specialization":
         """The inverse of `to_data`."""
         constants = {
             tuple(path): decode(value) for path, value in zip(data["constant_keys"], data["constant_vals"], strict=True)
@@ -98,12 +104,12 @@ class Specialization:
         return cls(fn, signature, constants, attrs, options, data["key"])
 
 
-def unwrapped(value: Any) -> Any:
+def unwrapped(value: object) -> Any:
     return value.value if isinstance(value, tl.constexpr) else value
 
 
 def collect(
-    type: Any, key: Any, value: Any, path: Path, constants: dict[Path, Any], attrs: dict[Path, list[list[Any]]]
+    type: Any, key: Any, value: Any, path: Path, constants: dict[Path, object], attrs: dict[Path, list[list[object]]]
 ) -> None:
     """The constants and facts of one argument and, for tuples, of its leaves."""
     if isinstance(type, tuple):
@@ -115,7 +121,7 @@ def collect(
         attrs[path] = facts
 
 
-def encode(value: Any, is_plain: bool = False) -> Any:
+def encode(value: object, is_plain: bool = False) -> Any:
     """A constant as JSON: dtypes by name, tuples as lists, everything else that could be taken for these marked.
 
     In types and options (`is_plain`) a text is a text, also if it names a dtype.
@@ -139,7 +145,7 @@ def encode(value: Any, is_plain: bool = False) -> Any:
     return value
 
 
-def decode(value: Any, is_plain: bool = False) -> Any:
+def decode(value: object, is_plain: bool = False) -> Any:
     """The inverse of `encode`."""
     if isinstance(value, str):
         return tl.dtype(value) if not is_plain and tl.dtype.is_dtype(value) else value

@@ -49,7 +49,7 @@ FACTS: dict[str, list[Any]] = {"D": ["tt.divisibility", ALIGNMENT], "S": ["tt.po
 _codes: dict[Any, str] = {}
 
 
-def dtype_code(dtype: Any) -> str:
+def dtype_code(dtype: object) -> str:
     """The signature code of an array's dtype (`numpy.dtype`, `torch.dtype`, `tl.dtype`): ``"fp32"``."""
     code = _codes.get(dtype)
     if code is None:
@@ -105,7 +105,7 @@ def specialize(arg: Any, is_const: bool = False, specialize_value: bool = True, 
 Rule = Callable[[Any, bool, bool, bool], Spec]
 
 
-def find_rule(arg: Any) -> Rule:
+def find_rule(arg: object) -> Rule:
     """The rule for a class, found once by what its instances offer."""
     if isinstance(arg, type):  # a class has the attributes of its instances, but no values of them
         return refuse
@@ -134,12 +134,12 @@ def find_rule(arg: Any) -> Rule:
     return refuse
 
 
-def is_array(arg: Any) -> bool:
+def is_array(arg: object) -> bool:
     """A NumPy array (0-d ones too), as opposed to a NumPy scalar, which offers the same interface."""
     return any(cls.__name__ == "ndarray" for cls in type(arg).__mro__)
 
 
-def specialize_tuple(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+def specialize_tuple(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     """A tuple: every leaf is fully specialised; the class of a named tuple is kept."""
     specs = [specialize(item) for item in arg]
     types, keys = [spec[0] for spec in specs], [spec[1] for spec in specs]
@@ -156,7 +156,7 @@ class TupleKeys(tuple[Any, ...]):
 
     of: Any
 
-    def __new__(cls, keys: list[Any], of: Any) -> "TupleKeys":
+    def __new__(cls, keys: list[Any], of: object) -> "TupleKeys":
         made = super().__new__(cls, keys)
         made.of = of, constant_text(keys)
         return made
@@ -201,7 +201,7 @@ def array_address(array: Any) -> int:
     return array.__array_interface__["data"][0]
 
 
-def fast_array_address(array: Any) -> int:
+def fast_array_address(array: object) -> int:
     """The `data` member of a NumPy array object, which follows the object header in every NumPy since 1.0."""
     return _read_pointer(id(array) + _HEADER).value or 0
 
@@ -223,13 +223,13 @@ def specialize_ndarray(arg: Any, is_const: bool, specialize_value: bool, align: 
 _pointer_types: dict[Any, str] = {}
 
 
-def array_rule(arg: Any) -> Rule:
+def array_rule(arg: object) -> Rule:
     """The fast rule if the object layout is as expected (tried on this very array), else the portable one."""
     exact = type(arg).__module__ == "numpy" and type(arg).__name__ == "ndarray"
     return specialize_ndarray if exact and fast_array_address(arg) == array_address(arg) else specialize_array
 
 
-def specialize_cuda_array(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+def specialize_cuda_array(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     """An array in GPU memory; of some types it has no interface, though its class has."""
     if (interface := getattr(arg, "__cuda_array_interface__", None)) is None:
         return specialize_dlpack(arg, is_const, specialize_value, align)
@@ -262,7 +262,7 @@ def specialize_dlpack(arg: Any, is_const: bool, specialize_value: bool, align: b
     return specialize_array(np.from_dlpack(arg), is_const, specialize_value, align)
 
 
-def specialize_numpy_scalar(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+def specialize_numpy_scalar(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     """A NumPy number is the Python number that it equals, as float64 (a subclass of float, which never comes here) is."""
     number = python_number(arg)
     rule = refuse if number is arg else specialize
@@ -277,7 +277,7 @@ def python_number(value: Any) -> Any:
     return number if isinstance(number, bool | int | float) else value
 
 
-def refuse(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+def refuse(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     raise ArgumentError(
         f"failed to specialize argument of type: {type(arg).__name__}: pass an array, a Python number, None, a tuple of"
         " these, or declare the parameter tl.constexpr"
@@ -290,28 +290,28 @@ RULES: dict[type, Rule] = {type(None): lambda arg, is_const, value, align: ("con
 type_and_key = specialize  # for who has a parameter of that name
 
 
-def mangle_type(arg: Any, specialize: bool = False) -> Any:
+def mangle_type(arg: object, specialize: bool = False) -> Any:
     """The type alone: ``mangle_type(1.5) == "fp32"``."""
     return type_and_key(arg, specialize_value=specialize)[0]
 
 
-def parse_attr(key: Any) -> list[list[Any]]:
+def parse_attr(key: object) -> list[list[Any]]:
     """The argument attributes that a key stands for: ``"D"`` is divisibility by 16, ``"S"`` a small array."""
     return [fact for flag, fact in FACTS.items() if flag in key] if isinstance(key, str) else []
 
 
-def flags(facts: Iterable[Sequence[Any]]) -> str:
+def flags(facts: Iterable[Sequence[object]]) -> str:
     """The inverse of `parse_attr`: ``[["tt.divisibility", 16]]`` is ``"D"``."""
     known = [list(fact) for fact in facts]
     return "".join(flag for flag, fact in FACTS.items() if fact in known)
 
 
-def leaves_of(signature: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
+def leaves_of(signature: Mapping[str, object], names: Sequence[str]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     """(name, path, type) of each argument; those in tuples are called ``pair[1]``, and named and empty tuples are there
     themselves.
     """
 
-    def inside(name: str, type: Any, path: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
+    def inside(name: str, type: object, path: tuple[object, ...]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
         if not isinstance(type, tuple):
             yield name, path, str(type)
             return
@@ -359,7 +359,7 @@ def begins_with(arg: Any, storage: Any) -> bool:
     return not arg.storage_offset() if hasattr(arg, "storage_offset") else arg.data_ptr() == storage.data_ptr()
 
 
-def specialize_small(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> Spec:
+def specialize_small(arg: object, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> Spec:
     """As `specialize`, with the flag; items of a tuple have their own."""
     type_, key = specialize(arg, is_const, specialize_value, align)
     return type_, with_small_flag(type_, key, arg)
@@ -373,7 +373,7 @@ def with_small_flag(type: Any, key: Any, arg: Any) -> Any:
     return key + "S" if is_pointer and key is not None and is_small(arg) else key
 
 
-def small_address(arg: Any) -> int:
+def small_address(arg: object) -> int:
     """The address of a small array; an error for others (`entries.py`)."""
     if not is_small(arg):
         raise ValueError("an array of 2 GiB or more, or a part of one, in place of a small one")
@@ -417,7 +417,7 @@ def make_binder(
 def with_shared(bind: Binder, names: Sequence[str], shared: Sequence[int]) -> Binder:
     """A binder that adds to the options the keywords that are arguments too; memory is no option."""
 
-    def bind_both(*args: Any, **kwargs: Any) -> Any:
+    def bind_both(*args: object, **kwargs: object) -> Any:
         values, specs, kinds, options = bind(*args, **kwargs)
         for index in shared:
             if (name := names[index]) in kwargs and is_plain_type(specs[index][0]):
@@ -427,13 +427,13 @@ def with_shared(bind: Binder, names: Sequence[str], shared: Sequence[int]) -> Bi
     return bind_both
 
 
-def is_plain_type(type: Any) -> bool:
+def is_plain_type(type: object) -> bool:
     """Return True for the type of a constant or a number."""
     return isinstance(type, str) and not type.startswith(("*", "tensordesc"))
 
 
 def call_of(
-    fn: JITFunction, values: Sequence[Any], options: Mapping[str, Any]
+    fn: JITFunction, values: Sequence[object], options: Mapping[str, object]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return (positional, keyword) arguments of a launch that binds to these values and options."""
     first = next((index for index, name in enumerate(fn.arg_names) if name in options), len(values))
@@ -445,7 +445,7 @@ def call_of(
 BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer_type, tl.block_type})
 
 
-def kind(value: Any) -> Any:
+def kind(value: object) -> Any:
     """A key that tells equal constants apart: their class, for floats the sign of zero, and all of what has parts."""
     cls = value.__class__
     if cls is float:

@@ -16,12 +16,12 @@ class MockTensor:
     """
 
     @staticmethod
-    def wrap_dtype(arg: Any) -> Any:
+    def wrap_dtype(arg: object) -> Any:
         """A framework's dtype becomes a MockTensor; everything else stays."""
         is_dtype = type(arg).__name__ == "dtype" and type(arg).__module__ == "torch"
         return MockTensor(arg) if is_dtype else arg
 
-    def __init__(self, dtype: Any, shape: list[int] | None = None) -> None:
+    def __init__(self, dtype: object, shape: list[int] | None = None) -> None:
         self.dtype = dtype
         self.shape = [1] if shape is None else shape
 
@@ -49,7 +49,7 @@ class TensorWrapper:
         assert isinstance(wrapped, tilework.TensorWrapper) and wrapped.dtype == tl.float8e5
     """
 
-    def __init__(self, base: Any, dtype: Any) -> None:
+    def __init__(self, base: Any, dtype: object) -> None:
         self.dtype = dtype
         self.base = base
         self.data = getattr(base, "data", base)
