@@ -61,7 +61,7 @@ TunedOf = Callable[[tuple[object, ...], dict[str, object]], Tuned | None]
 
 
 def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> "BindGrid | None":
-    """The function that makes `fn[grid]` of a grid, kept in `fn`; None if there is no native launcher for it.
+    """The function that makes `fn[grid]` of a grid, kept in `fn`; None if the active driver does not launch natively.
 
     `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be
     said.
@@ -73,7 +73,10 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> "BindGrid
     if not driver.active.launches_natively():
         return None
     if machine(waits=False) is None:
-        return None if MADE else fn.by_python
+        if not MADE:  # it is being compiled
+            return fn.by_python
+        bind = fn.__dict__["_bind_grid"] = fn.in_python  # this process has no launcher: never look again
+        return bind
     params: Any = fn.fn.params if hasattr(fn.fn, "params") else fn.params  # of the kernel that an autotuner tunes
     exact = getattr(fn, "keys", ())
     facts = {param.name: VALUE if param.name in exact else facts_of(param) for param in params}

@@ -7,6 +7,7 @@ specialisation. `JITFunction` here is the language's function object plus this m
 """
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -61,6 +62,10 @@ class KernelInterface:
 
     def __getitem__(self, grid: object) -> Callable[..., Any]:
         """`kernel[grid]` is a function of the kernel's arguments."""
+        return self.in_python(grid)
+
+    def in_python(self, grid: object) -> Callable[..., Any]:
+        """`kernel[grid]` without the native launcher."""
         run = self.run
 
         def launch(*args: object, **kwargs: object) -> Any:
@@ -238,10 +243,10 @@ class JITFunction(KernelInterface, LanguageFunction):
             kernel[lambda meta: (tilework.cdiv(meta["n"], meta["BLOCK"]),)](out, 10, BLOCK=4, num_warps=4)
             assert out.tolist() == list(range(10))
         """
-        if UNTRACED and add_rules():
+        if UNTRACED and "torch._dynamo" in sys.modules and add_rules():
             return self[grid]  # a call that the rules are for
         bind = self._bind_grid or first_binder(self) or native_binder(self)
-        return bind(grid) if bind is not None else super().__getitem__(grid)
+        return bind(grid) if bind is not None else self.in_python(grid)
 
     def bind(self, *args: object, grid: object, **kwargs: object) -> Callable[..., Any]:
         """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see
