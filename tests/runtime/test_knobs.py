@@ -43,6 +43,7 @@ compilation.performance_remarks                 TILEWORK_PERFORMANCE_REMARKS    
 autotuning.cache                                TRITON_CACHE_AUTOTUNING             False
 autotuning.print                                TRITON_PRINT_AUTOTUNING             False
 autotuning.workers                              TILEWORK_COMPILE_WORKERS            None
+autotuning.worker_timeout                       TILEWORK_WORKER_TIMEOUT             300
 autotuning.save                                 TILEWORK_SAVE_TUNING                False
 autotuning.part                                 TILEWORK_TUNING_PART                None
 runtime.interpret                               TRITON_INTERPRET                    False

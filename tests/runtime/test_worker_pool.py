@@ -526,6 +526,42 @@ def test_a_killed_worker_is_replaced() -> None:
     wait_until(lambda: not any(map(is_running, found)))
 
 
+def test_a_stopped_worker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answer(add_one, x(), x(), 64, BLOCK=16)["state"] == "compiled"
+    limits = iter([0.5])
+    monkeypatch.setattr(pool, "time_limit", lambda: next(limits, None))  # none for the new one
+    for process in (found := processes()):
+        os.kill(process, signal.SIGSTOP)
+    assert found and answer(add_one, x(), x(), 64, BLOCK=32)["state"] == "compiled"
+    left = [process for process in found if is_running(process)]
+    assert len(left) == len(found) - 1
+    for process in left:
+        os.kill(process, signal.SIGCONT)
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_configuration_without_an_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that hangs: the worker says that it has the kernel, and nothing more."""
+    started: list[Any] = []
+
+    def start(self: pool.Worker) -> "subprocess.Popen[bytes]":
+        hangs = ["sh", "-c", """echo '{"state": "loaded"}'; exec sleep 1000"""]
+        started.append(subprocess.Popen(hangs, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return started[-1]
+
+    monkeypatch.setattr(pool, "POOL", [])
+    monkeypatch.setattr(pool.Worker, "start", start)
+    knobs.autotuning.worker_timeout = 1
+    configs = [Config({"BLOCK": 16}), Config({"BLOCK": 32})]
+    tuned = autotune(configs, ["n"], do_bench=lambda call, quantiles: call() or [1.0])(jit(add_one.fn))
+    with pytest.warns(UserWarning, match=r"the compiler gave no answer on the configuration \(BLOCK: (16|32)"):
+        tuned[(1,)](x(), x(), 64)
+    assert len(started) == 4 and all(process.returncode == -signal.SIGKILL for process in started)
+    for config in configs:
+        assert "gave no answer for 1 s (TILEWORK_WORKER_TIMEOUT)" in str(tuned.failures[config])
+    pool.end_pool()
+
+
 def test_idle_workers_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "POOL", [])
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)

@@ -112,11 +112,12 @@ class compilation_knobs(base_knobs):
 
 
 class autotuning_knobs(base_knobs):
-    """Keep the timings on disk; report what was chosen; the number of worker processes that compile."""
+    """Keep the timings on disk; report what was chosen; the worker processes that compile."""
 
     cache = env_bool("TRITON_CACHE_AUTOTUNING")
     print = env_bool("TRITON_PRINT_AUTOTUNING")
     workers = env_opt_int("TILEWORK_COMPILE_WORKERS")
+    worker_timeout = env_int("TILEWORK_WORKER_TIMEOUT", 300)
     save = env_bool("TILEWORK_SAVE_TUNING")
     part = env_opt_str("TILEWORK_TUNING_PART")
 

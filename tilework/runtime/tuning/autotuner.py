@@ -78,19 +78,19 @@ class Autotuner(Wrapper):
 
     def __init__(
         self,
-        fn: Any,
+        fn: KernelInterface,
         arg_names: Sequence[str],
         configs: Sequence[Config] | None,
         key: Sequence[str],
         reset_to_zero: Sequence[str] | None = None,
         restore_value: Sequence[str] | None = None,
-        pre_hook: Callable[..., Any] | None = None,
-        post_hook: Callable[..., Any] | None = None,
+        pre_hook: Callable[..., object] | None = None,
+        post_hook: Callable[..., object] | None = None,
         prune_configs_by: Mapping[str, Any] | None = None,
         warmup: int | None = None,
         rep: int | None = None,
         use_cuda_graph: bool = False,
-        do_bench: Callable[..., Any] | None = None,
+        do_bench: Callable[..., object] | None = None,
         cache_results: bool = False,
     ) -> None:
         super().__init__(fn, arg_names)
@@ -146,7 +146,7 @@ class Autotuner(Wrapper):
         LAUNCH.named = named
 
     @untraced
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+    def __getitem__(self, grid: object) -> Callable[..., Any]:
         """`kernel[grid]`; launches like earlier ones run no Python code, see `launch/native/kernel_launch.py`."""
         bind = self.__dict__.get("_bind_grid") or first_binder(self)
         if bind is None and type(self) is Autotuner and type(self.fn) is JITFunction:
@@ -156,7 +156,7 @@ class Autotuner(Wrapper):
             bind = binder_of(self, self.describe)
         return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
 
-    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+    def bind(self, *args: object, grid: object, **kwargs: object) -> Callable[..., Any]:
         """As `KernelInterface.bind`; the first call tunes."""
         return native_bound(self, BoundLaunch(self, self.arg_names, args, grid, kwargs))
 
@@ -164,7 +164,7 @@ class Autotuner(Wrapper):
         """Return the state of a copy, which binds its own launches."""
         return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
 
-    def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Tuned | None":
+    def describe(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> "Tuned | None":
         """Return what the native launcher needs to repeat a launch; None if each launch needs Python."""
         from tilework.runtime.launch.native.kernel_launch import Tuned  # lazily: only launches on the host need it
         from tilework.runtime.launch.native.layout import MISSING
@@ -236,18 +236,18 @@ class Autotuner(Wrapper):
                 kernels.append(self.fn.warmup(*args, **kwargs, **config.all_kwargs()))
         return kernels
 
-    def tuning_key(self, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    def tuning_key(self, named: Mapping[str, object], kwargs: Mapping[str, object]) -> tuple[Any, ...]:
         """The values of the parameters in `key`, and every dtype; the same for positional and keyword arguments."""
         key = (*argument_key(self.keys, self.arg_names, {**named, **kwargs}), *device_part())
         return key if not is_reproducible(self.fn, kwargs) else (*key, "reproducible")
 
-    def key_parts(self, key: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, str]:
+    def key_parts(self, key: tuple[object, ...], given: Mapping[str, object]) -> dict[str, str]:
         """Return the entries of a tuning key by the names that `runtime/recording` uses."""
         values = [f"tuning {name}" for name in self.keys if name in given and name in self.arg_names]
         types = [f"dtype {name}" for name in self.arg_names if getattr(given.get(name), "dtype", None) is not None]
         return dict(zip([*values, *types, "device"], map(str, key), strict=False))
 
-    def settings_of(self, config: Config, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def settings_of(self, config: Config, named: Mapping[str, object], kwargs: Mapping[str, object]) -> dict[str, Any]:
         """Return the arguments that a configuration adds to a launch; a launch that sets one itself is an error."""
         settings = config.all_kwargs()
         if not settings.keys().isdisjoint(kwargs) or not settings.keys().isdisjoint(named):
@@ -259,7 +259,7 @@ class Autotuner(Wrapper):
         return settings
 
     def tune(
-        self, key: tuple[Any, ...], args: tuple[Any, ...], named: dict[str, Any], kwargs: dict[str, Any]
+        self, key: tuple[object, ...], args: tuple[object, ...], named: dict[str, Any], kwargs: dict[str, Any]
     ) -> Config:
         """Measure what is left after pruning; the fastest configuration."""
         configs = part_of(self.prune_configs(kwargs))
@@ -312,13 +312,13 @@ class Autotuner(Wrapper):
             print(summary(self, key))
         return best
 
-    def results_of(self, key: tuple[Any, ...], configs: Sequence[Config]) -> TuningResults:
+    def results_of(self, key: tuple[object, ...], configs: Sequence[Config]) -> TuningResults:
         """Where timings are kept: nowhere when a configuration has a hook, whose effect no key can cover."""
         fn = None if any(config.pre_hook for config in configs) else jit_function(self.fn)
         return TuningResults.of(fn, key, self.cache_results or knobs.autotuning.cache)
 
     def check_disk_cache(
-        self, tuning_key: tuple[Any, ...], configs: Sequence[Config], bench_fn: Callable[[], Any]
+        self, tuning_key: tuple[object, ...], configs: Sequence[Config], bench_fn: Callable[[], object]
     ) -> bool:
         """Return True and choose the best if all timings for a key are on disk; else call `bench_fn` and store them."""
         results = self.results_of(tuning_key, configs)
@@ -334,7 +334,7 @@ class Autotuner(Wrapper):
 
     @contextmanager
     def precompile(
-        self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, configs: Sequence[Config], args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> "Iterator[Precompilation]":
         """Compile the configurations before they run; warn about those that crashed the compiler."""
         from tilework.runtime.tuning.precompile import Precompilation  # lazily: known results need no processes
@@ -345,13 +345,15 @@ class Autotuner(Wrapper):
             with compiling:
                 yield compiling
         finally:
-            for index in (index for index, error in compiling.errors.items() if isinstance(error, CompilerDied)):
-                text = f"autotuning {self.__name__}: the compiler crashed on the configuration ({configs[index]})"
-                warnings.warn(text, stacklevel=6)
+            for index, error in compiling.errors.items():
+                if isinstance(error, CompilerDied):
+                    how = "crashed" if error.seconds is None else "gave no answer"
+                    text = f"autotuning {self.__name__}: the compiler {how} on the configuration ({configs[index]})"
+                    warnings.warn(text, stacklevel=6)
             if knobs.autotuning.print and compiling.notes:
                 sys.stderr.write("\n".join([*compiling.notes, ""]))
 
-    def launch_of(self, config: Config, args: tuple[Any, ...], options: Mapping[str, Any]) -> "Launch":
+    def launch_of(self, config: Config, args: tuple[object, ...], options: Mapping[str, object]) -> "Launch":
         """Return the arguments of a configuration's launch after its hook, which may change descriptors."""
         settings = {**options, **config.all_kwargs()}
         held = [value for value in (*args, *settings.values()) if hasattr(value, "block_shape")]
@@ -368,10 +370,10 @@ class Autotuner(Wrapper):
     def measure(
         self,
         config: Config,
-        timings: Mapping[Config, Any],
+        timings: Mapping[Config, object],
         error: Exception | None,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
     ) -> Any:
         """The time of one configuration, which need not be known well if it is longer than those in `timings`."""
         if error is not None:
@@ -418,7 +420,7 @@ class Autotuner(Wrapper):
             print(f"Autotuning failed with {type(error).__name__}: {error}")
         return list(FAILED)
 
-    def do_bench(self, call: Callable[[], Any], quantiles: Sequence[float]) -> Any:
+    def do_bench(self, call: Callable[[], object], quantiles: Sequence[float]) -> Any:
         """Time a call with the user's function, the deprecated settings, or the driver's benchmarker."""
         if self._do_bench is not None:
             return self._do_bench(call, quantiles=quantiles)
@@ -441,15 +443,15 @@ class Autotuner(Wrapper):
 def autotune(
     configs: Sequence[Config],
     key: Sequence[str],
-    prune_configs_by: Mapping[str, Any] | None = None,
+    prune_configs_by: Mapping[str, object] | None = None,
     reset_to_zero: Sequence[str] | None = None,
     restore_value: Sequence[str] | None = None,
-    pre_hook: Callable[..., Any] | None = None,
-    post_hook: Callable[..., Any] | None = None,
+    pre_hook: Callable[..., object] | None = None,
+    post_hook: Callable[..., object] | None = None,
     warmup: int | None = None,
     rep: int | None = None,
     use_cuda_graph: bool = False,
-    do_bench: Callable[..., Any] | None = None,
+    do_bench: Callable[..., object] | None = None,
     cache_results: bool = False,
 ) -> Callable[[Any], Autotuner]:
     """Decorate a kernel so that its launches choose among `configs`; see the module docstring.
@@ -495,7 +497,7 @@ def autotune(
 # ---- before a tuning
 
 
-def served_choice(tuner: Autotuner, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Config | None:
+def served_choice(tuner: Autotuner, named: Mapping[str, object], kwargs: Mapping[str, object]) -> Config | None:
     """The configuration that a bundle has for these arguments; None if there is no bundle, or tuning may find it."""
     if not (SERVERS or knobs.runtime.bundle):
         return None
@@ -511,7 +513,7 @@ def count_tuning(fn: FunctionType, seconds: float) -> None:
     count("tuning_seconds", seconds, **labels)
 
 
-def check_may_tune(name: str, key: tuple[Any, ...], missing: Sequence[Any]) -> None:
+def check_may_tune(name: str, key: tuple[object, ...], missing: Sequence[object]) -> None:
     """Refuse to measure under TILEWORK_NO_JIT=1; timings that are on disk are as good as ever."""
     if missing and knobs.runtime.no_jit:
         count("refusals", kernel=name)
@@ -547,14 +549,14 @@ class Restore:
         self.restore_value = list(restore_value)
         self.copies: dict[str, Any] = {}
 
-    def before(self, args: Mapping[str, Any], reset_only: bool = False) -> None:
+    def before(self, args: Mapping[str, object], reset_only: bool = False) -> None:
         """Zero what is to be zero; remember what is to be restored, unless nothing follows (`reset_only`)."""
         for name in self.reset_to_zero:
             fill_with_zero(memory_of(args[name]))
         if not reset_only:
             self.copies = {name: copy_of(memory_of(args[name])) for name in self.restore_value}
 
-    def after(self, args: Mapping[str, Any], exception: BaseException | None = None) -> None:
+    def after(self, args: Mapping[str, object], exception: BaseException | None = None) -> None:
         """Put the remembered values back, whether the call succeeded or not."""
         for name, saved in self.copies.items():
             overwrite(memory_of(args[name]), saved)

@@ -21,17 +21,25 @@ from tilework.errors import DoesNotFit, TritonError
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
+    from tilework.runtime.compile.compiled import CompiledKernel
+    from tilework.runtime.workers.sent_kernel import Message
+
 active_mode: ContextVar["AsyncCompileMode | None"] = ContextVar("active_mode", default=None)
 
 
 class CompilerDied(TritonError):
-    """The worker process that compiled a kernel crashed."""
+    """The worker process that compiled a kernel crashed, or gave no answer for so many seconds."""
 
-    def __init__(self, code: int | None = None) -> None:
-        self.code = code
-        super().__init__(code)
+    def __init__(self, code: int | None = None, seconds: float | None = None) -> None:
+        self.code, self.seconds = code, seconds
+        super().__init__(code, seconds)
 
     def __str__(self) -> str:
+        if self.seconds is not None:
+            return (
+                f"the process that compiled this configuration gave no answer for {self.seconds:g} s"
+                " (TILEWORK_WORKER_TIMEOUT) and was killed"
+            )
         is_signal = self.code is not None and self.code < 0
         how = f"was killed by signal {-self.code}" if is_signal and self.code else f"ended with {self.code}"
         return f"the process that compiled this configuration {how}"
@@ -58,9 +66,9 @@ class FutureKernel:
 
     def __init__(
         self,
-        finalize_compile: Callable[[Any], None],
+        finalize_compile: "Callable[[CompiledKernel], None]",
         future: "Future[Any]",
-        compile_here: Callable[[], Any] | None = None,
+        compile_here: Callable[[], object] | None = None,
     ) -> None:
         self.finalize_compile = finalize_compile
         self.kernel: Any = None
@@ -95,10 +103,10 @@ class FutureKernel:
         return getattr(self.result(), name)
 
 
-def check_answer(answer: dict[str, Any]) -> None:
+def check_answer(answer: "Message") -> None:
     """Print what a worker printed while it compiled; raise what is known only there."""
     if answer["state"] == "died":
-        raise CompilerDied(answer["code"])
+        raise CompilerDied(answer["code"], answer.get("seconds"))
     if answer["state"] == "pruned":
         raise DoesNotFit(*answer["needs"])
     for stream, name in ((sys.stdout, "output"), (sys.stderr, "errors")):
@@ -136,7 +144,9 @@ class AsyncCompileMode:
         self.future_kernels: dict[str, FutureKernel] = {}
         self._token: Token[AsyncCompileMode | None] | None = None
 
-    def submit(self, key: str, compile_fn: Callable[[], Any], finalize_fn: Callable[[Any], None]) -> FutureKernel:
+    def submit(
+        self, key: str, compile_fn: Callable[[], object], finalize_fn: "Callable[[CompiledKernel], None]"
+    ) -> FutureKernel:
         """Start one compilation, unless the same one is in progress."""
         found = self.future_kernels.get(key)
         if found is None:

@@ -8,8 +8,9 @@ start when there is work for them, end after `IDLE_SECONDS` without any, and wit
 `multiprocessing` is used: a fork copies locks that other threads hold, and `multiprocessing` imports the user's
 `__main__`, which may be a script without a guard.
 
-If a worker dies, its request is tried once more in a new one. If that dies, too, the state is ``died``. Whatever a
-worker cannot do is left to this process, so that errors and warnings appear where the user expects them.
+If a worker dies, its request is tried once more in a new one. If that dies, too, the state is ``died``. A worker that
+gives no answer in time (`knobs.autotuning.worker_timeout`), because it is stopped or its compiler hangs, is killed.
+Whatever a worker cannot do is left to this process, so that errors and warnings appear where the user expects them.
 """
 
 import atexit
@@ -19,12 +20,11 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FunctionType
-from typing import Any
 
 from tilework import knobs
 from tilework.knobs.hooks import WORKERS
@@ -73,7 +73,7 @@ class Worker:
 
     def ask(self, request: bytes) -> Message:
         """Send a request and wait for its answer."""
-        is_loaded, code = False, None
+        is_loaded, died = False, Message()
         for _ in range(ATTEMPTS):
             try:
                 self.process = process = self.process or self.start()
@@ -83,18 +83,19 @@ class Worker:
                 self.end()
                 break
             assert process.stdin is not None and process.stdout is not None
-            is_loaded = False
-            try:
-                send(process.stdin.fileno(), request)
-                while line := receive_line(process.stdout.fileno()):
-                    answer: Message = json.loads(line)
-                    if answer["state"] != "loaded":
-                        return answer
-                    is_loaded = True
-            except (OSError, ValueError):  # its end closed the pipe
-                pass
-            code = self.end()
-        return {"state": "died" if is_loaded else "refused", "detail": "the worker process ended", "code": code}
+            is_loaded, limit = False, time_limit()
+            with killed_after(process, limit) as is_late:
+                try:
+                    send(process.stdin.fileno(), request)
+                    while line := receive_line(process.stdout.fileno()):
+                        answer: Message = json.loads(line)
+                        if answer["state"] != "loaded":
+                            return answer
+                        is_loaded = True
+                except (OSError, ValueError):  # its end closed the pipe
+                    pass
+            died = {"code": self.end(), "seconds": limit if is_late.is_set() else None}
+        return {"code": None, **died, "state": "died" if is_loaded else "refused", "detail": "the worker process ended"}
 
     def end(self) -> int | None:
         """Kill the process; return its exit code."""
@@ -115,6 +116,29 @@ class Worker:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
+
+
+def time_limit() -> float | None:
+    """Return the seconds that a worker may take for one request; None if there is no limit."""
+    return knobs.autotuning.worker_timeout or None
+
+
+@contextmanager
+def killed_after(process: "subprocess.Popen[bytes]", seconds: float | None) -> Iterator[threading.Event]:
+    """Kill a process, which may be stopped, if the block takes longer; the event is set if it was killed."""
+    is_late = threading.Event()
+
+    def kill() -> None:
+        is_late.set()
+        process.kill()
+
+    timer = threading.Timer(threading.TIMEOUT_MAX if seconds is None else seconds, kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield is_late
+    finally:
+        timer.cancel()
 
 
 def send(file: int, data: bytes) -> None:
@@ -262,7 +286,7 @@ def most_workers() -> int:
 # ---- requests
 
 
-def compile_in_worker(key: str, compile_fn: Callable[[], Any], size: int | None = None) -> "Future[Message]":
+def compile_in_worker(key: str, compile_fn: Callable[[], object], size: int | None = None) -> "Future[Message]":
     """Have one of `size` workers do what `compile_fn` does, for the cache entry `key`; ``not sent`` if none can."""
     from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
     from tilework.runtime.compile.stages import device_limits
@@ -282,7 +306,7 @@ def request_for(
     key: str,
     source: ASTSource | IRSource,
     target: GPUTarget,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     limits: Mapping[str, int] | None,
 ) -> Message | None:
     """Return the message for a compilation whose cache entry is called `key`; None if a worker might not do the same.
