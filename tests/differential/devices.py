@@ -227,7 +227,7 @@ def run_emulator(
     text, warps = gpu_code(module, target)
     device = GpuDevice(check=True, together=True)
     addresses = {name: device.upload(array) for name, array in args.items() if isinstance(array, np.ndarray)}
-    facts = ptx_text.told(text)
+    facts = ptx_text.metadata(text)
     programs = int(np.prod(grid))
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * programs))
     values = [addresses[name] if name in addresses else args[name] for name in signature]

@@ -20,7 +20,7 @@ from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.rules import EvaluationError
 from tilework.runtime.launch.python.specialize import parse_attr
 from tilework.target import Target
-from tilework.targets.amd.code_object import told
+from tilework.targets.amd.code_object import metadata
 from tilework.targets.amd.lower.emit import emit_module
 from tilework.targets.amd.pipeline import ttgir_pipeline
 from tilework.transforms.pipelines import ttir_pipeline
@@ -43,7 +43,7 @@ def launch(kernel: Any, arch: str, *args: Any, small: str = "S", evaluates: bool
     if evaluates:
         evaluate(module, args=again)
     text = emit_module(module, target)
-    run(text, [*args, 0, 0], 1, WARPS * target.warp_size, told(text)["shared"], arch)
+    run(text, [*args, 0, 0], 1, WARPS * target.warp_size, metadata(text)["shared"], arch)
     for found, wanted in zip(args, again, strict=True) if evaluates else ():
         assert np.array_equal(found, wanted)
     return print_module(module)
@@ -264,6 +264,6 @@ def test_copies_to_lds_with_other_values(other: int) -> None:
     source = COPY.replace("OTHER", operand).replace("TYPE", kind).replace("TENSOR", "tensor<128xi32, #row>")
     text = emit_module(parse_module(source), Target.parse("hip:gfx942"))
     x, y = np.arange(1, 129, dtype=np.int32), np.zeros(128, np.int32)
-    run(text, [x, y, 100, 0, 0], 1, 128, told(text)["shared"], "gfx942")
+    run(text, [x, y, 100, 0, 0], 1, 128, metadata(text)["shared"], "gfx942")
     np.testing.assert_array_equal(y, np.where(x <= 100, x, other))
     assert ("load.lds" in text) == (other == 0)

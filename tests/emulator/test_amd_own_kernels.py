@@ -20,7 +20,7 @@ from tilework.numerics.rounding import narrow, saturate
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.emulator.syntax import Trapped
 from tilework.target import Target
-from tilework.targets.amd.code_object import told
+from tilework.targets.amd.code_object import metadata
 from tilework.targets.amd.lower.emit import emit_module
 
 WARPS = 4
@@ -110,7 +110,7 @@ def launch(
         stages = lower(source, target.name, ["llir", stage], **options)
     text = stages["llir"]
     threads = num_warps * target.warp_size
-    run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=told(text)["shared"], arch=arch)
+    run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=metadata(text)["shared"], arch=arch)
     return stages[stage]
 
 
@@ -466,5 +466,5 @@ def test_wmma_of_mixed_formats(is_transpose: bool) -> None:
     random = np.random.default_rng(0)
     a, b = (random.integers(-4, 5, (32, 32)).astype(dtype) for dtype in ("float8_e4m3fn", "float8_e5m2"))
     out = np.zeros((32, 32), np.float32)
-    run(text, [a, b, out, 0, 0], threads=32, lds_bytes=told(text)["shared"], arch="gfx1201")
+    run(text, [a, b, out, 0, 0], threads=32, lds_bytes=metadata(text)["shared"], arch="gfx1201")
     np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))

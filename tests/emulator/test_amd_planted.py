@@ -20,7 +20,7 @@ from tilework.compiler import ASTSource, compile
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.llvm.run_llvm import run as run_llvm
 from tilework.target import Target
-from tilework.targets.amd.code_object import told
+from tilework.targets.amd.code_object import metadata
 
 ARCHS = ("gfx942", "gfx1100")
 Run = Callable[[str, str], None]
@@ -47,7 +47,7 @@ def text_of(kernel: Any, arch: str, types: tuple[str, ...], constants: tuple[tup
 
 def launch(text: str, arch: str, args: Sequence[Any], grid: int = 1) -> None:
     threads = 4 * Target.parse(f"hip:{arch}").warp_size
-    run_llvm(text, [*args, 0, 0], grid, threads, told(text)["shared"], arch, max_instructions=100_000)
+    run_llvm(text, [*args, 0, 0], grid, threads, metadata(text)["shared"], arch, max_instructions=100_000)
 
 
 def draw(*shape: int, dtype: Any = np.float32) -> Any:

@@ -98,7 +98,7 @@ def emulate(
         name: placed[id(whole_of(value))] + value.ctypes.data - whole_of(value).ctypes.data
         for name, value in arrays.items()
     }
-    facts = ptx_text.told(text)
+    facts = ptx_text.metadata(text)
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * kernel.grid[0] * ctas))
     values = [addresses.get(name, args[name]) for name in kernel.signature]
     function = device.load(text).function("kernel")

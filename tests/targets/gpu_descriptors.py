@@ -86,7 +86,7 @@ def run(kernel: Any, args: Mapping[str, Any], constants: Mapping[str, Any] = {},
 
 def launched(text: str, name: str, args: Mapping[str, Any], grid: int = 1, warps: int = 4) -> None:
     """Run PTX like `run`."""
-    facts = ptx_text.told(text)
+    facts = ptx_text.metadata(text)
     maps = iter(facts.get("tensordesc_meta", ()))
     device, uploaded, values = Device(check=True, together=True), [], []
     for value in args.values():

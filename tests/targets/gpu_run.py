@@ -50,7 +50,7 @@ def run_ptx(config: Config, text: str, checks: bool = True) -> list[tuple[str, n
     ]
     known |= {id(array): address for array, address in uploaded}
     function = device.load(text).function(case.kernel.__name__)
-    facts = ptx_text.told(text)
+    facts = ptx_text.metadata(text)
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * int(np.prod(case.grid))))
     args = [known.get(id(arrays[name]), arrays[name]) for name in names]
     device.launch(function, case.grid, 32 * config.warps, [*args, scratch, 0], facts.get("shared", 0))

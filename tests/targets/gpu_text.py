@@ -62,7 +62,7 @@ def launch(
     device = Device(check=True, together=True, output=output)
     places = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
     known = {id(array): address for array, address in places}
-    facts = ptx_text.told(ptx)
+    facts = ptx_text.metadata(ptx)
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * int(np.prod(grid))))
     given = [known.get(id(arg), arg) for arg in args]
     function = device.load(ptx).function(name)

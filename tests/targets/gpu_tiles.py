@@ -171,6 +171,6 @@ def run(
     addresses = [device.upload(np.ascontiguousarray(array)) for array in (*(array for _, _, array in inputs), *results)]
     function = device.load(ptx).function("kernel")
     scratch = device.allocate(16)
-    device.launch(function, (1,), 32 * warps, [*addresses, scratch, 0], ptx_text.told(ptx).get("shared", 0))
+    device.launch(function, (1,), 32 * warps, [*addresses, scratch, 0], ptx_text.metadata(ptx).get("shared", 0))
     device.synchronize()
     return [device.download(address, array) for address, array in zip(addresses[len(inputs) :], results, strict=True)]

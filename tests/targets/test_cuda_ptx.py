@@ -469,7 +469,7 @@ def test_6_7_num_warps_must_agree_with_the_file(tmp_path: Path, monkeypatch: pyt
         path = write(tmp_path / "k.llir", FMA)
         assert compile(path, HOPPER, {"num_warps": 2}).metadata.num_warps == 2
         with pytest.raises(
-            ValueError, match=r"muladd runs in blocks of 2 warps \(\.reqntid\), and num_warps=8 is asked for"
+            ValueError, match=r"muladd runs in blocks of 2 warps \(\.reqntid\), but num_warps=8 was requested"
         ):
             compile(path, HOPPER, {"num_warps": 8})
 

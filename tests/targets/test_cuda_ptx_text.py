@@ -29,15 +29,15 @@ def test_kernels_and_their_directives() -> None:
 
 def test_what_a_comment_tells() -> None:
     assert (
-        ptx_text.told('// tilework: {"shared": 64}\n.version 8.0')
+        ptx_text.metadata('// tilework: {"shared": 64}\n.version 8.0')
         == {"shared": 64}
-        == ptx_text.told('\n ; tilework: {"shared": 64}\n')
+        == ptx_text.metadata('\n ; tilework: {"shared": 64}\n')
     )
-    assert ptx_text.told(".version 8.0 // tilework\n") == {}
+    assert ptx_text.metadata(".version 8.0 // tilework\n") == {}
     with pytest.raises(ValueError, match="not JSON"):
-        ptx_text.told("// tilework: shared 64")
+        ptx_text.metadata("// tilework: shared 64")
     with pytest.raises(ValueError, match="'shard' is not one of shared, global_scratch_size"):
-        ptx_text.told('// tilework: {"shard": 64}')
+        ptx_text.metadata('// tilework: {"shard": 64}')
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_what_a_comment_tells() -> None:
         ({"maxntid": (256,)}, None, {"num_warps": 8}), ({"maxntid": (256,)}, 2, {"num_warps": 2}),
         ({"maxntid": (16, 16)}, None, {"num_warps": 8}),
         ({"reqnctapercluster": (2, 2)}, None, {"num_ctas": 4, "cluster_dims": (2, 2, 1)}),
-        ({"reqntid": (256,)}, 4, r"k runs in blocks of 8 warps \(\.reqntid\), and num_warps=4 is asked for"),
+        ({"reqntid": (256,)}, 4, r"k runs in blocks of 8 warps \(\.reqntid\), but num_warps=4 was requested"),
         ({"reqntid": (100,)}, None, "tilework launches whole warps along x only"),
         ({"reqntid": (32, 2)}, None, "tilework launches whole warps along x only"),
-        ({"maxntid": (128,)}, 8, r"k has room for 128 threads \(\.maxntid\), and num_warps=8 is asked for"),
+        ({"maxntid": (128,)}, 8, r"k allows 128 threads \(\.maxntid\), but num_warps=8 was requested"),
     ],
 )  # fmt: skip
 def test_how_a_kernel_is_launched(directives: Any, asked: int | None, facts: Any) -> None:

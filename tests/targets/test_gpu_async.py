@@ -110,7 +110,7 @@ def launched(ptx: str, args: list[Any], warps: int = 4) -> None:
     uploaded = [(arg, device.upload(arg)) if isinstance(arg, np.ndarray) else (arg, arg) for arg in args]
     function = device.load(ptx).function("k")
     numbers = [number for _, number in uploaded]
-    device.launch(function, (1, 1, 1), 32 * warps, [*numbers, 0, 0], ptx_text.told(ptx).get("shared", 0))
+    device.launch(function, (1, 1, 1), 32 * warps, [*numbers, 0, 0], ptx_text.metadata(ptx).get("shared", 0))
     device.synchronize()
     for array, address in uploaded:
         if isinstance(array, np.ndarray):
@@ -374,15 +374,15 @@ def test_asynchronous_products_and_views() -> None:
 
 def test_refused() -> None:
     with pytest.raises(
-        PassError, match="a product of 16 elements along K, fewer than the 32 of an instruction, cannot"
+        PassError, match="a dot of 16 elements along K, fewer than the 32 of an instruction, cannot"
     ):
         compiled(dot_text((64, 32, 16), "i8", "registers", nvmma(32, 8), sums="i32"))
-    with pytest.raises(PassError, match="a product of a matrix that lies in memory as"):
+    with pytest.raises(PassError, match="a warp-group dot of a matrix with the layout"):
         compiled(dot_text((64, 32, 32), "f16", nvmma(0, 16), nvmma(64, 16)))
     text = dot_text((64, 32, 32), "f16", nvmma(64, 16), nvmma(64, 16)).replace(
         "ttng.fence_async_shared {bCluster = false}", ""
     )
-    with pytest.raises(PassError, match="a product of a warp group cannot be compiled for cuda:80"):
+    with pytest.raises(PassError, match="a warp-group dot cannot be compiled for cuda:80"):
         compiled(text, 80)
 
 

@@ -186,7 +186,7 @@ def launch(text: str, name: str, warps: int, *arguments: Any) -> None:
     device = Device(check=True, together=True)
     places = [device.upload(value) if isinstance(value, np.ndarray) else value for value in arguments]
     device.launch(
-        device.load(text).function(name), (1,), 32 * warps, [*places, 0, 0], ptx_text.told(text).get("shared", 0)
+        device.load(text).function(name), (1,), 32 * warps, [*places, 0, 0], ptx_text.metadata(text).get("shared", 0)
     )
     device.synchronize()
     for place, value in zip(places, arguments, strict=True):
@@ -336,7 +336,7 @@ def test_registers_of_a_left_factor_are_filled_when_the_product_before_is_done(d
     c = np.zeros((64, 64), np.float32)
     text = ptx_of(computed_dots, 90, 4, (f"*{dtype}", "*fp16", "*i8", "*fp32", "i32"), (64, 64, k, asks))
     assert text.count(f"wgmma.wait_group.sync.aligned {k // 16 - 1};") == text.count("wgmma.mma_async") == k // 16
-    launch(text, "computed_dots", ptx_text.told(text).get("num_warps", 4), a, b, s, c, 4)
+    launch(text, "computed_dots", ptx_text.metadata(text).get("num_warps", 4), a, b, s, c, 4)
     left = a.astype("f8") * s.astype("f8")[:, None] + 1
     np.testing.assert_array_equal(c, np.matmul(left, b.astype("f8")).sum(0))
     if dtype == "fp8e5":
@@ -378,7 +378,7 @@ def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> Non
     text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 64, 32, True, tl.float32))
     device = Device(check=True, counters=True)
     places = [device.upload(value) for value in (a, b, c)]
-    device.launch(device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.told(text)["shared"])
+    device.launch(device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.metadata(text)["shared"])
     device.synchronize()
     wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")
     np.testing.assert_array_equal(device.download(places[2], c), wide.sum(0))

@@ -395,13 +395,13 @@ def test_matmul_of_host_descriptors(arch: int, warps: int, turned: bool) -> None
 def test_told_to_the_launcher() -> None:
     """The launcher packs a map for each descriptor of sm_90, and the parts of one for sm_80."""
     types = {"x": "tensordesc<fp16[16, 256]>", "y": "tensordesc<i8[4, 512]>", "row": "i32", "column": "i32"}
-    facts = ptx_text.told(compiled(casting, types, {}))
+    facts = ptx_text.metadata(compiled(casting, types, {}))
     first = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [16, 64], "fp4_padded": False}
     second = {"swizzle": 0, "elem_size": 1, "elem_type": 0, "block_size": [4, 256], "fp4_padded": False}
     assert facts["tensordesc_meta"] == [first, second]
     sizes = packer_for("casting", [*types.values()], facts["tensordesc_meta"]).layout.sizes
     assert sizes[:10] == (128, 4, 4, 8, 8, 128, 4, 4, 8, 8)
-    assert "tensordesc_meta" not in ptx_text.told(compiled(casting, types, {}, arch=80))
+    assert "tensordesc_meta" not in ptx_text.metadata(compiled(casting, types, {}, arch=80))
 
 
 @tilework.jit

@@ -128,7 +128,7 @@ def test_a_producer_and_a_consumer() -> None:
     """The first warp of the producer waits and copies alone; registers go to the consumer and come back."""
     ptx = stream(STREAM, 5)
     assert ptx_text.entries(ptx)["kernel"] == {"reqntid": (256,), "maxnreg": (248,)}
-    assert ptx_text.told(ptx)["num_warps"] == 8
+    assert ptx_text.metadata(ptx)["num_warps"] == 8
     assert re.findall(r"barrier\.sync\s+1, 256", ptx) and not re.findall(r"bar\.sync\s+0;", ptx)
     producer = ptx[ptx.index("expect_tx") :]
     assert "bar.sync" not in producer[: producer.index("bra")]

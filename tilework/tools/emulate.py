@@ -28,7 +28,7 @@ from tilework.oracles.emulator.device import Device, LoadedFunction
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.memory import Memory
 from tilework.oracles.emulator.syntax import EmulatorError, Function
-from tilework.targets.nvidia.ptx_text import told
+from tilework.targets.nvidia.ptx_text import metadata
 from tilework.tools.messages import UsageError
 
 MISTAKES = (OSError, ValueError)
@@ -105,7 +105,7 @@ def emulate(args: argparse.Namespace) -> None:
     if (processor := PROCESSOR.search(text)) is not None:
         return emulate_llvm(args, text, processor[1], given, dumps)
     kernel = choose(device, args.file, text, args.kernel)
-    facts, limits, grid = told(text), kernel.function.limits, sizes(args.grid, "--grid")
+    facts, limits, grid = metadata(text), kernel.function.limits, sizes(args.grid, "--grid")
     block = sizes(args.block, "--block") if args.block else limits.get("reqntid") or limits.get("maxntid") or [32]
     shared = facts.get("shared", 0) if args.shared is None else args.shared
     places = upload(device.memory, args.args, given)

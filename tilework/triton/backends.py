@@ -48,7 +48,7 @@ from tilework.targets.base import GROUP, Stage, run_passes
 from tilework.targets.base import Backend as StageList
 from tilework.targets.cpu.pipeline import CpuBackend
 from tilework.targets.nvidia import ptx_text
-from tilework.targets.nvidia.arch import number_of, target_of
+from tilework.targets.nvidia.arch import capability_of, target_of
 from tilework.targets.nvidia.pipeline import CudaBackend, looks, ttgir_pipeline
 from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
 from tilework.targets.options import NAMES, CompileOptions, refuse_others, without_foreign
@@ -258,11 +258,11 @@ class CUDABackend(CudaBackend, ListedBackend):
         return CUDAOptions(**{field.name: getattr(options, field.name) for field in fields(options)})
 
     def _parse_arch(self, arch: str) -> int:
-        return number_of(arch)
+        return capability_of(arch)
 
     def get_target_name(self, options: Any) -> str:
         """``cuda:90``."""
-        return f"cuda:{number_of(options.arch)}"
+        return f"cuda:{capability_of(options.arch)}"
 
     def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
         """Return the properties of the target that the frontend needs: the smallest dot, and the conversion of old
@@ -291,7 +291,7 @@ class CUDABackend(CudaBackend, ListedBackend):
     def make_llir(self, src: Any, metadata: dict[str, Any], options: Any, capability: int) -> str:
         """Return the LLVM text of TTGIR."""
         text = self.later("llir", src, options, capability)
-        facts = ptx_text.told(text)
+        facts = ptx_text.metadata(text)
         scratch = {name: facts[name] for name in NO_SCRATCH if name in facts}
         metadata |= {"num_warps": facts.get("num_warps", options.num_warps), **NO_SCRATCH, **scratch}
         return text
@@ -308,7 +308,7 @@ class CUDABackend(CudaBackend, ListedBackend):
 
     def later(self, stage: str, product: Any, options: Any, capability: int) -> Any:
         """Run one of the stages after TTGIR, for a GPU of `capability`."""
-        if capability != number_of(options.arch):
+        if capability != capability_of(options.arch):
             options = replace(options, arch=f"sm{capability}")
         return self.stages(options)[stage](plain(product))
 

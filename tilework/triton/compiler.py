@@ -10,7 +10,7 @@ from tilework.knobs.hooks import CompileTimes
 from tilework.language.core import base_value
 from tilework.runtime.devices.active_driver import driver
 from tilework.targets.base import GPUTarget
-from tilework.targets.nvidia.arch import number_of
+from tilework.targets.nvidia.arch import capability_of
 
 ptx_prototype_pattern = r"\.(?:visible|extern)\s+\.(?:entry|func)\s+(\w+)\s*\(([^)]*)\)"
 ptx_arg_type_pattern = r"\.param\s+\.(\w+)"
@@ -78,7 +78,7 @@ def ast_to_ttir(
 ) -> Any:
     """Return the module of a kernel before any pass, for the target of the options."""
     name = options.backend_name
-    arch = {"cuda": number_of, "hip": str}.get(name, lambda _: "host")(options.arch)
+    arch = {"cuda": capability_of, "hip": str}.get(name, lambda _: "host")(options.arch)
     return src.make_ir(GPUTarget(name, arch, options.warp_size), options, codegen_fns, module_map, context)
 
 

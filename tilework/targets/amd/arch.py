@@ -14,24 +14,24 @@ from tilework.target import Feature, Limits, Target, UnknownTarget
 class AmdFeature(StrEnum):
     """A feature that only some of AMD's GPUs have."""
 
-    ARCHITECTED_IDS = "architected_ids"  # the place in the grid comes in registers that attributes must not take away
+    ARCHITECTED_IDS = "architected_ids"  # workgroup ids are in registers that attributes must not disable
     BUFFER_ATOMICS = "buffer_atomics"
-    CACHE_SCOPES = "cache_scopes"  # instructions say which caches they go past
-    DOT2 = "dot2"  # two products of f16 and a sum in f32
+    CACHE_SCOPES = "cache_scopes"  # instructions have cache bypass bits
+    DOT2 = "dot2"  # two multiply-adds of f16 into f32
     DOT2_BF16 = "dot2_bf16"
-    DPP_MOVES = "dpp_moves"  # a lane reads another one of its row, within an instruction
+    DPP_MOVES = "dpp_moves"  # an instruction reads from another lane of its row
     FP8_FNUZ = "fp8_fnuz"  # instructions for 8-bit floats without infinities and -0
     FP8_OCP = "fp8_ocp"
     PACKED_BF16 = "packed_bf16"  # f32 to bf16 in one instruction
-    IN_THREAD_TRANSPOSE = "in_thread_transpose"  # operands are best turned over in registers on their way to LDS
-    LDS_COPY_4 = "lds_copy_4"  # global memory to LDS past the registers, so many bytes for a lane
+    IN_THREAD_TRANSPOSE = "in_thread_transpose"  # operands are best transposed in registers before LDS
+    LDS_COPY_4 = "lds_copy_4"  # copies from global memory to LDS, of so many bytes per lane
     LDS_COPY_16 = "lds_copy_16"
-    PINGPONG = "pingpong"  # waves of a SIMD are best told to take turns at its matrix unit
+    PINGPONG = "pingpong"  # the waves of a SIMD profit from ping-pong scheduling
     ROW_SWAP = "row_swap"  # permlanex16
-    SWAP_16 = "permlane16.swap"  # rows of 16 lanes change places between two registers
+    SWAP_16 = "permlane16.swap"  # swaps rows of 16 lanes between two registers
     SWAP_32 = "permlane32.swap"
-    SPLIT_WAITS = "split_waits"  # a counter for each kind of memory, in place of one word
-    WAVE_PRELOAD = "wave_preload"  # arguments come in scalar registers
+    SPLIT_WAITS = "split_waits"  # a wait counter for each kind of memory
+    WAVE_PRELOAD = "wave_preload"  # arguments are preloaded into scalar registers
     XF32 = "xf32"  # mfma of f32 in the precision of tf32
 
 
@@ -39,9 +39,9 @@ LDS_COPIES = {4: AmdFeature.LDS_COPY_4, 16: AmdFeature.LDS_COPY_16}  # by the by
 
 
 class Family(NamedTuple):
-    """A generation: the version of its matrix instructions (0 if it has none), its LDS, what it can do."""
+    """A family of GPUs: wave size, LDS, the versions of its matrix instructions (0 for none), features."""
 
-    words: str
+    generation: str
     wave: int
     lds: int
     mfma: int = 0
@@ -92,10 +92,7 @@ FLOAT8 = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
 
 
 def describe(arch: str) -> Target | None:
-    """The target ``hip:gfx942``; a driver's ``gfx942:sramecc+:xnack-`` is the same.
-
-    None where no architecture is named.
-    """
+    """Return the target ``hip:gfx942``, also for a driver's ``gfx942:sramecc+:xnack-``; None for an empty name."""
     name = arch.partition(":")[0]
     if not name:
         return None

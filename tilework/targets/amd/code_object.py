@@ -1,21 +1,17 @@
 """LLVM text to a code object (`.hsaco`), or to assembly.
 
     data = to_code_object(text)        # an ELF file that the HIP runtime loads
-    assembly(text)                     # to look at
+    assembly(text)                     # for display
 
-LLVM makes a relocatable object, `ld.lld` or `link.py` the loadable file of it. Assembly is made only when somebody asks
-for it, since LLVM cannot assemble it again.
+LLVM emits a relocatable object, and `ld.lld` or `link.py` links it. Kernels with inline assembly need an assembler,
+which llvmlite lacks for AMD GPUs:
 
-Objects of kernels with inline assembly, by LLVM's assembler: llvmlite has none for AMD GPUs, LLVM's and ROCm's programs
-have.
+    object_of(assembly, text, "gfx942")        llvm-mc or clang
 
-    object_of(assembly, text, "gfx942")        llvm-mc or clang, on the PATH or in ROCm
+Without one, a kernel with inline assembly is refused, though `kernel.asm["amdgcn"]` shows its assembly.
 
-Without one of them a kernel with inline assembly is refused; `kernel.asm["amdgcn"]` can be looked at all the same.
-
-Programs of LLVM on this machine, for what llvmlite has not: `ld.lld`, `llvm-mc`, `clang`. None is required.
-
-They come from ROCm, from the PATH, and `ld.lld` also from the package ziglang (``pip install tilework[amd]``).
+The programs `ld.lld`, `llvm-mc` and `clang` come from ROCm or the PATH, and `ld.lld` also from the package ziglang
+(``pip install tilework[amd]``). None is required.
 """
 
 import json
@@ -40,15 +36,15 @@ from tilework.targets.llvm.compile import AMDGCN, data_layout, optimize, target_
 
 
 def commands(name: str) -> Iterator[list[str]]:
-    """The command lines that may start a program, the preferred one first."""
+    """Yield the command lines that start a program, the preferred one first."""
     rocm = os.path.join(knobs.getenv("ROCM_PATH") or "/opt/rocm", "llvm", "bin")
-    yield from ([path] for place in (rocm, None) if (path := shutil.which(name, path=place)))
+    yield from ([path] for folder in (rocm, None) if (path := shutil.which(name, path=folder)))
     if name == "ld.lld" and find_spec("ziglang") is not None:
         yield [sys.executable, "-m", "ziglang", name]
 
 
 def made_by(command: Sequence[str], data: bytes) -> tuple[bytes | None, str]:
-    """Run a program on a file: its output bytes, or None and its error text."""
+    """Run a program on a file; return its output and "", or None and its error text."""
     with tempfile.TemporaryDirectory() as folder:
         source, made = (os.path.join(folder, file) for file in ("kernel.in", "kernel.out"))
         with open(source, "wb") as file:
@@ -71,25 +67,25 @@ CALLS: dict[str, Sequence[str]] = {
 
 
 def has_assembly(text: str) -> bool:
-    """Return True if LLVM text has assembly of the user's."""
+    """Return True if LLVM text has inline assembly."""
     return HAS_ASSEMBLY.search(text) is not None
 
 
 def object_of(assembly: str, text: str, arch: str) -> bytes:
-    """The relocatable object of assembly, which was made of LLVM `text`."""
+    """Assemble to a relocatable object; `text` is the LLVM text of the assembly."""
     found = [(name, command) for name in CALLS for command in commands(name)]
     refusals = ["neither llvm-mc nor clang is on the PATH or in ROCm"] if not found else []
     for name, command in found:
         options = [option.format(arch=arch) for option in CALLS[name]]
-        made, words = made_by([*command, *options], assembly.encode())
+        made, output = made_by([*command, *options], assembly.encode())
         if made is not None:
             return made
-        refusals.append(f"{command[0]}: {words}")  # an old one knows none of it
-    raise StageError(f"{place_of(text)}inline assembly for hip:{arch} cannot be assembled: " + "\n".join(refusals))
+        refusals.append(f"{command[0]}: {output}")  # an old version may not know the processor
+    raise StageError(f"{location_of(text)}inline assembly for hip:{arch} cannot be assembled: " + "\n".join(refusals))
 
 
-def place_of(text: str) -> str:
-    """``kernel.py:7: ``, the user's line with the assembly, if it is known."""
+def location_of(text: str) -> str:
+    """Return ``kernel.py:7: ``, the user's line with the assembly, if it is known."""
     call = HAS_ASSEMBLY.search(text)
     line = call and call[1] and re.search(rf"^{call[1]} = !DILocation\(line: (\d+)", text, re.MULTILINE)
     file = re.search(r'!DIFile\(filename: "(.*?)"', text)
@@ -106,14 +102,14 @@ FLAGS = """
 """
 
 
-def told(text: str) -> dict[str, Any]:
-    """Return the facts in the first line of LLVM text that this compiler wrote."""
+def metadata(text: str) -> dict[str, Any]:
+    """Return the contents of the metadata comment in the first line of LLVM text."""
     found = FACTS.search(text)
     return json.loads(found[1]) if found is not None else {}
 
 
 def kernel_name(text: str) -> str:
-    """The name of the one kernel."""
+    """Return the name of the only kernel."""
     names = KERNEL.findall(text)
     if len(names) != 1:
         found = (
@@ -126,7 +122,7 @@ def kernel_name(text: str) -> str:
 
 
 def processor_of(text: str, wanted: str = "") -> str:
-    """The architecture that LLVM text says it is for, else the one that is wanted."""
+    """Return the architecture that the LLVM text names, else `wanted`."""
     found = PROCESSOR.search(text)
     if found is None and not wanted:
         raise StageError(f'the LLVM text of {kernel_name(text)} does not say what it is for: "target-cpu"="gfx942"')
@@ -136,14 +132,14 @@ def processor_of(text: str, wanted: str = "") -> str:
 
 
 def machine_for(arch: str) -> Any:
-    """RDNA3 keeps halves in whole registers, as Triton's code does."""
+    """Return the target machine; on RDNA3 16-bit values occupy whole registers, as in Triton."""
     features = "-real-true16" if arch.startswith("gfx11") else ""
     return target_machine(AMDGCN, arch, features, switches.level(LEVEL))
 
 
 @apart
 def generated(text: str, as_text: bool, arch: str = "") -> Any:
-    """Assembly or a relocatable object."""
+    """Return assembly, or a relocatable object."""
     name, machine = kernel_name(text), machine_for(processor_of(text, arch))
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
@@ -165,7 +161,7 @@ def assembly(text: str) -> str:
 
 
 def linked(data: bytes) -> bytes:
-    """The code object of a relocatable one: by `ld.lld` where there is one, else by our own linker."""
+    """Link a relocatable object by `ld.lld`, else by our own linker."""
     for command in commands("ld.lld"):
         made, _ = made_by([*command, "--threads=1", "-shared"], data)
         if made is not None:

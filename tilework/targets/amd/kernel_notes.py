@@ -1,11 +1,10 @@
-"""Read a kernel's metadata from its code object: the note (registers, spills, arguments) and the kernel descriptor that
-the hardware reads.
+"""Read a kernel's metadata from its code object: the note (registers, spills, arguments) and the kernel descriptor.
 
     notes = read_notes(data)            # of an object or a code object
-    notes.vgprs, notes.private_bytes    # registers of each lane, and bytes of its stack, into which others are spilt
+    notes.vgprs, notes.private_bytes    # registers per lane, and bytes of its stack, which holds spills
 
-For the emulator the LLVM text of the kernel is put behind the code object, which loaders do not see. The note is a map
-in MessagePack, the owner of which is AMDGPU; the descriptor has 64 bytes and is the symbol ``NAME.kd``.
+The note is a MessagePack map with the owner AMDGPU; the descriptor, which the hardware reads, is the 64-byte symbol
+``NAME.kd``. For the emulator the LLVM text of the kernel is appended to the code object, where loaders ignore it.
 """
 
 import struct
@@ -18,11 +17,13 @@ from tilework.targets.elf_sections import read_sections
 NT_AMDGPU_METADATA = 32
 DESCRIPTOR = struct.Struct("<III4xq20xIIIHH4x")
 WAVE_32 = 1 << 10  # of the properties in a descriptor
-NUMBERS = {
-    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+SCALARS = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
+    0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
 }  # fmt: skip
 LENGTHS = {
-    0xC4: ("bytes", ">B"), 0xC5: ("bytes", ">H"), 0xC6: ("bytes", ">I"), 0xD9: ("text", ">B"), 0xDA: ("text", ">H"), 0xDB: ("text", ">I"),
+    0xC4: ("bytes", ">B"), 0xC5: ("bytes", ">H"), 0xC6: ("bytes", ">I"),
+    0xD9: ("text", ">B"), 0xDA: ("text", ">H"), 0xDB: ("text", ">I"),
     0xDC: ("list", ">H"), 0xDD: ("list", ">I"), 0xDE: ("map", ">H"), 0xDF: ("map", ">I"),
 }  # fmt: skip
 TEXT = b"\0LLVM text\0"
@@ -30,9 +31,7 @@ CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 class Argument(NamedTuple):
-    """The offset and kind of a kernel argument: ``by_value``, ``global_buffer``, or ``hidden_...`` for those that the
-    runtime adds.
-    """
+    """The offset and kind of a kernel argument: ``by_value``, ``global_buffer``, or ``hidden_...``."""
 
     offset: int
     size: int
@@ -61,35 +60,35 @@ class Descriptor(NamedTuple):
     kernarg_bytes: int
     entry: int  # from the descriptor to the code
     wave_size: int
-    vgprs: int  # that a lane gets, in eights
+    vgprs: int  # per lane, a multiple of 8
 
 
 class MessagePack:
-    """Reads one value after the other."""
+    """A reader of MessagePack."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def number(self, form: str) -> Any:
+    def scalar(self, form: str) -> Any:
         (value,) = struct.unpack_from(form, self.data, self.at)
         self.at += struct.calcsize(form)
         return value
 
     def value(self) -> Any:
-        code = self.number(">B")
+        code = self.scalar(">B")
         if code < 0x80 or code >= 0xE0:
             return code if code < 0x80 else code - 0x100
         if code in CONSTANTS:
             return CONSTANTS[code]
-        if code in NUMBERS:
-            return self.number(NUMBERS[code])
+        if code in SCALARS:
+            return self.scalar(SCALARS[code])
         if code < 0xC0:
             kind, mask = ("text", 31) if code >= 0xA0 else ("list", 15) if code >= 0x90 else ("map", 15)
             return self.sequence(kind, code & mask)
         if code not in LENGTHS:
             raise StageError(f"the metadata of the code object cannot be read: {code:#x} at {self.at - 1}")
         kind, form = LENGTHS[code]
-        return self.sequence(kind, self.number(form))
+        return self.sequence(kind, self.scalar(form))
 
     def sequence(self, kind: str, count: int) -> Any:
         if kind == "list":
@@ -102,7 +101,7 @@ class MessagePack:
 
 
 def read_metadata(data: bytes) -> dict[str, Any]:
-    """The map in the note of an object or a code object."""
+    """Return the map in the note of an object or a code object."""
     for section in read_sections(data):
         at = 0
         while section.type == NOTE and at + 12 <= len(section.data):
@@ -115,23 +114,23 @@ def read_metadata(data: bytes) -> dict[str, Any]:
 
 
 def read_notes(data: bytes, name: str | None = None) -> KernelNotes:
-    """Of the kernel with this name, or the only one."""
+    """Return the notes of the kernel with this name, or of the only kernel."""
     metadata = read_metadata(data)
     kernels = [one for one in metadata["amdhsa.kernels"] if name in (None, one[".name"])]
     if len(kernels) != 1:
         raise StageError(f"the code object has {len(kernels)} kernels{f' {name}' if name else ''}: one is wanted")
     (kernel,) = kernels
     arguments = (Argument(one[".offset"], one[".size"], one[".value_kind"]) for one in kernel.get(".args", ()))
-    numbers = (
-        "wavefront_size", "max_flat_workgroup_size", "vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count",
-        "private_segment_fixed_size", "group_segment_fixed_size", "kernarg_segment_size",
+    fields = (
+        "wavefront_size", "max_flat_workgroup_size", "vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count",
+        "sgpr_spill_count", "private_segment_fixed_size", "group_segment_fixed_size", "kernarg_segment_size",
     )  # fmt: skip
-    found = [kernel.get(f".{name}", 0) for name in numbers]
+    found = [kernel.get(f".{name}", 0) for name in fields]
     return KernelNotes(kernel[".name"], metadata["amdhsa.target"], tuple(arguments), *found)
 
 
 def read_descriptor(data: bytes) -> Descriptor:
-    """Of a code object with one kernel: the first 64 bytes of its constants."""
+    """Return the descriptor of a code object with one kernel: the first 64 bytes of its constants."""
     rodata = next(section.data for section in read_sections(data) if section.name == ".rodata")
     lds, private, kernarg, entry, _, registers, _, properties, _ = DESCRIPTOR.unpack_from(rodata)
     return Descriptor(lds, private, kernarg, entry, 32 if properties & WAVE_32 else 64, 8 * (registers % 64 + 1))
@@ -142,8 +141,8 @@ def with_text(data: bytes, text: str) -> bytes:
 
 
 def text_behind(data: bytes) -> str:
-    """The LLVM text that a code object for the emulator was made of."""
+    """Return the LLVM text that is appended to a code object for the emulator."""
     _, mark, found = data.rpartition(TEXT)
     if not mark:
-        raise StageError("the code object was not made for the emulator: the LLVM text of its kernel is not there")
+        raise StageError("the code object was not compiled for the emulator: it lacks the LLVM text of its kernel")
     return found.decode()

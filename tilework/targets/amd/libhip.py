@@ -1,12 +1,11 @@
-"""AMD's runtime library: where it is, how it calls what every vendor has (`targets/driver_library.py`), what it says
-about a device.
+"""The HIP runtime library: how to find it, its names for the functions of `targets/driver_library.py`, and device
+properties.
 
     >>> libhip.library().properties(0)["arch"]
     'gfx942:sramecc+:xnack-'
 
-It is found where the knob `amd.libhip_path` (TRITON_LIBHIP_PATH) says; else the copy is taken that the process has
-loaded already, torch's, or one of ROCm. A thread uses device 0 until it says otherwise: there are no contexts, their
-place is taken by the number of the device.
+The knob `amd.libhip_path` (TRITON_LIBHIP_PATH) names it; else it is the copy that the process has loaded already,
+torch's, or one of ROCm. HIP has no contexts: the device index stands in for one, and a thread starts with device 0.
 """
 
 import ctypes
@@ -24,10 +23,10 @@ from tilework.targets.driver_library import OUT, DriverError, DriverLibrary, Fou
 FILE = "libamdhip64.so"
 SONAMES = (FILE, f"{FILE}.7", f"{FILE}.6")
 OLDEST = 6
-RELEASE, STEP = 10_000_000, 100_000  # what a version counts as, and a minor one
+RELEASE, STEP = 10_000_000, 100_000  # the weights of major and minor versions
 NO_BINARY = 209
 
-# places in hipDeviceProp_tR0600: bytes, and a letter of `struct`
+# fields of hipDeviceProp_tR0600: the byte offset, and the `struct` format
 PROPERTY_BYTES, TEXT_BYTES = 1472, 256
 PROPERTIES = {
     "max_shared_mem": (296, "Q"),
@@ -86,8 +85,10 @@ class Hip(DriverLibrary):
         self.driver_version(ctypes.byref(version))
         release, rest = divmod(version.value, RELEASE)
         if release < OLDEST:
-            told = f"{release}.{rest // STEP}.{rest % STEP}"
-            raise RuntimeError(f"libamdhip64 version {told} is not supported! Required major version is >={OLDEST}.")
+            found_version = f"{release}.{rest // STEP}.{rest % STEP}"
+            raise RuntimeError(
+                f"libamdhip64 version {found_version} is not supported! Required major version is >={OLDEST}."
+            )
 
     def error_text(self, code: int) -> str:
         text: Any = self.code("hipGetErrorString", code)
@@ -97,10 +98,10 @@ class Hip(DriverLibrary):
         self.code("hipGetLastError")
 
     def properties(self, device: int) -> dict[str, Any]:
-        """Limits, clocks (kHz) and the name of the architecture, with its features."""
-        room = ctypes.create_string_buffer(PROPERTY_BYTES)
-        self.hipGetDevicePropertiesR0600(ctypes.byref(room), device)
-        found = {name: struct.unpack_from(f"<{form}", room, place)[0] for name, (place, form) in PROPERTIES.items()}
+        """Return limits, clocks (kHz) and the name of the architecture, with its features."""
+        buffer = ctypes.create_string_buffer(PROPERTY_BYTES)
+        self.hipGetDevicePropertiesR0600(ctypes.byref(buffer), device)
+        found = {name: struct.unpack_from(f"<{form}", buffer, offset)[0] for name, (offset, form) in PROPERTIES.items()}
         return found | {"arch": found["arch"].partition(b"\0")[0].decode()}
 
     def context(self) -> int:
@@ -119,7 +120,7 @@ class Hip(DriverLibrary):
 
 
 def load() -> ctypes.CDLL:
-    """The library that the knob names, else the first that is found; RuntimeError says where it was looked for."""
+    """Load the library that the knob names, else the first that is found; a RuntimeError lists the paths tried."""
     if named := knobs.amd.libhip_path:
         if not os.path.basename(named).startswith(FILE) or not os.path.isfile(named):
             raise RuntimeError(f"TRITON_LIBHIP_PATH {named!r} does not point to a valid {FILE}")
@@ -133,12 +134,12 @@ def load() -> ctypes.CDLL:
     if (known := first_of(SONAMES)) is not None:
         return known
     raise RuntimeError(
-        f"cannot locate {FILE} after attempted paths {[*tried, *SONAMES]}; ROCm has it, and TRITON_LIBHIP_PATH can name it"
+        f"cannot locate {FILE} after attempted paths {[*tried, *SONAMES]}; install ROCm or set TRITON_LIBHIP_PATH"
     )
 
 
 def first_of(names: Iterable[str], mode: int = 0) -> ctypes.CDLL | None:
-    """The first library that the system finds by its name, if any."""
+    """Load the first library that the system finds by its name, if any."""
     for name in names:
         with suppress(OSError):
             return ctypes.CDLL(name, mode=mode | os.RTLD_LAZY)
@@ -153,8 +154,8 @@ def opened(path: str) -> ctypes.CDLL:
 
 
 def folders() -> Iterator[str]:
-    """The folders to search for the library, the preferred one first."""
-    yield from (os.path.join(place, "torch", "lib") for place in sys.path if place.endswith("site-packages"))
+    """Yield the folders to search for the library, the preferred one first."""
+    yield from (os.path.join(path, "torch", "lib") for path in sys.path if path.endswith("site-packages"))
     yield from (folder for folder in (knobs.getenv("LD_LIBRARY_PATH") or "").split(":") if folder)
     programs = (os.path.join(folder, "hipconfig") for folder in (knobs.getenv("PATH") or "").split(":"))
     named = [os.path.dirname(os.path.dirname(os.path.realpath(path))) for path in programs if os.path.isfile(path)]

@@ -1,10 +1,10 @@
-"""A code object from a relocatable one: what `ld.lld -shared` does for the object of one kernel.
+"""A linker for the relocatable object of one kernel: the equivalent of `ld.lld -shared`.
 
     hsaco = link(machine.emit_object(module))
 
 The object has code (`.text`), a descriptor of 64 bytes for each kernel and constants (`.rodata`), notes with the
-metadata, and relocations between the two. The file gets a segment for what is read, one for code, one for the dynamic
-table, and the symbols of the kernels in a hash table, as ROCm's loader looks for them.
+metadata, and relocations between code and constants. The output has a read-only segment, one for code, one for the
+dynamic table, and a hash table of the kernels' symbols, which ROCm's loader uses.
 """
 
 import struct
@@ -25,32 +25,32 @@ SEGMENTS = 6
 AMDGPU, SHARED_OBJECT, OS_ABI, ABI_VERSION = 224, 3, 64, 3  # code object 5
 FLAGS_AT = 48  # the flags of the processor
 LOCAL = 0
-WORDS = {4: ("<i", 0), 5: ("<q", 0), 10: ("<I", 0), 11: ("<I", 32)}
-"""Relocations by their number: how the place is written, and which bits of the distance it holds."""
+RELOCATIONS = {4: ("<i", 0), 5: ("<q", 0), 10: ("<I", 0), 11: ("<I", 32)}
+"""Relocation types: the format of the field, and the shift of the distance that it holds."""
 
 
 def elf_hash(name: str) -> int:
-    """The hash of System V's symbol tables."""
+    """Return the hash of System V's symbol tables."""
     value = 0
-    for letter in name.encode():
-        value = (value << 4) + letter
+    for byte in name.encode():
+        value = (value << 4) + byte
         high = value & 0xF0000000
         value = (value ^ high >> 24) & ~high & 0xFFFFFFFF
     return value
 
 
 def hash_table(names: Sequence[str]) -> bytes:
-    """One bucket for each name; the first entry is the null symbol."""
+    """Return a hash table with one bucket for each name; the first entry is the null symbol."""
     count = len(names)
     buckets, chain = [0] * max(count, 1), [0] * (count + 1)
-    for number, name in enumerate(names, start=1):
+    for index, name in enumerate(names, start=1):
         bucket = elf_hash(name) % len(buckets)
-        chain[number], buckets[bucket] = buckets[bucket], number
+        chain[index], buckets[bucket] = buckets[bucket], index
     return struct.pack(f"<{2 + len(buckets) + len(chain)}I", len(buckets), len(chain), *buckets, *chain)
 
 
 class Piece(NamedTuple):
-    """A section of the file that is written; `link` names another one."""
+    """A section of the output; `link` names another one."""
 
     name: str
     type: int
@@ -64,7 +64,7 @@ class Piece(NamedTuple):
 
 
 class Writer:
-    """A file in the making: pieces at growing offsets; each segment begins a page of addresses further."""
+    """The output under construction: sections at increasing offsets; each segment's addresses are a page further."""
 
     def __init__(self, reserved: int) -> None:
         self.data = bytearray(reserved)
@@ -83,32 +83,32 @@ class Writer:
     def copy(self, section: Section) -> Piece:
         return self.put(section.name, section.type, section.flags, section.data, section.align, section.entry)
 
-    def number(self, name: str) -> int:
-        """The number of a section in the table, which starts with an empty one."""
+    def index(self, name: str) -> int:
+        """Return the index of a section in the table, which starts with an empty one."""
         return 1 + list(self.pieces).index(name) if name else 0
 
 
 def link(data: bytes) -> bytes:
-    """The loadable file of a relocatable object."""
+    """Return the loadable file of a relocatable object."""
     sections = read_sections(data)
     symbols = read_symbols(sections)
-    kept = {number: section for number, section in enumerate(sections) if section.flags & ALLOC and section.data}
+    kept = {index: section for index, section in enumerate(sections) if section.flags & ALLOC and section.data}
     check_linkable(kept, symbols)
     exported = [symbol for symbol in symbols if symbol.info >> 4 != LOCAL and symbol.section in kept]
     strings = b"\0" + b"".join(symbol.name.encode() + b"\0" for symbol in exported)
     names = [symbol.name for symbol in exported]
 
     writer = Writer(HEADER.size + SEGMENTS * SEGMENT.size)
-    at = {number: writer.copy(section) for number, section in kept.items() if section.type == NOTE}
+    at = {index: writer.copy(section) for index, section in kept.items() if section.type == NOTE}
     notes = list(at.values())
     table = writer.put(".dynsym", DYNSYM, ALLOC, bytes(SYMBOL.size * (1 + len(names))), 8, SYMBOL.size, ".dynstr")
     hashes = writer.put(".hash", HASH, ALLOC, hash_table(names), 4, 4, ".dynsym")
     texts = writer.put(".dynstr", STRTAB, ALLOC, strings, 1)
-    is_code = {number: bool(section.flags & EXECUTE) for number, section in kept.items()}
-    at |= {number: writer.copy(section) for number, section in kept.items() if number not in at and not is_code[number]}
+    is_code = {index: bool(section.flags & EXECUTE) for index, section in kept.items()}
+    at |= {index: writer.copy(section) for index, section in kept.items() if index not in at and not is_code[index]}
     read_end = len(writer.data)
     writer.shift += PAGE
-    code = {number: writer.copy(section) for number, section in kept.items() if is_code[number]}
+    code = {index: writer.copy(section) for index, section in kept.items() if is_code[index]}
     at |= code
     code_start, code_end = min(piece.offset for piece in code.values()), len(writer.data)
     writer.shift += PAGE
@@ -127,7 +127,7 @@ def link(data: bytes) -> bytes:
     for index, symbol in enumerate(exported, start=1):
         piece = at[symbol.section]
         name, address = strings.index(symbol.name.encode() + b"\0"), piece.address + symbol.value
-        fields = (name, symbol.info, symbol.other, writer.number(piece.name), address, symbol.size)
+        fields = (name, symbol.info, symbol.other, writer.index(piece.name), address, symbol.size)
         SYMBOL.pack_into(writer.data, table.offset + index * SYMBOL.size, *fields)
     relocate(writer, sections, symbols, at)
     changing = (dynamic.offset, dynamic.address, dynamic.size)
@@ -143,10 +143,10 @@ def link(data: bytes) -> bytes:
 
 
 def check_linkable(kept: Mapping[int, Section], symbols: Sequence[Symbol]) -> None:
-    """Refuse what would need more of a linker."""
+    """Refuse objects that need a complete linker."""
     missing = [symbol.name for symbol in symbols if symbol.info >> 4 != LOCAL and symbol.section == 0 and symbol.name]
     if missing:
-        raise StageError(f"the kernel calls what is not there: {', '.join(missing)}")
+        raise StageError(f"the kernel calls undefined functions: {', '.join(missing)}")
     if variables := [section.name for section in kept.values() if section.flags & WRITE]:
         raise StageError(f"the kernel has variables of its own in {', '.join(variables)}: it cannot be linked")
     names = [section.name for section in kept.values()]
@@ -155,23 +155,23 @@ def check_linkable(kept: Mapping[int, Section], symbols: Sequence[Symbol]) -> No
 
 
 def relocate(writer: Writer, sections: Sequence[Section], symbols: Sequence[Symbol], at: Mapping[int, Piece]) -> None:
-    """Fill in the distances between places."""
+    """Apply the relocations."""
     for section in sections:
         if section.type != RELA or section.info not in at:
             continue
         piece = at[section.info]
         for offset, info, addend in RELOCATION.iter_unpack(section.data):
             symbol, kind = symbols[info >> 32], info & 0xFFFFFFFF
-            if kind not in WORDS or symbol.section not in at:
+            if kind not in RELOCATIONS or symbol.section not in at:
                 raise StageError(f"a relocation of type {kind} against {symbol.name or 'a section'} cannot be linked")
-            form, shift = WORDS[kind]
+            form, shift = RELOCATIONS[kind]
             distance = at[symbol.section].address + symbol.value + addend - (piece.address + offset)
             value = distance if form in ("<q", "<i") else distance >> shift & 0xFFFFFFFF
             struct.pack_into(form, writer.data, piece.offset + offset, value)
 
 
 def finished(writer: Writer, segments: Sequence[tuple[int, ...]], flags: int) -> bytes:
-    """With its tables of sections and segments."""
+    """Return the file with its section and segment tables."""
     names = b"\0" + b"".join(name.encode() + b"\0" for name in (*writer.pieces, ".shstrtab"))
     writer.put(".shstrtab", STRTAB, 0, names, 1)
     writer.data += bytes(-len(writer.data) % 8)
@@ -180,10 +180,10 @@ def finished(writer: Writer, segments: Sequence[tuple[int, ...]], flags: int) ->
     for piece in writer.pieces.values():
         info = 1 if piece.type == DYNSYM else 0
         fields = (names.index(piece.name.encode() + b"\0"), *piece[1:6])
-        writer.data += SECTION.pack(*fields, writer.number(piece.link), info, piece.align, piece.entry)
-    for number, (kind, rights, offset, address, size, align) in enumerate(segments):
+        writer.data += SECTION.pack(*fields, writer.index(piece.link), info, piece.align, piece.entry)
+    for index, (kind, rights, offset, address, size, align) in enumerate(segments):
         packed = (kind, rights, offset, address, address, size, size, align)
-        SEGMENT.pack_into(writer.data, HEADER.size + number * SEGMENT.size, *packed)
+        SEGMENT.pack_into(writer.data, HEADER.size + index * SEGMENT.size, *packed)
     count = len(writer.pieces) + 1
     identity = b"\x7fELF" + bytes([2, 1, 1, OS_ABI, ABI_VERSION]) + bytes(7)
     HEADER.pack_into(

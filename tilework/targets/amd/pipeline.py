@@ -1,7 +1,4 @@
-"""AMD GPUs: the list of stages, and the list of passes from TTIR to TTGIR.
-
-Options of kernels for AMD GPUs, beside those of all targets.
-"""
+"""AMD GPUs: the stages, the passes from TTIR to TTGIR, and the compile options beyond those of all targets."""
 
 import warnings
 from collections.abc import Collection, Mapping
@@ -16,7 +13,7 @@ from tilework.targets.base import Backend, Stage, llvmlite_release, run_passes
 from tilework.targets.diagnostics import wants_remarks
 from tilework.targets.options import CompileOptions, chosen_names
 
-KPACK_WORDS = (
+KPACK_WARNING = (
     "kpack is deprecated starting from {arch} and will be removed in later releases. So for now kpack = {kpack} will be"
     " overwritten to 1 to make transitioning easier."
 )
@@ -25,10 +22,10 @@ ALLOWED = {"waves_per_eu": range(33), "matrix_instr_nonkdim": (0, 4, 16, 32), "k
 
 @dataclass(frozen=True)
 class HipOptions(CompileOptions):
-    """As launches name them; `num_stages` 2 is one buffer in LDS, with registers as the second."""
+    """Options of a launch; `num_stages` 2 is one buffer in LDS, with registers as the second."""
 
     num_stages: int = 2
-    waves_per_eu: int = 0  # waves that a SIMD should hold at once; 0 asks for nothing
+    waves_per_eu: int = 0  # waves that a SIMD should hold at once; 0: LLVM decides
     matrix_instr_nonkdim: int = 0  # rows and columns of matrix instructions, 16 or 32; 0: by the shape
     kpack: int = 1  # 2: operands twice as wide along K
     allow_flush_denorm: bool = False
@@ -38,10 +35,10 @@ class HipOptions(CompileOptions):
         super().__post_init__()
         for name, allowed in ALLOWED.items():
             if (value := getattr(self, name)) not in allowed:
-                words = f"0 to {allowed[-1]}" if isinstance(allowed, range) else ", ".join(map(str, allowed))
-                raise ValueError(f"{name} = {value!r} on {self.arch}: it may be {words}")
+                values = f"0 to {allowed[-1]}" if isinstance(allowed, range) else ", ".join(map(str, allowed))
+                raise ValueError(f"{name} = {value!r} on {self.arch}: it may be {values}")
         if self.kpack != 1 and self.arch == "gfx950":
-            warnings.warn(KPACK_WORDS.format(arch=self.arch, kpack=self.kpack), stacklevel=2)
+            warnings.warn(KPACK_WARNING.format(arch=self.arch, kpack=self.kpack), stacklevel=2)
             object.__setattr__(self, "kpack", 1)
 
 
@@ -52,9 +49,9 @@ PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 def ttgir_pipeline(
     target: Target, num_warps: int = 4, num_stages: int = 2, side: int = 0, kpack: int = 1, hints: str = "none"
 ) -> list[str]:
-    """The passes from optimised TTIR to TTGIR."""
+    """Return the passes from optimised TTIR to TTGIR."""
     transposes = by_target(knobs.amd.use_in_thread_transpose, target, AmdFeature.IN_THREAD_TRANSPOSE)
-    takes_turns = by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
+    uses_pingpong = by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
     hint = "triton-amdgpu-insert-instruction-sched-hints{variant=attention}"
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas=1}}",
@@ -78,7 +75,7 @@ def ttgir_pipeline(
         "tritongpu-reduce-data-duplication",
         *(["tritonamdgpu-in-thread-transpose", "tritongpu-remove-layout-conversions"] if transposes else ()),
         "tritonamdgpu-reorder-instructions",
-        *([f"tritonamdgpu-block-pingpong{{num-stages={num_stages}}}"] if num_stages > 1 and takes_turns else ()),
+        *([f"tritonamdgpu-block-pingpong{{num-stages={num_stages}}}"] if num_stages > 1 and uses_pingpong else ()),
         "tritongpu-repeated-loads",
         *(["tritongpu-performance-remarks"] if wants_remarks() else ()),  # while accesses have pointers
         *buffer_passes(),
@@ -90,23 +87,23 @@ def ttgir_pipeline(
 
 
 def pipeline_passes() -> list[str]:
-    """With copies to LDS that need no registers, if TRITON_HIP_USE_ASYNC_COPY asks for them."""
+    """Return the pipelining passes, with direct copies to LDS if TRITON_HIP_USE_ASYNC_COPY is set."""
     if not knobs.amd.use_async_copy:
         return ["tritonamdgpu-pipeline"]
     return ["tritonamdgpu-pipeline{use-async-copy=true}", "tritonamdgpu-coalesce-async-copy"]
 
 
-def by_target(asked: bool | None, target: Target, feature: AmdFeature) -> bool:
-    """The setting from the environment, or else the default of the target."""
-    return feature in target.features if asked is None else asked
+def by_target(setting: bool | None, target: Target, feature: AmdFeature) -> bool:
+    """Return the setting from the environment, or else the default of the target."""
+    return feature in target.features if setting is None else setting
 
 
 def buffer_passes() -> list[str]:
-    """Accesses to buffers, unless the environment asks for none."""
+    """Return the passes that introduce buffer accesses, unless the environment disables them."""
     if not knobs.amd.use_buffer_ops:
         return []
-    atomics, proves = knobs.amd.use_buffer_atomics, knobs.amd.buffer_ops_analyze_small_tensor_range
-    options = f"allow-buffer-atomics={str(atomics).lower()} analyze-small-tensor-ofst={str(proves).lower()}"
+    atomics, analyzes = knobs.amd.use_buffer_atomics, knobs.amd.buffer_ops_analyze_small_tensor_range
+    options = f"allow-buffer-atomics={str(atomics).lower()} analyze-small-tensor-ofst={str(analyzes).lower()}"
     return [
         "tritonamdgpu-canonicalize-pointers",
         "canonicalize",
@@ -132,7 +129,7 @@ class HipBackend(Backend):
 
     @property
     def is_emulated(self) -> bool:
-        """Return True if what runs the code objects executes the LLVM text that they are made of."""
+        """Return True if the emulator runs the code objects: it executes the LLVM text."""
         return (knobs.runtime.device or "").startswith("emulator")
 
     def option_names(self) -> Collection[str]:
@@ -206,7 +203,7 @@ class HipBackend(Backend):
         }
 
     def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
-        """Raise DoesNotFit if LLVM text needs more LDS than there is: code objects take most of a compilation."""
+        """Raise DoesNotFit if LLVM text needs more LDS than there is, before the slow code generation."""
         if stage == "llir":
             shared = self.kernel_facts(stage, product, "", options, ())["shared"]
             if shared > (limit := properties.get("max_shared_mem", shared)):
@@ -215,9 +212,8 @@ class HipBackend(Backend):
     def kernel_facts(
         self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
     ) -> dict[str, Any]:
-        """From LLVM text: shared and scratch memory, warps.
-
-        From the code object: registers of a lane, and words of its stack.
+        """Read shared and scratch memory and warps from LLVM text; registers per lane and 32-bit words of its stack
+        from the code object.
         """
         if stage == "hsaco":
             from tilework.targets.amd.kernel_notes import read_notes  # lazily: as the linker
@@ -226,14 +222,14 @@ class HipBackend(Backend):
             return {"n_regs": notes.vgprs, "n_spills": notes.private_bytes // 4}
         if stage != "llir":
             return {}
-        from tilework.targets.amd.code_object import told  # lazily: loads LLVM
+        from tilework.targets.amd.code_object import metadata  # lazily: loads LLVM
 
-        return {key: fact for key, fact in told(product).items() if key != "fp_contract"}
+        return {key: fact for key, fact in metadata(product).items() if key != "fp_contract"}
 
     def hash(self) -> str:
         return f"hip-{self.target.arch}-llvmlite-{llvmlite_release()}{'-text' * self.is_emulated}"
 
 
 def target_of(arch: str) -> Target:
-    """The target that the option ``arch="gfx942"`` names."""
+    """Return the target that the option ``arch="gfx942"`` names."""
     return Target.parse(f"hip:{arch}")

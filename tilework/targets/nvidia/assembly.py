@@ -4,9 +4,8 @@
     stages["cubin"](stages["ptx"]("define ptx_kernel void @k() { ret void }"))
 
 A machine without ptxas has no stage `cubin`: kernels end as PTX, and the driver assembles them when they are loaded.
-The modules that do the work are imported when a stage runs; LLVM is not needed to find a kernel in the cache.
-
-Which ptxas assembles for a GPU. A kernel from the cache asks this, and needs nothing of what runs it (`cubin.py`).
+The modules that do the work are imported when a stage runs; looking up a kernel in the cache needs neither LLVM nor
+`cubin.py`.
 """
 
 import warnings
@@ -16,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.errors import StageError
 from tilework.targets.base import Backend, Stage
-from tilework.targets.nvidia.arch import number_of
+from tilework.targets.nvidia.arch import capability_of
 
-BLACKWELL = 100  # from here on the knob `ptxas_blackwell` names the assembler
+BLACKWELL = 100  # from this capability on the knob `ptxas_blackwell` names the assembler
 
 
 def assembler(capability: int) -> Any:
-    """The ptxas for a GPU, or None; the emulator executes PTX."""
+    """Return the ptxas for a GPU, or None; the emulator executes PTX."""
     if (knobs.runtime.device or "").startswith("emulator"):
         return None
     return knobs.nvidia.find_tool("ptxas_blackwell" if capability >= BLACKWELL else "ptxas")
 
 
 def required_assembler(capability: int) -> Any:
-    """The ptxas for a GPU; a RuntimeError says how to get one."""
+    """Return the ptxas for a GPU; raise a RuntimeError that says how to get one."""
     return knobs.nvidia.ptxas_blackwell if capability >= BLACKWELL else knobs.nvidia.ptxas
 
 
@@ -42,7 +41,7 @@ BANNER = "// -----// NVPTX Dump //----- //"
 
 
 class LaterStages(Backend):
-    """The part of a backend that comes after TTGIR."""
+    """The stages of a backend after TTGIR."""
 
     def later_stages(self, options: "CompileOptions") -> dict[str, Stage]:
         def llir(module: Any) -> str:
@@ -50,11 +49,11 @@ class LaterStages(Backend):
             from tilework.targets.nvidia.lower.emit import emit_module
             from tilework.targets.observe import write_reproducer
 
-            number = number_of(options.arch) if options.arch else int(self.target.arch)
-            given = f"{{compute-capability={number}}}"
+            capability = capability_of(options.arch) if options.arch else int(self.target.arch)
+            given = f"{{compute-capability={capability}}}"
             write_reproducer("make_llir", module, [f"{name}{given}" for name in LOWERING])
             lines = not knobs.compilation.disable_line_info
-            return emit_module(module, number, fuses=options.enable_fp_fusion, lines=lines, options=options)
+            return emit_module(module, capability, fuses=options.enable_fp_fusion, lines=lines, options=options)
 
         return {
             "llir": llir,
@@ -72,16 +71,15 @@ class LaterStages(Backend):
         }
 
     def binary_after(self, stage: str, options: "CompileOptions") -> str:
-        """A cubin that the user brings stays one."""
-        return "ptx" if stage != "cubin" and assembler(number_of(options.arch or "")) is None else "cubin"
+        """Return "cubin", or "ptx" where there is no ptxas; a cubin of the user is kept."""
+        return "ptx" if stage != "cubin" and assembler(capability_of(options.arch or "")) is None else "cubin"
 
     def kernel_facts(
         self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
-        """From PTX: name, warps, clusters, dynamic shared memory, scratch memory.
+        """Read name, warps, clusters, dynamic shared memory and scratch memory from PTX.
 
-        A file that has only one kernel may call it otherwise. Options that the user named must agree with what the text
-        says.
+        The only kernel of a file may have another name. Options that the user gave must agree with the text.
         """
         if stage != "ptx":
             return {}
@@ -93,26 +91,26 @@ class LaterStages(Backend):
                 found = f"the kernels {', '.join(kernels)}: call the file after one of them" if kernels else NO_KERNEL
                 raise StageError(f"the PTX of {name} has {found}")
             (name,) = kernels
-        facts = {key: fact for key, fact in ptx_text.told(product).items() if key != "fp_contract"}
+        facts = {key: fact for key, fact in ptx_text.metadata(product).items() if key != "fp_contract"}
         if "shared" not in facts and ptx_text.has_dynamic_shared(product):
             warnings.warn(
                 f"the PTX of {name} uses dynamic shared memory and does not say how much: launches give it none."
                 ' Write the number of bytes into its first line: // tilework: {"shared": 4096}',
                 stacklevel=2,
             )
-        asked = options.num_warps if "num_warps" in given and "num_warps" not in facts else None
-        return {"name": name, **facts, **ptx_text.launch_facts(name, kernels[name], asked)}
+        requested = options.num_warps if "num_warps" in given and "num_warps" not in facts else None
+        return {"name": name, **facts, **ptx_text.launch_facts(name, kernels[name], requested)}
 
 
 def settings_of(options: "CompileOptions") -> Any:
-    """The settings that decide the PTX."""
+    """Return the settings that determine the PTX."""
     from tilework.targets.nvidia.ptx import PtxSettings  # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia.ptx_version import chosen_version, cpu_name, driver_release
 
     cpu = cpu_name(options.arch or "")
     reader = None
     if options.ptx_version is None:
-        tool = assembler(number_of(options.arch or ""))
+        tool = assembler(capability_of(options.arch or ""))
         reader = tool.version if tool is not None else driver_release()
     return PtxSettings(
         cpu,
@@ -132,7 +130,7 @@ def ptx_of(text: str, options: "CompileOptions") -> str:
 
 
 def tried(text: str, options: "CompileOptions") -> str:
-    """LLVM text of the user's that LLVM survives."""
+    """Return the user's LLVM text, after checking in another process that LLVM does not abort on it."""
     from tilework.targets.nvidia.ptx import survives  # lazily: the compiler loads when something is compiled
 
     survives(text, settings_of(options))
@@ -140,7 +138,7 @@ def tried(text: str, options: "CompileOptions") -> str:
 
 
 def shown(text: str) -> str:
-    """PTX, printed if the knob `nvidia.dump_nvptx` asks for it."""
+    """Return PTX, printed if the knob `nvidia.dump_nvptx` is set."""
     if knobs.nvidia.dump_nvptx:
         print(f"{BANNER}\n{text}")
     return text
@@ -152,6 +150,6 @@ def cubin_of(text: str, options: "CompileOptions") -> bytes:
     from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
     from tilework.targets.nvidia.ptx_version import cpu_name
 
-    tool = required_assembler(number_of(options.arch or ""))
+    tool = required_assembler(capability_of(options.arch or ""))
     settings = CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options)
     return to_cubin(text, next(iter(ptx_text.entries(text)), "kernel"), settings, tool.path)

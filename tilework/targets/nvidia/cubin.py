@@ -1,14 +1,14 @@
-"""PTX to a cubin: ptxas in a process of its own.
+"""PTX to a cubin, by ptxas; and disassembly.
 
     tool = assembler(90)                                             # `assembly.py`; None: this machine has no ptxas
-    data = to_cubin(ptx, "add", CubinSettings("sm_90a"), tool.path)  # bytes; PTXASError with ptxas' own words
+    data = to_cubin(ptx, "add", CubinSettings("sm_90a"), tool.path)  # bytes; PTXASError with the output of ptxas
 
     ptxas -lineinfo -v --gpu-name=sm_90a add.ptx -o add.cubin
 
-The files between are in a folder that is gone afterwards. Ptxas is killed, with all it started, when it takes longer
-than TILEWORK_PTXAS_TIMEOUT (seconds; 0 is no limit) or when this process is interrupted.
+Intermediate files are in a temporary folder. ptxas is killed, with its child processes, when it takes longer than
+TILEWORK_PTXAS_TIMEOUT (seconds; 0 is no limit) or when this process is interrupted.
 
-A cubin as text: the instructions of the GPU, with what the hardware is told about waiting.
+`disassemble` shows a cubin as text: the instructions of the GPU, with their control information.
 
     Function:add
     --:-:0:-:1	LDC R1, c[0x0][0x28];
@@ -16,10 +16,9 @@ A cubin as text: the instructions of the GPU, with what the hardware is told abo
 
 The first column is the barriers that the instruction waits for (six bits), the barrier it sets when its operands are
 read, the barrier it sets when its result is written, whether the warp may yield, and the cycles before the next
-instruction: the bits from 105 on of the 128 that encode it (Volta and later). With `lines`, ``; FILE:LINE`` stands
-before the instructions of a line of the source, as far as the disassembler tells (cuobjdump does not). nvdisasm prints
-instructions and bits, or cuobjdump if there is no nvdisasm; neither is part of NVIDIA's wheels, both are of the CUDA
-toolkit.
+instruction: bits 105 and up of the 128-bit encoding (Volta and later). With `lines`, ``; FILE:LINE`` precedes the
+instructions of a source line, if the disassembler is nvdisasm. nvdisasm prints instructions and encodings, or cuobjdump
+if there is no nvdisasm; neither is part of NVIDIA's wheels, both are of the CUDA toolkit.
 """
 
 import os
@@ -37,13 +36,13 @@ from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled, StageError
 from tilework.targets.recording import RECORDING
 
-# what ptxas tells about code that is slower than it could be: setmaxnreg ignored, wgmma serialised, waits inserted
+# performance warnings of ptxas: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class CubinSettings:
-    """The settings that decide the command line, apart from the knobs."""
+    """The settings that determine the command line, apart from the knobs."""
 
     cpu: str
     fuses: bool = True
@@ -51,7 +50,7 @@ class CubinSettings:
 
 
 def flags(settings: CubinSettings) -> list[str]:
-    """The options of ptxas before the names of files."""
+    """Return the options of ptxas."""
     lines, optimised = not knobs.compilation.disable_line_info, not knobs.nvidia.disable_ptxas_opt
     debug = ["-suppress-debug-info"] if not lines else ["-lineinfo"] if optimised else ["-g"]
     fusion = [] if settings.fuses else ["--fmad=false"]
@@ -90,7 +89,7 @@ def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
 
 
 def resources(log: str) -> list[str]:
-    """The registers and spills of each kernel, as ptxas reports them."""
+    """Return the registers and spills of each kernel, as ptxas reports them."""
     spilled = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
     used = re.findall(r"Used (\d+) registers", log)
     return [
@@ -101,8 +100,8 @@ def resources(log: str) -> list[str]:
 
 
 def run(command: list[str], limit: int) -> tuple[int | None, str]:
-    """(exit code, what it printed) of a program; the code is None if it had to be stopped after `limit` seconds."""
-    with tempfile.TemporaryFile() as log:  # a pipe would be kept open by what the program may have started
+    """Run a program and return (exit code, output); the code is None if it was killed after `limit` seconds."""
+    with tempfile.TemporaryFile() as log:  # child processes of the program would keep a pipe open
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -123,7 +122,7 @@ def run(command: list[str], limit: int) -> tuple[int | None, str]:
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a program and all it started."""
+    """Kill a program and its child processes."""
     with suppress(ProcessLookupError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -133,7 +132,7 @@ def stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def describe(code: int | None) -> str:
-    """The reason why ptxas ended."""
+    """Return the reason why ptxas failed."""
     if code is None:
         return "`ptxas` did not finish"
     if code == 0:
@@ -156,7 +155,7 @@ LABEL = re.compile(r"^\s*(\.L_x?_?\w+):")
 
 
 def disassemble(cubin: bytes, lines: bool = False) -> str:
-    """The instructions of a cubin; a StageError says which tools are missing."""
+    """Return the instructions of a cubin; a StageError names the missing tools."""
     tool, options = disassembler(lines)
     with tempfile.TemporaryDirectory(prefix="tilework-sass-", ignore_cleanup_errors=True) as folder:
         file = Path(folder, "kernel.cubin")
@@ -169,7 +168,7 @@ def disassemble(cubin: bytes, lines: bool = False) -> str:
 
 
 def disassembler(lines: bool = False) -> tuple[str, list[str]]:
-    """The program that shows cubins, and its options."""
+    """Return the disassembler and its options."""
     if (tool := knobs.nvidia.find_tool("nvdisasm")) is not None:
         return tool.path, ["-c", "-hex", *(["-g"] if lines else [])]
     if (tool := knobs.nvidia.find_tool("cuobjdump")) is not None:
@@ -181,7 +180,7 @@ def disassembler(lines: bool = False) -> tuple[str, list[str]]:
 
 
 def tabulate(printed: str) -> str:
-    """The output of a disassembler as lines of waits and instruction; "" if there is no instruction."""
+    """Reformat a disassembler's output as lines of control bits and instruction; "" if there is no instruction."""
     lines: list[str] = []
     pending = ""
     count = 0
@@ -202,9 +201,9 @@ def tabulate(printed: str) -> str:
 
 
 def waiting(upper: int) -> str:
-    """The control bits in the upper 64 bits of an instruction: ``02:-:-:Y:4``."""
+    """Return the control bits in the upper 64 bits of an instruction: ``02:-:-:Y:4``."""
     control = upper >> 41
-    stall, stays, write, read, wait = (
+    stall, no_yield, write, read, wait = (
         control & 15,
         control >> 4 & 1,
         control >> 5 & 7,
@@ -212,4 +211,4 @@ def waiting(upper: int) -> str:
         control >> 11 & 63,
     )
     barriers = [f"{wait:02d}" if wait else "--", *(str(barrier) if barrier != 7 else "-" for barrier in (read, write))]
-    return ":".join([*barriers, "-" if stays else "Y", f"{stall:x}"])
+    return ":".join([*barriers, "-" if no_yield else "Y", f"{stall:x}"])

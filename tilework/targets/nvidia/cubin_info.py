@@ -1,10 +1,10 @@
-"""Read the facts of a cubin about its kernels, in the sections ``.nv.info`` (of all) and ``.nv.info.KERNEL``.
+"""Read the parameters of a kernel from the section ``.nv.info.KERNEL`` of a cubin.
 
     parameter_sizes(cubin, "add")       # (8, 8, 8, 4, 8, 8), as its PTX declares them; None if the file does not say it
 
-A section is a list of records: a form, an attribute, a value of 16 bits; or, of form 4, as many bytes as the value
-says. Each parameter has one, with its number, its offset and its size; another record has the bytes of all. NVIDIA
-documents none of it: what does not add up is not believed. Parameters beyond 16 KiB have records of a second kind.
+A section is a list of records: a form, an attribute and a 16-bit value; in form 4 the value is the number of bytes that
+follow. Each parameter has a record with its index, offset and size; another record has the total size. The format is
+undocumented, so inconsistent sections are ignored. Parameters beyond 16 KiB have records of a second kind.
 """
 
 import struct
@@ -36,10 +36,10 @@ def parameter_sizes(cubin: bytes, kernel: str) -> tuple[int, ...] | None:
             if attribute == ALL_PARAMETERS:
                 (total,) = struct.unpack("<H", value)
             elif attribute in SIZES:
-                _, number, offset, word = struct.unpack("<IHHI", value)
+                _, index, offset, word = struct.unpack("<IHHI", value)
                 shift, mask = SIZES[attribute]
-                found[number] = (offset, word >> shift & mask)
-        parameters = [found[number] for number in range(len(found))]
+                found[index] = (offset, word >> shift & mask)
+        parameters = [found[index] for index in range(len(found))]
     except (StageError, struct.error, ValueError, KeyError):
         return None
     ends, sizes = [0, *map(sum, parameters)], tuple(size for _, size in parameters)

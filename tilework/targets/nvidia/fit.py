@@ -1,9 +1,9 @@
-"""Refuse from TTGIR kernels that cannot run on a GPU, before LLVM and the assembler, which take most of a compilation.
+"""Reject kernels that do not fit a GPU at TTGIR, before LLVM and ptxas, which take most of the compile time.
 
     check_fit(module, options, target, properties)        # DoesNotFit: shared memory, threads or registers
 
-Registers are counted only where there is no way out: the accumulators that a loop carries are all alive at its end, and
-what does not fit then is written to memory and read again in every round.
+The register count is a lower bound: the accumulators that a loop carries are all live at its end, and those that do not
+fit are spilled in every iteration.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ MOST_REGISTERS = 255  # of a thread, 32 bits each
 
 
 def check_fit(module: ModuleOp, options: CompileOptions, target: Target, properties: Mapping[str, int]) -> None:
-    """Refuse a kernel that a GPU with these `properties` cannot run, or only from memory."""
+    """Raise DoesNotFit for a kernel that a GPU with these `properties` cannot run, or only with spills."""
     special = partitions(module)
     threads = (options.num_warps + extra_warps(special)) * target.warp_size
     share = properties.get("max_num_regs", 1 << 16) // threads if not special else MOST_REGISTERS  # groups trade theirs
@@ -54,24 +54,24 @@ def partitions(module: ModuleOp) -> list[WarpSpecializeOp]:
 
 
 def may_have_partitions(module: ModuleOp, target: Target) -> bool:
-    """Return True if loops of a kernel may be warp specialized: there is a product of warp groups."""
+    """Return True if loops of a kernel may be warp specialized: the target has WGMMA and the kernel a dot."""
     return Feature.WGMMA in target.features and any(type(op) is DotOp for op in ops_in_order(*module.regions))
 
 
 def partitions_fit(module: ModuleOp, target: Target) -> bool:
-    """Return True if TTGIR has no partitions, or they fit: what they need at the same time, a loop run by all warps
-    needs in turn.
+    """Return True if TTGIR has no partitions, or their buffers fit: partitions need at the same time what a loop run by
+    all warps needs one after the other.
     """
     return not partitions(module) or shared_bytes(module, target) <= target.limits.shared_bytes
 
 
 def accumulators(loop: ForOp) -> int:
-    """The registers of a thread that hold the accumulators of a loop."""
+    """Return the registers per thread of the accumulators that a loop carries."""
     return sum(registers_of(arg.type) for arg in loop.body.block.args[1:])
 
 
 def registers_of(type: Attribute) -> int:
-    """The registers of a value that tensor cores add to; none for other values, which may be computed again."""
+    """Return the registers of an MMA accumulator; 0 for other values, which may be rematerialised."""
     if not isinstance(distributed_of(type), NvidiaMma) or not is_float(element_type(type)):
         return 0
     return layout_of(type).in_size("register") * bit_width(element_type(type)) // 32

@@ -1,9 +1,9 @@
-"""NVIDIA's driver library: how it calls what every vendor has (`targets/driver_library.py`), what else it has, its
+"""The CUDA driver library: its names for the functions of `targets/driver_library.py`, its own functions and
 structures.
 
-It is found where the knob `nvidia.libcuda_path` (TRITON_LIBCUDA_PATH: the file, or its folder) says, else where the
-system's loader finds ``libcuda.so.1``. The names are those of the symbols: many functions of the driver have a second
-version, which is the one that headers give the plain name.
+The knob `nvidia.libcuda_path` (TRITON_LIBCUDA_PATH: the file, or its folder) names it, else the system's loader finds
+``libcuda.so.1``. The names are those of the symbols: many functions have a version 2, to which the headers map the
+plain name.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ OWN_NAMES = {
     "set_context": "cuCtxSetCurrent",
     "synchronize": "cuCtxSynchronize",
     "launch": "cuLaunchKernelEx",
-    "launch_cooperative": "cuLaunchKernelEx",  # an attribute says so
+    "launch_cooperative": "cuLaunchKernelEx",  # with an attribute
     "allocate": "cuMemAlloc_v2",
     "free": "cuMemFree_v2",
     "pin": "cuMemHostAlloc",
@@ -95,7 +95,7 @@ class Cuda(DriverLibrary):
         return found.value
 
     def context(self) -> int:
-        """The context of this thread; 0 if it has none."""
+        """Return the current context of this thread; 0 if it has none."""
         context = c_void_p()
         self.cuCtxGetCurrent(ctypes.byref(context))
         return context.value or 0
@@ -104,7 +104,7 @@ class Cuda(DriverLibrary):
         return self.context() != 0
 
     def use_device(self, device: int) -> None:
-        """Through its primary context, which stays for the life of the process."""
+        """Make the primary context of the device current; it lives as long as the process."""
         context = c_void_p()
         self.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
         self.cuCtxSetCurrent(context)
@@ -116,7 +116,7 @@ class Cuda(DriverLibrary):
 
 
 def load() -> ctypes.CDLL:
-    """The library that the knob or the system names."""
+    """Load the library that the knob or the system names."""
     name = LIBCUDA
     if path := knobs.nvidia.libcuda_path:
         name = os.path.join(path, name) if os.path.isdir(path) else path

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: the list of stages, and the list of passes from TTIR to TTGIR.
+"""NVIDIA GPUs: the stages, and the passes from TTIR to TTGIR.
 
 >>> [name for name in ttgir_pipeline(Target.parse("cuda:90"), num_warps=8) if "tma" in name]
 ['triton-nvidia-tma-lowering']
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def flag(value: bool) -> str:
-    """The text of a pass option."""
+    """Return a boolean pass option as text."""
     return str(value).lower()
 
 
 def ttgir_pipeline(
     target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, specialize: str = "pays"
 ) -> list[str]:
-    """The passes from optimised TTIR to TTGIR.
+    """Return the passes from optimised TTIR to TTGIR.
 
-    Layouts first (convert to remove-layout-conversions), then tensor cores (accelerate-matmul to descriptor encodings),
-    loops (fuse to pipeline), and what the pipelined code needs (prefetch on). Without asynchronous copies loops are not
-    pipelined. `specialize` is the most of `LEVELS` that loops are warp specialized.
+    First layouts (convert to remove-layout-conversions), then tensor cores (accelerate-matmul to descriptor encodings),
+    loops (fuse to pipeline), and the passes after pipelining (from prefetch on). Without asynchronous copies loops are
+    not pipelined. `specialize` is the highest of `LEVELS` at which loops are warp specialized.
     """
     plain = knobs.nvidia.plain_dots
     split = specialization(specialize).replace("when", "partitions")
@@ -81,14 +81,12 @@ def ttgir_pipeline(
     ]
 
 
-SPECIALIZE_WORDS = {"0": "never", "1": "asked", "auto": "pays"}
+SPECIALIZE_LEVELS = {"0": "never", "1": "asked", "auto": "pays"}
 LEVELS = ("unfit", "never", "asked", "pays")  # which loops are warp specialized
 
 
 def copying(target: Target, options: "CompileOptions") -> list[str]:
-    """The passes that make copies of loads of rectangles: where they were asked for, and there is a unit that does
-    them.
-    """
+    """Return the passes that turn loads of rectangles into TMA copies, if the options and the target allow it."""
     if not options.auto_tma or Feature.TMA not in target.features or options.num_ctas != 1:
         return []
     when = "pays" if options.auto_tma == "pays" else "always"
@@ -96,24 +94,24 @@ def copying(target: Target, options: "CompileOptions") -> list[str]:
 
 
 def persistent(specialize: str, num_stages: int) -> list[str]:
-    """The passes that let blocks stay for several programs: where loops may run in partitions without being asked."""
+    """Return the passes that make kernels persistent, if loops may be warp specialized without a request."""
     if specialization(specialize) != "when=pays" or knobs.nvidia.plain_dots or not knobs.nvidia.persistent_programs:
         return []
     return [f"tritongpu-persistent-programs{{num-stages={num_stages}}}"]
 
 
 def specialization(most: str) -> str:
-    """The option of warp specialisation that the knob asks for, but not more than a level.
+    """Return the pass option of warp specialisation that the knob requests, at most the level `most`.
 
-    0: no loop, 1: those that ask, auto: also where it should pay.
+    0: no loop, 1: loops that request it, auto: also where it should pay.
     """
-    if (given := knobs.nvidia.warp_specialize or "auto") not in SPECIALIZE_WORDS:
-        raise ValueError(f"TILEWORK_WARP_SPECIALIZE is {', '.join(SPECIALIZE_WORDS)}, not {given!r}")
-    return f"when={min(SPECIALIZE_WORDS[given], most, key=LEVELS.index)}"
+    if (given := knobs.nvidia.warp_specialize or "auto") not in SPECIALIZE_LEVELS:
+        raise ValueError(f"TILEWORK_WARP_SPECIALIZE is {', '.join(SPECIALIZE_LEVELS)}, not {given!r}")
+    return f"when={min(SPECIALIZE_LEVELS[given], most, key=LEVELS.index)}"
 
 
 def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[], list[str]]) -> Any:
-    """Run passes to TTGIR; the passes `whole` instead if partitions of warps need more shared memory than there is."""
+    """Run the passes to TTGIR; if partitions need more shared memory than there is, run the passes `whole` instead."""
     from tilework.ir.create import clone_op  # lazily: when something is compiled
     from tilework.targets.nvidia.fit import may_have_partitions, partitions_fit
 
@@ -125,7 +123,7 @@ def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[]
 
 
 def looks() -> list[str]:
-    """The passes that look at finished TTGIR, when remarks about speed are wanted (`targets/diagnostics.py`)."""
+    """Return the passes that print performance remarks about finished TTGIR, if wanted (`targets/diagnostics.py`)."""
     from tilework.targets.diagnostics import wants_limits, wants_remarks  # lazily: when something is compiled
 
     own = ["tritongpu-limit-remarks"] if wants_limits() else []
@@ -141,13 +139,13 @@ def disassembled(cubin: bytes, options: Mapping[str, Any]) -> str:
 
 
 class CudaBackend(LaterStages):
-    """``cuda:NUMBER``: 80 is Ampere, 90 is Hopper. Kernels end as cubins, or as PTX where there is no ptxas."""
+    """``cuda:CAPABILITY``: 80 is Ampere, 90 is Hopper. Kernels end as cubins, or as PTX where there is no ptxas."""
 
     binary_ext = "cubin"
     views = {"sass": ("cubin", disassembled)}
 
     def parse_options(self, settings: Mapping[str, Any]) -> "CompileOptions":
-        """Options with what the hardware implies: fp8 formats, tf32 dots, clusters only from Hopper on."""
+        """Return the options, completed for the target: fp8 formats, tf32 dots, clusters only from Hopper on."""
         arch = knobs.runtime.override_arch or settings.get("arch") or f"sm{self.target.arch}"
         target = target_of(arch)
         libraries = dict(settings.get("extern_libs") or {})
@@ -177,12 +175,12 @@ class CudaBackend(LaterStages):
         return options
 
     def launch_defaults(self) -> dict[str, Any]:
-        """Copies with hidden arguments: who compiles a kernel to launch it in another way, or brings its code, does not
-        know of these.
+        """Enable automatic TMA copies, which need hidden arguments: only for kernels that tilework compiles and
+        launches itself.
         """
-        asked = knobs.nvidia.auto_tma
-        has_copies = asked is not False and Feature.TMA in Target.of(self.target).features
-        return {"auto_tma": asked or "pays"} if has_copies and not knobs.compilation.override else {}
+        requested = knobs.nvidia.auto_tma
+        has_copies = requested is not False and Feature.TMA in Target.of(self.target).features
+        return {"auto_tma": requested or "pays"} if has_copies and not knobs.compilation.override else {}
 
     def target_for(self, options: "CompileOptions") -> Target:
         return target_of(options.arch) if options.arch else Target.of(self.target)
@@ -218,7 +216,7 @@ class CudaBackend(LaterStages):
             check_fit(product, options, self.target_for(options), properties)
 
     def hash(self) -> str:
-        """The architecture, and the releases of the assemblers; the option `arch` may ask for either."""
-        tools = [assembler(number) for number in (int(self.target.arch), BLACKWELL)]
+        """Return the architecture and the releases of both assemblers, since the option `arch` may select either."""
+        tools = [assembler(capability) for capability in (int(self.target.arch), BLACKWELL)]
         found = "-".join(tool.version if tool is not None else "none" for tool in tools)
         return f"cuda-{self.target.arch}-ptxas-{knobs.nvidia.mock_ptx_version or found}-llvmlite-{llvmlite_release()}"

@@ -3,36 +3,36 @@
     settings = PtxSettings("sm_90a", 90)
     text = to_ptx("define ptx_kernel void @k() { ret void }", settings)      # ".version 9.0\\n.target sm_90a\\n..."
 
-Our own text says for each operation whether it may be fused with another (a comment ``; tilework: {"fp_contract":
-"explicit"}`` tells). In any other text the option `enable_fp_fusion` decides: multiplications and additions get LLVM's
-flag `contract`, or lose it. LLVM ends the process when it meets an operation that it cannot generate code for, so text
-that the user brings is compiled in another process first (`survives`).
+Text of our own compiler has a `contract` flag on each operation that may be fused (its metadata comment says so: ``;
+tilework: {"fp_contract": "explicit"}``). In any other text the option `enable_fp_fusion` decides: multiplications and
+additions get the flag, or lose it. LLVM aborts the process at an operation that it cannot generate code for, so text of
+the user is compiled in another process first (`survives`).
 
-PTX written in another way where ptxas (12.8 and 13.0, for sm_90) makes code of it that computes something else.
+`without_mistakes` rewrites PTX that ptxas (12.8 and 13.0, for sm_90) miscompiles:
 
-    mul.hi.u32 %r1, %r2, %r3             the carry of the difference is that of adding ``-y``: there is none where the lower half of y is 0,
-    cvt.u64.u32 %rd1, %r1;               and the result is 2**32 too small
+    mul.hi.u32 %r1, %r2, %r3     the borrow of the difference is computed as the carry of adding ``-y``, which is lost
+    cvt.u64.u32 %rd1, %r1;       where the lower half of y is 0: the result is 2**32 too small
     sub.s64 %rd2, %rd1, %y
 
-    ld.param.b32 %r1, [n]                a smallest or largest of three, for which there is one instruction, is made of n itself;
-    neg.s32 %r2, %r1                     so it is of 0 - n, n * -1, the negative of a half of 64 bits, of one of a vector of parameters ...
+    ld.param.b32 %r1, [n]        fused into a three-operand minimum of n instead of -n; the same for 0 - n, n * -1,
+    neg.s32 %r2, %r1             the negated half of an i64, a negated element of a vector of parameters ...
     min.s32 %r3, %r2, %r4
     min.s32 %r5, %r3, %r6
 
-    neg.s16 %rs2, %rs1                   is 32768 for -32768 where the 16 bits are extended, compared or shifted next, and so is abs.s16, which
-    cvt.s32.s16 %r1, %rs2                besides is converted to floats as a signed number
+    neg.s16 %rs2, %rs1           is 32768 for -32768 where the 16 bits are extended, compared or shifted next; so is
+    cvt.s32.s16 %r1, %rs2        abs.s16, which besides is converted to floats as a signed integer
 
-Drawn kernels have found them on an H200 (`tests/device/check_generated.py`); no emulator of PTX can. Cost: a search in the
-text of a kernel that has such instructions.
+Fuzz tests found them on an H200 (`tests/device/check_generated.py`); no emulator of PTX can. The cost is a search in
+the text of a kernel that has such instructions.
 
-Bitcode libraries: NVIDIA's libdevice, and what the user names in `extern_libs`.
+Bitcode libraries are NVIDIA's libdevice and those that the user names in `extern_libs`:
 
     define ptx_kernel void @k(...) { ... %y = call float @__nv_expf(float %x) ... }
     declare float @__nv_expf(float)
 
-A library is read only when the text declares a function that it may hold. Libdevice has 400 functions that a kernel
-does not need, and reading and optimising all of them takes ten times as long as the kernel: a function is cut out of it
-once, with what it calls, and its text is kept. Other libraries are linked whole and stripped afterwards.
+A library is read only if the text declares a function that it may define. Libdevice has 400 functions, and parsing and
+optimising all of them takes ten times as long as a kernel: each needed function is extracted once, with its callees,
+and its text is cached. Other libraries are linked whole and stripped afterwards.
 """
 
 import json
@@ -77,35 +77,35 @@ EXTREME = re.compile(r"\b(?:min|max)\.[su]32\b")
 
 
 def without_mistakes(text: str) -> str:
-    """PTX that ptxas understands."""
-    return with_whole_products(with_plain_negatives(with_wrapping_shorts(text)))
+    """Return PTX without the instruction sequences that ptxas miscompiles."""
+    return with_wide_multiplications(with_plain_negatives(with_wrapping_shorts(text)))
 
 
 def with_wrapping_shorts(text: str) -> str:
-    """Negatives of 16 bits are made of bits, sizes of 32 bits."""
+    """Replace 16-bit negations by bit operations, and 16-bit absolute values by 32-bit ones."""
     if ".s16" not in text and ".u16" not in text:
         return text
     text = SHORT_SIZE.sub(lambda m: WIDE_SIZE.format(m[3], m[1] or "", m[2]), text)
     return SHORT_NEGATIVE.sub(lambda m: plain_negative(m[1] or "", m[2] or m[3], m[4], 16), text)
 
 
-def with_whole_products(text: str) -> str:
-    """Upper halves of products are taken from whole ones, where they become numbers of 64 bits."""
+def with_wide_multiplications(text: str) -> str:
+    """Replace `mul.hi.u32` by `mul.wide.u32` where the result is extended to 64 bits."""
     if "mul.hi.u32" not in text:
         return text
     extended, moves = {name for names in EXTENDED.findall(text) for name in names}, MOVE.findall(text)
     while more := {source for result, source in moves if result in extended} - extended:
         extended |= more
-    return UPPER_HALF.sub(lambda m: whole_product(*m.groups(default="")) if m[2] in extended else m[0], text)
+    return UPPER_HALF.sub(lambda m: wide_multiplication(*m.groups(default="")) if m[2] in extended else m[0], text)
 
 
-def whole_product(guard: str, result: str, one: str, two: str) -> str:
+def wide_multiplication(guard: str, result: str, one: str, two: str) -> str:
     return WHOLE.format(one, two, guard, result)
 
 
 def with_plain_negatives(text: str) -> str:
-    """Negatives are made of bits, where there are extremes: how a number comes from a parameter, ptxas sees better than
-    a search would.
+    """Replace negations by bit operations in text with minima or maxima, whether or not the operand comes from a
+    parameter: that is hard to see in the text.
     """
     if EXTREME.search(text) is not None:
         for form in NEGATIVES:
@@ -123,14 +123,14 @@ FLUSHING = '!llvm.module.flags = !{!0}\n!0 = !{i32 4, !"nvvm-reflect-ftz", i32 1
 
 
 def missing(module: Any) -> list[str]:
-    """The functions that a module calls and does not have; LLVM's own are no functions."""
+    """Return the functions that a module declares but does not define, without intrinsics."""
     return [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
 
 
 def link_libraries(
     module: Any, context: Any, machine: Any, libraries: Sequence[tuple[str, str]], flushes: bool
 ) -> bool:
-    """Link what the module needs of the libraries; whether there was anything."""
+    """Link the functions that the module needs from the libraries; return True if there were any."""
     linked = False
     for name, path in libraries:
         if name != "libdevice" and (wanted := set(missing(module))):
@@ -155,7 +155,7 @@ def link_libraries(
 
 
 def read_library(name: str, path: str, context: Any) -> Any:
-    """A library as a module: bitcode or LLVM text."""
+    """Parse a library: bitcode or LLVM text."""
     try:
         data = Path(path).read_bytes()
         return llvm.parse_bitcode(data, context) if data[:4] in BITCODE else llvm.parse_assembly(data.decode(), context)
@@ -164,7 +164,7 @@ def read_library(name: str, path: str, context: Any) -> Any:
 
 
 def link(module: Any, library: Any) -> None:
-    """Add a library to a module, for the module alone: what comes with it is internal."""
+    """Link a library into a module, with internal linkage."""
     library.triple, library.data_layout = module.triple, module.data_layout
     names = [f.name for f in library.functions if not f.is_declaration and not is_defined(module, f.name)]
     try:
@@ -176,7 +176,7 @@ def link(module: Any, library: Any) -> None:
 
 
 def is_defined(module: Any, name: str) -> bool:
-    """Return True if the module itself has a function."""
+    """Return True if the module defines a function."""
     return any(f.name == name and not f.is_declaration for f in module.functions)
 
 
@@ -199,7 +199,7 @@ def strip(module: Any, machine: Any) -> None:
 
 
 def stamp(path: str) -> tuple[int, int]:
-    """A value that changes when a file does."""
+    """Return a value that changes when the file does."""
     try:
         status = Path(path).stat()
     except OSError as error:
@@ -212,9 +212,9 @@ def stamp(path: str) -> tuple[int, int]:
 @cache
 @apart
 def cut_out(path: str, changed: tuple[int, int], name: str, machine: Any, flushes: bool) -> str:
-    """One function of libdevice with what it calls, optimised, as LLVM text.
+    """Return a function of libdevice with its callees, optimised, as LLVM text.
 
-    Its variants are chosen here: with `flushes` those that treat denormal numbers as zero.
+    With `flushes` it is the variant that flushes denormals to zero.
     """
     with llvm.create_context() as context, read_library("libdevice", path, context) as library:
         library.triple, library.data_layout = machine.triple, data_layout(machine)
@@ -235,7 +235,7 @@ def cut_out(path: str, changed: tuple[int, int], name: str, machine: Any, flushe
 
 
 LEVEL = 2  # of the code generator; the optimiser before it is not run: ptxas optimises
-SHORT = re.compile(r"p[3-7]:32:32-")  # text for shared pointers of one size also works with the other
+SHORT = re.compile(r"p[3-7]:32:32-")  # the size of shared pointers, which the text may have either way
 FLAGS = r"(?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*"
 FUSED = re.compile(rf"(= (?:fadd|fsub|fmul) )({FLAGS})")
 FLAGGED = re.compile(rf"(= (?:(?:tail |musttail |notail )?call|[a-z]+) )({FLAGS})")
@@ -244,7 +244,7 @@ MULTIPLY_ADD = re.compile(
     r"(?P<type>\w+|<\d+ x \w+>) @llvm\.fmuladd\.\w+\("
     r"(?P=type) (?P<a>[^,()]+), (?P=type) (?P<b>[^,()]+), (?P=type) (?P<c>[^,()]+)\)[^,\n]*"
 )
-UNHARMED, REFUSED = 0, 3  # exit codes of the process that tries
+UNHARMED, REFUSED = 0, 3  # exit codes of the trial process
 TRY = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -255,7 +255,7 @@ try_here(sys.argv[2])
 
 @dataclass(frozen=True)
 class PtxSettings:
-    """The settings that decide the PTX of a text, apart from the environment."""
+    """The settings that determine the PTX of a text, apart from the environment."""
 
     cpu: str
     version: int
@@ -268,8 +268,8 @@ class PtxSettings:
 
 @apart
 def to_ptx(text: str, settings: PtxSettings) -> str:
-    """PTX from LLVM text; what LLVM does not accept is a StageError."""
-    facts = ptx_text.told(text)
+    """Compile LLVM text to PTX; raise a StageError if LLVM does not accept it."""
+    facts = ptx_text.metadata(text)
     is_ours = facts.get("fp_contract") == "explicit"
     if not is_ours:
         text = with_fusion(text, settings.fuses)
@@ -282,7 +282,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
         if settings.flushes and "__nvvm_reflect" in text and "nvvm-reflect-ftz" not in text:
             with llvm.parse_assembly(FLUSHING, context) as flags:
                 module.link_in(flags)
-        # our own text has only the nsw of a loop's last addition, from which nothing is made
+        # the only flag in our own text is the nsw of a loop's increment, which LLVM does not exploit
         has_flags = is_linked or not is_ours
         with switches.watching(text), switches.quick_reduction(has_flags):
             ptx = machine.emit_assembly(module)
@@ -291,11 +291,11 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
         ptx = ptx_text.without_debug(ptx)
     if settings.maxnreg is not None:
         ptx = ptx_text.with_maxnreg(ptx, settings.maxnreg)
-    return ptx_text.with_told(ptx, {name: fact for name, fact in facts.items() if name != "fp_contract"})
+    return ptx_text.with_metadata(ptx, {name: fact for name, fact in facts.items() if name != "fp_contract"})
 
 
 def parse(text: str, context: Any, machine: Any, owner: ExitStack) -> Any:
-    """The text as a verified module for this target, which `owner` closes."""
+    """Parse text into a verified module for this target, which `owner` closes."""
     try:
         module = owner.enter_context(llvm.parse_assembly(text, context))
         module.verify()
@@ -313,7 +313,7 @@ def parse(text: str, context: Any, machine: Any, owner: ExitStack) -> Any:
 
 
 def with_fusion(text: str, allowed: bool) -> str:
-    """LLVM text in which a product and a sum may, or may not, be computed as one operation."""
+    """Return LLVM text in which multiply-adds may, or may not, be fused."""
     if allowed:
         return FUSED.sub(
             lambda found: found[0] if "contract" in found[2] or "fast" in found[2] else f"{found[0]}contract ", text
@@ -327,7 +327,7 @@ def with_fusion(text: str, allowed: bool) -> str:
 
 
 def multiply_then_add(found: re.Match[str]) -> str:
-    """``%r = call float @llvm.fmuladd.f32(float %a, float %b, float %c)`` as two operations."""
+    """Split ``%r = call float @llvm.fmuladd.f32(float %a, float %b, float %c)`` into two operations."""
     product = f'%"product of {found["to"][1:]}"'
     return (
         f"{product} = fmul {found['flags']}{found['type']} {found['a']}, {found['b']}\n"
@@ -337,7 +337,7 @@ def multiply_then_add(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=64)
 def survives(text: str, settings: PtxSettings) -> None:
-    """Compile in another process: a StageError if LLVM does not survive it; other errors come up again here."""
+    """Compile in another process, and raise a StageError if LLVM aborts; other errors recur in this process."""
     if not sys.executable:
         return
     command = [sys.executable, "-c", TRY, json.dumps(sys.path), json.dumps(asdict(settings))]
@@ -354,7 +354,7 @@ def survives(text: str, settings: PtxSettings) -> None:
 
 
 def try_here(settings: str) -> None:
-    """The other process: LLVM text on standard input."""
+    """Run in the trial process: compile LLVM text from standard input."""
     values = json.loads(settings)
     values["libraries"] = tuple(map(tuple, values["libraries"]))
     try:

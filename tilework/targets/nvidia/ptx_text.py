@@ -3,8 +3,8 @@
 >>> entries(".entry add(.param .u64 p) .reqntid 128 { ret; }")
 {'add': {'reqntid': (128,)}}
 
-Two things a launch must know cannot be read off the instructions: how much dynamic shared memory and how much scratch
-memory a program needs. A comment in the first lines tells, in LLVM text too, and survives from there into the PTX:
+Two requirements of a launch cannot be read from the instructions: the sizes of dynamic shared memory and of scratch
+memory. A comment in the first lines has them, which the compiler copies from LLVM text to PTX:
 
     // tilework: {"shared": 4096, "global_scratch_size": 128, "global_scratch_align": 16}
 """
@@ -17,8 +17,8 @@ COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\([^)]*\))?([^{;]*)(?=\{)")
 DIRECTIVE = re.compile(r"\.(reqntid|maxntid|minnctapersm|maxnreg|reqnctapercluster)\s+(\d+(?:\s*,\s*\d+)*)")
 DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*\[\s*\]")
-TOLD = re.compile(r"^[ \t]*(?://|;)[ \t]*tilework:(.*)$", re.MULTILINE)
-WORDS = (
+METADATA = re.compile(r"^[ \t]*(?://|;)[ \t]*tilework:(.*)$", re.MULTILINE)
+KEYS = (
     "shared", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align",
     "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps", "takes_turns",
 )  # fmt: skip
@@ -26,7 +26,7 @@ WARP = 32
 
 
 def entries(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
-    """The kernels by name, each with the numbers of its directives."""
+    """Return the kernels by name, each with its directives."""
     plain = COMMENTS.sub("", text)
     return {
         found[1]: {name: tuple(map(int, sizes.split(","))) for name, sizes in DIRECTIVE.findall(found[2])}
@@ -35,33 +35,33 @@ def entries(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def has_dynamic_shared(text: str) -> bool:
-    """Return True if there is shared memory whose size the launch decides."""
+    """Return True if there is shared memory whose size the launch determines."""
     return DYNAMIC.search(COMMENTS.sub("", text)) is not None
 
 
-def told(text: str) -> dict[str, Any]:
-    """The facts in the comment of the text; empty without one."""
-    found = TOLD.search(text)
+def metadata(text: str) -> dict[str, Any]:
+    """Return the contents of the metadata comment; empty without one."""
+    found = METADATA.search(text)
     if found is None:
         return {}
     try:
         facts = json.loads(found[1])
     except ValueError as error:
         raise ValueError(f"{found[0].strip()}: not JSON: {error}") from None
-    unknown = [name for name in facts if name not in WORDS] if isinstance(facts, dict) else [facts]
+    unknown = [name for name in facts if name not in KEYS] if isinstance(facts, dict) else [facts]
     if unknown:
-        raise ValueError(f"{found[0].strip()}: {unknown[0]!r} is not one of {', '.join(WORDS)}")
+        raise ValueError(f"{found[0].strip()}: {unknown[0]!r} is not one of {', '.join(KEYS)}")
     return facts
 
 
-def with_told(text: str, facts: dict[str, Any]) -> str:
-    """PTX with such a comment at its top."""
+def with_metadata(text: str, facts: dict[str, Any]) -> str:
+    """Return PTX with a metadata comment at its top."""
     return f"// tilework: {json.dumps(facts)}\n{text}" if facts else text
 
 
 def with_maxnreg(text: str, registers: int) -> str:
-    """PTX in which every kernel may use at most so many registers; functions that kernels call are left alone."""
-    plain = COMMENTS.sub(lambda found: " " * len(found[0]), text)  # the same places as in the text
+    """Return PTX in which every kernel is limited to so many registers; other functions are left alone."""
+    plain = COMMENTS.sub(lambda found: " " * len(found[0]), text)  # offsets are those of the text
     parts, at = [], 0
     for found in ENTRY.finditer(plain):
         for old in re.finditer(r"\.maxnreg\s+\d+", plain[found.start(2) : found.end(2)]):
@@ -73,19 +73,19 @@ def with_maxnreg(text: str, registers: int) -> str:
 
 
 def with_version(text: str, version: str) -> str:
-    """PTX that says it is of another version: ``with_version(text, "9.1")``."""
+    """Return PTX with another ``.version``: ``with_version(text, "9.1")``."""
     return re.sub(r"^(\s*\.version\s+)\S+", rf"\g<1>{version}", text, count=1, flags=re.MULTILINE)
 
 
 def without_debug(text: str) -> str:
-    """PTX whose ``.target`` does not ask ptxas for code without optimisation; line tables stay."""
+    """Return PTX whose ``.target`` does not disable optimisation by ``debug``; line tables remain."""
     return re.sub(r"^(\s*\.target\s+[^\n]*?)\s*,\s*debug\b", r"\1", text, flags=re.MULTILINE)
 
 
 def launch_facts(kernel: str, directives: dict[str, tuple[int, ...]], num_warps: int | None) -> dict[str, Any]:
-    """The launch requirements of a kernel; `num_warps` is the user's request, None if there is none.
+    """Return the launch requirements of a kernel; `num_warps` is the user's request, None if there is none.
 
-    ``.reqntid`` is the size of a block. ``.maxntid`` is a bound; it counts as the size unless the user says less.
+    ``.reqntid`` is the size of a block. ``.maxntid`` is a bound, and the default unless the user requests less.
     """
     facts: dict[str, Any] = {}
     if (block := directives.get("reqntid")) is not None:
@@ -96,7 +96,7 @@ def launch_facts(kernel: str, directives: dict[str, tuple[int, ...]], num_warps:
             )
         if num_warps not in (None, warps):
             raise ValueError(
-                f"{kernel} runs in blocks of {warps} warps (.reqntid), and num_warps={num_warps} is asked for"
+                f"{kernel} runs in blocks of {warps} warps (.reqntid), but num_warps={num_warps} was requested"
             )
         facts["num_warps"] = warps
     elif (most := directives.get("maxntid")) is not None:
@@ -105,7 +105,7 @@ def launch_facts(kernel: str, directives: dict[str, tuple[int, ...]], num_warps:
             threads *= size
         if threads < WARP or (num_warps is not None and num_warps * WARP > threads):
             raise ValueError(
-                f"{kernel} has room for {threads} threads (.maxntid), and num_warps={num_warps or 1} is asked for"
+                f"{kernel} allows {threads} threads (.maxntid), but num_warps={num_warps or 1} was requested"
             )
         facts["num_warps"] = num_warps or threads // WARP
     if (cluster := directives.get("reqnctapercluster")) is not None:

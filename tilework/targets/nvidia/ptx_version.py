@@ -1,12 +1,12 @@
-"""Names of processors, and which version of PTX to write.
+"""Names of processors, and the version of PTX to write.
 
 >>> cpu_name("sm90"), cpu_name("sm80"), cpu_name("sm_100f")
 ('sm_90a', 'sm_80', 'sm_100f')
 >>> ptx_of_cuda("12.8"), ptx_of_cuda("13.0")
 (87, 90)
 
-The version is that of the program which reads the PTX: ptxas, or without one the driver. A machine that has neither
-gets the lowest version that has the processor. The option `ptx_version` decides alone.
+The version is the newest that the reader of the PTX supports: ptxas, or without one the driver. A machine that has
+neither gets the lowest version that has the processor. The option `ptx_version` overrides both.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from tilework.errors import StageError
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.arch import parts_of
 
-# the lowest PTX that has each processor; LLVM aborts when asked for less, and takes an unknown name for an old GPU
+# the lowest PTX version of each processor; LLVM aborts for less, and treats an unknown name as an old GPU
 LOWEST = {
     "sm_70": 60, "sm_72": 61, "sm_75": 63, "sm_80": 70, "sm_86": 71, "sm_87": 74, "sm_88": 90, "sm_89": 78,
     "sm_90": 78, "sm_90a": 80, "sm_100": 86, "sm_100a": 86, "sm_100f": 88, "sm_101": 86, "sm_101a": 86, "sm_101f": 88,
@@ -27,9 +27,7 @@ SPECIFIC = 90  # from here on instructions exist only for one architecture, whos
 
 
 def cpu_name(arch: str) -> str:
-    """The processor of an `arch` option; from Hopper on with the instructions that are its own, if it says nothing
-    else.
-    """
+    """Return the processor of an `arch` option; from Hopper on, architecture-specific ("a") unless it has a suffix."""
     number, suffix = parts_of(arch)
     name = f"sm_{number}{suffix or ('a' if number >= SPECIFIC else '')}"
     if name not in LOWEST:
@@ -38,7 +36,7 @@ def cpu_name(arch: str) -> str:
 
 
 def ptx_of_cuda(release: str) -> int:
-    """The PTX version of a release of the CUDA toolkit or driver."""
+    """Return the PTX version of a release of the CUDA toolkit or driver."""
     major, minor = (int(part) for part in release.split(".")[:2])
     if major >= 13:
         return 10 * (major - 4) + minor
@@ -48,7 +46,7 @@ def ptx_of_cuda(release: str) -> int:
 
 
 def chosen_version(cpu: str, wanted: int | None, reader: str | None) -> int:
-    """The PTX version for `cpu`: the wanted one, else the newest that the release `reader` of ptxas or driver reads."""
+    """Return the PTX version for `cpu`: `wanted`, else the newest that ptxas or driver `reader` reads."""
     lowest = LOWEST[cpu]
     if wanted is not None:
         if wanted < lowest:
@@ -60,23 +58,23 @@ def chosen_version(cpu: str, wanted: int | None, reader: str | None) -> int:
     if newest < lowest:
         raise StageError(
             f"{cpu} needs PTX {dotted(lowest)}, and CUDA {reader} reads PTX up to {dotted(newest)}: a newer ptxas is"
-            " needed. Install nvidia-cuda-nvcc, or set TRITON_PTXAS_PATH (TRITON_PTXAS_BLACKWELL_PATH for sm_100 and later)"
+            " needed. Install nvidia-cuda-nvcc, or set TRITON_PTXAS_PATH (from sm_100 on TRITON_PTXAS_BLACKWELL_PATH)"
         )
     return newest
 
 
 def written_version(version: int) -> int:
-    """The version that LLVM is asked for when the text shall say `version`: the newest it knows that is not newer."""
+    """Return the newest version that LLVM can write and that is not newer than `version`."""
     return max(known for known in KNOWN if known <= version)
 
 
 def dotted(version: int) -> str:
-    """87 -> "8.7"."""
+    """Return a version as text: 87 -> "8.7"."""
     return f"{version // 10}.{version % 10}"
 
 
 def driver_release() -> str | None:
-    """The CUDA release of the driver, as "13.0"; None on a machine without an NVIDIA GPU."""
+    """Return the CUDA release of the driver, as "13.0"; None on a machine without an NVIDIA GPU."""
     if libcuda.FOUND.why_unusable() is not None:
         return None
     version = ctypes.c_int()

@@ -1,7 +1,4 @@
-"""TTGIR to LLVM text for AMD GPUs.
-
-The rules of AMD's own ops, in front of the neutral ones.
-"""
+"""TTGIR to LLVM text for AMD GPUs: the table of AMD's rules, which take precedence over the neutral ones."""
 
 from tilework.targets.gpu.lowering import NEUTRAL
 from tilework.targets.llvm.rules import Rules

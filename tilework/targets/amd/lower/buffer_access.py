@@ -1,10 +1,9 @@
-"""Instructions that address memory as a buffer: a base that all lanes share, and an offset of 32 bits in bytes for
-each.
+"""Buffer instructions: a base that all lanes share, and a 32-bit offset in bytes for each lane.
 
     resource of base      llvm.amdgcn.make.buffer.rsrc(base, stride 0, 2**31 - 2 bytes, flags)
-    a lane that is off    has the offset 2**31, behind the end: it reads 0 and writes nothing, without a branch
+    a masked lane         has the offset 2**31, beyond the end: it reads 0 and writes nothing, without a branch
 
-A `Place` stands where plain accesses have an address (`device.Access`, `device.Atomic`).
+A `BufferAddress` takes the place of a pointer in `device.Access` and `device.Atomic`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,17 +20,17 @@ from tilework.targets.llvm.values import Value, constant
 GLOBAL, RESOURCE = pointer(1), pointer(8)
 BYTES = (1 << 31) - 2
 OFF = constant(i32, 1 << 31)
-FLAGS = 7 << 12 | 4 << 15  # elements of 32 bits, of integers
-RDNA_FLAGS = FLAGS | 1 << 24 | 3 << 28  # offsets in bytes are compared with the size
+FLAGS = 7 << 12 | 4 << 15  # 32-bit integer elements
+RDNA_FLAGS = FLAGS | 1 << 24 | 3 << 28  # bounds are checked in bytes
 LOAD_BITS = {CacheModifier.CG: 3, CacheModifier.CS: 3, CacheModifier.CV: 17}
 STORE_BITS = {CacheModifier.CS: 3, CacheModifier.WT: 17}
-OTHERWISE = {RMWOp.MAX: "smax", RMWOp.MIN: "smin", RMWOp.EXCH: "swap"}  # than kinds are called
+OTHERWISE = {RMWOp.MAX: "smax", RMWOp.MIN: "smin", RMWOp.EXCH: "swap"}  # names that differ from the kind's keyword
 RELEASING = (MemSemantic.RELEASE, MemSemantic.ACQ_REL)
 ACQUIRING = (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL)
 
 
-class Place(NamedTuple):
-    """Bytes from the start of a buffer; `plain` is the same as a pointer, for what buffers cannot do."""
+class BufferAddress(NamedTuple):
+    """An offset in bytes into a buffer; `plain` emits the equivalent pointer, for ops without a buffer instruction."""
 
     resource: Value
     offset: Value
@@ -39,11 +38,11 @@ class Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        """A text that differs between different addresses."""
+        """A text that identifies the address."""
         return f"{self.resource.text}[{self.offset.text}]"
 
     def where(self, b: Builder, predicate: Value | None) -> list[Value]:
-        """The operands that say where an instruction works, if it does."""
+        """Return the address operands of an instruction."""
         offset = self.offset if predicate is None else b.select(predicate, self.offset, OFF)
         return [self.resource, offset, constant(i32, 0)]
 
@@ -60,17 +59,17 @@ def bits_of(target: Target, table: dict[CacheModifier, int], at: Access) -> Valu
 
 
 def form_of(at: Access) -> Type:
-    """The type that an access moves: a byte, a half word, or words."""
+    """Return the type of an access: a byte, 16 bits, or 32-bit words."""
     _, count, size = at.words
     total = size * count
     return integer(total) if total <= 32 else vector(i32, total // 32)
 
 
-def load(b: Builder, target: Target, place: Place, at: Access, other: Sequence[Value] | None) -> list[Value]:
+def load(b: Builder, target: Target, address: BufferAddress, at: Access, other: Sequence[Value] | None) -> list[Value]:
     """As `device.Gpu.load`."""
     type, count, size = at.words
     form = form_of(at)
-    operands = [*place.where(b, at.predicate), bits_of(target, LOAD_BITS, at)]
+    operands = [*address.where(b, at.predicate), bits_of(target, LOAD_BITS, at)]
     found = b.call(f"llvm.amdgcn.raw.ptr.buffer.load.{form.suffix}", form, operands)
     if size < type.bits:
         parts = [b.zext(found, type)]
@@ -81,17 +80,17 @@ def load(b: Builder, target: Target, place: Place, at: Access, other: Sequence[V
     return b.select_all(at.predicate, parts, other)
 
 
-def store(b: Builder, target: Target, place: Place, at: Access, given: Sequence[Value]) -> None:
+def store(b: Builder, target: Target, address: BufferAddress, at: Access, given: Sequence[Value]) -> None:
     """As `device.Gpu.store`."""
     type, _, size = at.words
     form = form_of(at)
     value = b.trunc(given[0], form) if size < type.bits else b.bitcast(b.joined(given), form)
-    operands = [value, *place.where(b, at.predicate), bits_of(target, STORE_BITS, at)]
+    operands = [value, *address.where(b, at.predicate), bits_of(target, STORE_BITS, at)]
     b.call(f"llvm.amdgcn.raw.ptr.buffer.store.{form.suffix}", void, operands)
 
 
 def has_rmw(target: Target, kind: RMWOp, type: Type) -> bool:
-    """Return True if an instruction changes memory so; `type` may be a pair of halves."""
+    """Return True if there is an instruction for this atomic; `type` may be a pair of 16-bit floats."""
     if AmdFeature.BUFFER_ATOMICS not in target.features:
         return False
     if kind is not RMWOp.FADD:
@@ -100,23 +99,23 @@ def has_rmw(target: Target, kind: RMWOp, type: Type) -> bool:
     return type in (f32, f64) or (type.is_vector and type.count == 2 and type.element in pairs)
 
 
-def rmw(b: Builder, place: Place, at: Atomic, kind: RMWOp, value: Value, scope: str) -> Value:
-    """Change memory; what was there, or 0 where nothing may be done."""
+def rmw(b: Builder, address: BufferAddress, at: Atomic, kind: RMWOp, value: Value, scope: str) -> Value:
+    """Perform an atomic; return the old value, or 0 where it is masked off."""
     held = value if kind is RMWOp.FADD else b.bitcast(value, integer(value.type.bits))
-    return b.bitcast(ordered(b, place, at, OTHERWISE.get(kind, kind.keyword), [held], scope), value.type)
+    return b.bitcast(ordered(b, address, at, OTHERWISE.get(kind, kind.keyword), [held], scope), value.type)
 
 
-def cas(b: Builder, place: Place, at: Atomic, compared: Value, value: Value, scope: str) -> Value:
-    words = [b.bitcast(one, integer(one.type.bits)) for one in (value, compared)]
-    return b.bitcast(ordered(b, place, at, "cmpswap", words, scope), value.type)
+def cas(b: Builder, address: BufferAddress, at: Atomic, compared: Value, value: Value, scope: str) -> Value:
+    values = [b.bitcast(one, integer(one.type.bits)) for one in (value, compared)]
+    return b.bitcast(ordered(b, address, at, "cmpswap", values, scope), value.type)
 
 
-def ordered(b: Builder, place: Place, at: Atomic, name: str, values: Sequence[Value], scope: str) -> Value:
-    """An atomic with fences around it, since the instruction orders nothing."""
+def ordered(b: Builder, address: BufferAddress, at: Atomic, name: str, values: Sequence[Value], scope: str) -> Value:
+    """Emit an atomic with fences around it, since the instruction orders nothing."""
     if at.sem in RELEASING:
         b.fence("release", scope)
     type = values[0].type
-    operands = [*values, *place.where(b, at.may), constant(i32, int(at.is_used))]
+    operands = [*values, *address.where(b, at.may), constant(i32, int(at.is_used))]
     found = b.call(f"llvm.amdgcn.raw.ptr.buffer.atomic.{name}.{type.suffix}", type, operands)
     if at.sem in ACQUIRING:
         b.fence("acquire", scope)

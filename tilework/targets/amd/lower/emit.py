@@ -1,26 +1,29 @@
-"""TTGIR to LLVM text for an AMD GPU.
+"""TTGIR to LLVM text for AMD GPUs: the interface of `targets/gpu/device.py`, as LLVM instructions and intrinsics.
 
-AMD GPUs: what the neutral rules ask for, as LLVM's own memory instructions and amdgcn intrinsics.
+LLVM implements the memory orders, scopes and waits of these GPUs, so loads, stores, atomics and fences are plain LLVM.
+The rest are intrinsics; LLVM aborts on one that the architecture lacks, so each is guarded by its feature.
 
-LLVM knows memory orders, scopes and waits of these GPUs, so that loads, stores, atomics and fences are its own. What it
-does not find is an intrinsic; one that an architecture does not have would end the process, so each asks for its
-feature.
-
-Lines that a kernel prints: the HIP runtime lends it a buffer and prints what is there when the kernel is over.
+`printer` lowers `tl.device_print`: the HIP runtime provides a buffer, and prints its contents after the kernel.
 
     !llvm.printf.fmts = !{!3}
-    !3 = !{!"1:2:4:8:x[%u] is %f\\5Cn"}      the number of the format, how many values, the bytes of each, C's format
+    !3 = !{!"1:2:4:8:x[%u] is %f\\5Cn"}      the id of the format, the count and the bytes of its values, C's format
 
-The address of the buffer lies behind the arguments of a kernel whose metadata have such formats (LLVM puts them there);
-no device library takes part. It begins with two words, the bytes that are taken and the size of all; a record is the
-number of its format and the values. What has no room is left out.
+The address of the buffer is a hidden argument of a kernel whose metadata have such formats (LLVM puts them there); no
+device library is involved. The buffer starts with two 32-bit words, the bytes in use and the total size; a record is
+the id of its format and the values. A record that does not fit is dropped.
 
-Functions of f32 that are one instruction, or nearly; the rest is our own (`targets/llvm/math`), which needs no device
-library.
+Fast f32 functions of one or two instructions; the others are our own (`targets/llvm/math`):
 
-math.exp2 : f32         v_exp_f32                        1 ulp, denormals are 0
-math.exp : f32          exp2 of x * log2(e), LLVM's       keeps denormals
-math.rsqrt : f32        v_rsq_f32                        1 ulp
+    math.exp2 : f32         v_exp_f32                        1 ulp, denormals are 0
+    math.exp : f32          exp2 of x * log2(e), LLVM's      keeps denormals
+    math.rsqrt : f32        v_rsq_f32                        1 ulp
+
+Scheduling ops: wave priorities, barriers for LLVM's scheduler, barriers of some waves.
+
+    rocdl.s.setprio 1               call void @llvm.amdgcn.s.setprio(i16 1)
+    rocdl.sched.barrier 0           call void @llvm.amdgcn.sched.barrier(i32 0)
+    amdg.instruction_sched_hint     call void @llvm.amdgcn.iglp.opt(i32 2)
+    amdg.cond_barrier %p            br i1 %p, label %wait, label %after       wait: call void @llvm.amdgcn.s.barrier()
 """
 
 import math
@@ -30,40 +33,57 @@ from itertools import accumulate
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
+from tilework.ir import amdg, tt
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.target import Target
 from tilework.targets.amd.arch import LDS_COPIES, AmdFeature
-from tilework.targets.amd.lower import AMD, buffer_access
-from tilework.targets.amd.lower.buffer_access import GLOBAL, Place
-from tilework.targets.gpu import codegen
+from tilework.targets.amd.lower import AMD, buffer_access, lowers
+from tilework.targets.amd.lower.buffer_access import GLOBAL, BufferAddress
+from tilework.targets.gpu import codegen, foreign
 from tilework.targets.gpu.device import Access, Atomic, Emission, Function, Gpu, Warps
-from tilework.targets.gpu.lowering import Lowering
+from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import escaped
-from tilework.targets.llvm.rules import CHANGES, load_rules
-from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, ptr, struct, vector, void
+from tilework.targets.llvm.rules import CHANGES, load_rules, text_of
+from tilework.targets.llvm.types import (
+    Type,
+    f16,
+    f32,
+    f64,
+    i1,
+    i16,
+    i32,
+    i64,
+    integer,
+    pointer,
+    ptr,
+    struct,
+    vector,
+    void,
+)
 from tilework.targets.llvm.values import Value, constant
 
 FORMATS = "llvm.printf.fmts"
-BUFFER_PLACE = 72  # among the hidden arguments of code objects of version 5
+BUFFER_OFFSET = 72  # in the hidden arguments of code object version 5
 FORM = re.compile(r"%%|%p|%\d*ll")
 HEADER = 8
-NUMBER = 4
+ID_BYTES = 4
 
 
 def printer(b: Builder, hidden: Value) -> Callable[[str, Sequence[Value]], None]:
-    """A function that emits printf; the hidden arguments lead to the buffer."""
-    buffer = b.load(pointer(1), b.gep(hidden, BUFFER_PLACE), align=8)
+    """Return a function that emits printf; `hidden` is the address of the hidden arguments."""
+    buffer = b.load(pointer(1), b.gep(hidden, BUFFER_OFFSET), align=8)
 
-    room = b.load(i32, b.gep(buffer, 4), align=4)
+    size = b.load(i32, b.gep(buffer, 4), align=4)
 
     def show(text: str, values: Sequence[Value]) -> None:
         sizes = [value.type.bits // 8 for value in values]
-        *offsets, total = accumulate(sizes, initial=NUMBER)
+        *offsets, total = accumulate(sizes, initial=ID_BYTES)
 
         def fits(taken: Value) -> Value:
-            return b.icmp("ule", b.add(taken, HEADER + total), room)
+            return b.icmp("ule", b.add(taken, HEADER + total), size)
 
         def take(taken: Value) -> tuple[Value, Value]:
             def exchange() -> Sequence[Value]:
@@ -72,26 +92,26 @@ def printer(b: Builder, hidden: Value) -> Callable[[str, Sequence[Value]], None]
             following, is_over = b.if_else(fits(taken), exchange, lambda: [taken, constant(i1, 1)])
             return following, is_over
 
-        place = b.until(b.load(i32, buffer, align=4, ordering="monotonic", scope="agent"), take)
-        with b.if_(fits(place)):
-            record = b.gep(b.gep(buffer, place), HEADER)
-            b.store(constant(i32, number_of(b, text, sizes)), record, align=4)
+        offset_in_buffer = b.until(b.load(i32, buffer, align=4, ordering="monotonic", scope="agent"), take)
+        with b.if_(fits(offset_in_buffer)):
+            record = b.gep(b.gep(buffer, offset_in_buffer), HEADER)
+            b.store(constant(i32, format_id(b, text, sizes)), record, align=4)
             for value, offset in zip(values, offsets, strict=True):
                 b.store(value, b.gep(record, offset), align=4)
 
     return show
 
 
-def number_of(b: Builder, text: str, sizes: Sequence[int]) -> int:
-    """The number of a format.
+def format_id(b: Builder, text: str, sizes: Sequence[int]) -> int:
+    """Return the id of a format.
 
-    The runtime takes a colon for the end of a field, makes ``%lli`` of ``%li``, and knows no pointers.
+    To the runtime a colon ends a field, and ``%li`` is ``%lli``; it does not know ``%p``.
     """
     c_text = FORM.sub(lambda found: {"%p": "%#lx"}.get(found[0], found[0].replace("ll", "l")), text)
-    told = ":".join([str(len(sizes)), *map(str, sizes), c_text.replace(":", r"\72").replace("\n", r"\n")])
+    format = ":".join([str(len(sizes)), *map(str, sizes), c_text.replace(":", r"\72").replace("\n", r"\n")])
     formats = b.module.lists.setdefault(FORMATS, {})
-    b.module.list_node(FORMATS, told, f'!{{!"{len(formats) + 1}:{escaped(told)}"}}')
-    return list(formats).index(told) + 1
+    b.module.list_node(FORMATS, format, f'!{{!"{len(formats) + 1}:{escaped(format)}"}}')
+    return list(formats).index(format) + 1
 
 
 def instruction(low: Lowering, name: str, *args: Value) -> Value:
@@ -133,17 +153,17 @@ BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR)  # of integers only
 MOST_UNDER_WAY = 63
 STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once
 PAST_CACHES = (CacheModifier.CV, CacheModifier.WT)
-QUAD = {1: 0xB1, 2: 0x4E}  # which lane of its quad a lane reads, by the bit in which their numbers differ
+QUAD = {1: 0xB1, 2: 0x4E}  # quad permutations, by the bit in which lane ids differ
 ROW = {
     4: ((0x114, 0xA), (0x104, 0x5)),
     8: ((0x118, 0xC), (0x108, 0x3)),
-}  # shifts within 16 lanes, and the banks that take each
-EXCHANGES = {16: AmdFeature.SWAP_16, 32: AmdFeature.SWAP_32}  # by the bit in which lanes differ
-SWIZZLE_XOR = 10  # where `ds.swizzle` has the bits to flip; its lower half keeps all bits of a lane's number
+}  # shifts within 16 lanes, and the bank masks of each
+EXCHANGES = {16: AmdFeature.SWAP_16, 32: AmdFeature.SWAP_32}  # by the bit in which lane ids differ
+SWIZZLE_XOR = 10  # the shift of the xor mask of `ds.swizzle`; its low five bits are an and mask
 UNUSED = (
     *("dispatch-ptr", "queue-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr", "default-queue", "completion-action"),
     *("multigrid-sync-arg", "lds-kernel-id", "workitem-id-y", "workitem-id-z", "flat-scratch-init"),
-)  # what kernels may ask the runtime for, and ours do not
+)  # implicit kernel arguments that our kernels do not use
 
 
 class AmdGpu(Gpu):
@@ -159,8 +179,8 @@ class AmdGpu(Gpu):
     def __init__(self, target: Target, options: Any = None) -> None:
         super().__init__(target)
         self.waves = getattr(options, "waves_per_eu", 0)
-        letters = "vsr" if "mfma0" in target.features else "vsra"  # vector or scalar registers, either, accumulators
-        self.assembly_types = dict.fromkeys(letters, i32)
+        codes = "vsr" if "mfma0" in target.features else "vsra"  # vector or scalar registers, either, accumulators
+        self.assembly_types = dict.fromkeys(codes, i32)
         self.hints = getattr(options, "schedule_hint", "none").split(",")
         self.flushes_denormals = getattr(options, "allow_flush_denorm", False) and not options.reproducible
 
@@ -186,19 +206,19 @@ class AmdGpu(Gpu):
         return self.intrinsic(b, f"workgroup.id.{AXES[axis]}", i32)
 
     def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
-        """The runtime leaves the size of the grid behind the arguments."""
+        """Load the size of the grid from the implicit arguments."""
         counts = self.intrinsic(b, "implicitarg.ptr", IMPLICIT_ARGUMENTS)
         return b.load(i32, b.gep(counts, 4 * axis), align=4)
 
     def intrinsic(self, b: Builder, name: str, type: Type, *args: Value) -> Value:
-        """A value that depends on nothing but its arguments and the thread."""
+        """Call an intrinsic that depends only on its arguments and the thread."""
         return b.call(f"llvm.amdgcn.{name}", type, args, is_pure=True)
 
-    # Threads together
+    # Synchronisation and exchange
 
     def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
-        """Wait for accesses to global memory only where the caller requests it."""
-        assert warps.are_all, "waves of AMD's GPUs all come to one barrier"
+        """Emit a barrier; it waits for global memory accesses only with `all_memory`."""
+        assert warps.are_all, "all waves of a workgroup take part in a barrier"
         local = b.module.node('!{!"amdgpu-synchronize-as", !"local"}')
         which = "" if all_memory else f", !mmra {local}"
         b.line(f'fence syncscope("workgroup") release{which}')
@@ -206,7 +226,7 @@ class AmdGpu(Gpu):
         b.line(f'fence syncscope("workgroup") acquire{which}')
 
     def warp_barrier(self, b: Builder) -> None:
-        """Lanes run in step; only the compiler must keep the order."""
+        """Keep the compiler from reordering; the lanes of a wave run in lockstep."""
         b.fence("acq_rel", "wavefront")
         b.call("llvm.amdgcn.wave.barrier", void, [], attributes="convergent")
 
@@ -217,7 +237,7 @@ class AmdGpu(Gpu):
         return b.call("llvm.amdgcn.readfirstlane.i32", i32, [word], attributes="convergent")
 
     def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
-        """Within a row of 16 lanes an instruction reads its neighbour directly; the halves of 32 lanes swap."""
+        """Use a DPP move within a row of 16 lanes, a swap between rows, else `ds.swizzle` or `ds.bpermute`."""
         if self.has(AmdFeature.DPP_MOVES) and mask in QUAD:
             return self.moved(b, word, word, QUAD[mask], 0xF)
         if self.has(AmdFeature.DPP_MOVES) and mask in ROW:
@@ -242,17 +262,17 @@ class AmdGpu(Gpu):
     def exchange(self, b: Builder, first: Value, second: Value, mask: int) -> Sequence[Value]:
         args = [first, second, constant(i1, 0), constant(i1, 0)]
         made = b.call(f"llvm.amdgcn.{EXCHANGES[mask]}", struct(i32, i32), args, attributes="convergent")
-        return [b.extract_value(made, place) for place in range(2)]
+        return [b.extract_value(made, index) for index in range(2)]
 
     def moved(self, b: Builder, old: Value, word: Value, control: int, banks: int) -> Value:
-        """The word of another lane of the row, in the lanes of these banks; `old` in the others."""
+        """Return the word of another lane of the row in the lanes of these banks, and `old` in the others."""
         settings = [constant(i32, control), constant(i32, 0xF), constant(i32, banks), constant(i1, 0)]
         return b.call("llvm.amdgcn.update.dpp.i32", i32, [old, word, *settings], attributes="convergent")
 
     # Global memory
 
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
-        if isinstance(at.address, Place):
+        if isinstance(at.address, BufferAddress):
             return buffer_access.load(b, self.target, at.address, at, other)
         type, count, size = at.words
 
@@ -268,7 +288,7 @@ class AmdGpu(Gpu):
         return read() if at.predicate is None else b.if_else(at.predicate, read, missing)
 
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
-        if isinstance(at.address, Place):
+        if isinstance(at.address, BufferAddress):
             return buffer_access.store(b, self.target, at.address, at, given)
 
         def write() -> None:
@@ -289,7 +309,7 @@ class AmdGpu(Gpu):
     # Copies to LDS
 
     def wait_copies(self, b: Builder, pending: int) -> None:
-        """Of all accesses to global memory that this wave has begun, as many of the last may be under way."""
+        """Wait until at most `pending` of this wave's accesses to global memory are in flight."""
         if any(map(self.has, LDS_COPIES.values())):
             count = min(pending, MOST_UNDER_WAY)
             b.call("llvm.amdgcn.s.waitcnt", void, [constant(i32, count & 15 | count >> 4 << 14 | 0x3FF0)])
@@ -297,21 +317,21 @@ class AmdGpu(Gpu):
     # Atomics
 
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
-        return held.bits >= (16 if kind in (RMWOp.FADD, None) else 32)  # LLVM makes 16 bits of loops over words
+        return held.bits >= (16 if kind in (RMWOp.FADD, None) else 32)  # LLVM expands 16 bits to a loop over a word
 
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
-        """Halves are added in pairs."""
+        """Return 2 for additions of 16-bit floats, which are done in pairs."""
         return 2 if kind is RMWOp.FADD and held.bits == 16 and most > 1 else 1
 
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
         b, scope = low.builder, SCOPES[at.scope]
-        held, place = values[0].type, at.address
+        held, target = values[0].type, at.address
         value = b.joined(values)
         value = b.bitcast(value, integer(held.bits)) if kind in BITWISE else value
-        if isinstance(place, Place) and buffer_access.has_rmw(self.target, kind, value.type):
-            found = [buffer_access.rmw(b, place, at, kind, value, scope)]
+        if isinstance(target, BufferAddress) and buffer_access.has_rmw(self.target, kind, value.type):
+            found = [buffer_access.rmw(b, target, at, kind, value, scope)]
         else:
-            address = global_address(b, place)
+            address = global_address(b, target)
             found = self.where(
                 b, at, value.type,
                 lambda b: b.atomic_rmw(CHANGES[kind], address, value, ordering=ORDERS[at.sem], scope=scope),
@@ -320,14 +340,14 @@ class AmdGpu(Gpu):
 
     def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
         failure = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
-        if isinstance(at.address, Place):
+        if isinstance(at.address, BufferAddress):
             return [buffer_access.cas(low.builder, at.address, at, compared, value, SCOPES[at.scope])]
 
         def exchange(b: Builder) -> Value:
-            words = [b.bitcast(x, integer(x.type.bits)) for x in (compared, value)]
+            values = [b.bitcast(x, integer(x.type.bits)) for x in (compared, value)]
             order, scope = ORDERS[at.sem], SCOPES[at.scope]
             found, _ = b.compare_exchange(
-                global_address(b, at.address), *words, ordering=order, failure=failure, scope=scope
+                global_address(b, at.address), *values, ordering=order, failure=failure, scope=scope
             )
             return b.bitcast(found, value.type)
 
@@ -346,7 +366,7 @@ class AmdGpu(Gpu):
         return self.where(low.builder, at, held, read)
 
     def where(self, b: Builder, at: Atomic, type: Type, change: Callable[[Builder], Value]) -> Sequence[Value]:
-        """The old value in memory, or 0 where the mask is off."""
+        """Emit an access where the mask is set, and return the old value, or 0."""
         if at.may is None:
             return [change(b)]
         return b.if_else(at.may, lambda: [change(b)], lambda: [constant(type, 0)])
@@ -356,20 +376,20 @@ class AmdGpu(Gpu):
 
     # Assembly, bytes and messages
 
-    def assembly_type(self, letter: str, type: Type) -> Type:
-        """Wide values take several registers."""
-        return type if type.bits > WORD and not type.is_vector else super().assembly_type(letter, type)
+    def assembly_type(self, code: str, type: Type) -> Type:
+        """Return the operand type; wide values take several registers."""
+        return type if type.bits > WORD and not type.is_vector else super().assembly_type(code, type)
 
     def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
-        """A selector of the instruction is a byte."""
-        spread = sum((selector >> 4 * place & 7) << 8 * place for place in range(4))
+        """Permute bytes; each selector of the instruction is a byte."""
+        spread = sum((selector >> 4 * index & 7) << 8 * index for index in range(4))
         return self.intrinsic(b, "perm", i32, high, low, constant(i32, spread))
 
     def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
         return printer(b, self.intrinsic(b, "implicitarg.ptr", IMPLICIT_ARGUMENTS))
 
     def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
-        """The message is printed by one lane, and the kernel ends by a trap, which the driver reports."""
+        """Print the message in one lane, and trap, which the driver reports."""
         text = f"device assertion failed: '{message}', in {function} at {file}:{line}\n"
         thread = self.thread_id(b)
         first = b.call("llvm.amdgcn.readfirstlane.i32", i32, [thread], attributes="convergent")
@@ -379,13 +399,13 @@ class AmdGpu(Gpu):
 
 
 def where(b: Builder, predicate: Value | None, do: Callable[[], None]) -> None:
-    """Do something where the predicate holds, everywhere without one."""
+    """Emit code where the predicate holds, or unconditionally without one."""
     with b.if_(predicate if predicate is not None else constant(i1, 1)):
         do()
 
 
 def access_text(b: Builder, at: Access, what: str, streamed: Sequence[CacheModifier]) -> str:
-    """``volatile i32, ptr %p, align 4, !nontemporal !7``: the end of a load or store."""
+    """Return the operands of a load or store: ``volatile i32, ptr %p, align 4, !nontemporal !7``."""
     is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
     once = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache in streamed else ""
     align = at.words.size * at.words.count // 8
@@ -393,25 +413,66 @@ def access_text(b: Builder, at: Access, what: str, streamed: Sequence[CacheModif
     return f"{'volatile ' if is_volatile else ''}{what}, {address.typed}, align {align}{once}"
 
 
-def global_address(b: Builder, address: Value | Place) -> Value:
-    """A pointer as one to global memory, which needs no test of where it points."""
-    at = address.plain() if isinstance(address, Place) else address
+def global_address(b: Builder, address: Value | BufferAddress) -> Value:
+    """Return an address in the global address space, where accesses need no test of the aperture."""
+    at = address.plain() if isinstance(address, BufferAddress) else address
     return b.addrspacecast(at, GLOBAL) if at.type is ptr else at
 
 
-MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
+READS_CLOCK = ("s_memrealtime $0", "s_sendmsg_rtn_b64 $0, sendmsg(MSG_RTN_GET_REALTIME)")
+
+
+@lowers(tt.ElementwiseInlineAsmOp, overrides=True)
+def lower_clock_asm(low: Lowering, op: Operation) -> list[Registers]:
+    """Lower assembly that reads the clock (`tl.extra.hip.memrealtime`) to an intrinsic, without an assembler."""
+    first, *others = text_of(op, "asm_string").strip().splitlines()
+    if first in READS_CLOCK and all(line.strip().startswith("s_waitcnt") for line in others):
+        return [(low.builder.call("llvm.readsteadycounter", i64, []),)]
+    return foreign.lower_inline_asm(low, op)
+
+
+def hint(low: Lowering, name: str, *args: Value) -> None:
+    low.builder.call(f"llvm.amdgcn.{name}", void, args, attributes="convergent")
+
+
+@lowers(amdg.SetPrioOp, amdg.SchedBarrierOp)
+def lower_setting(low: Lowering, op: Operation) -> None:
+    is_priority = type(op) is amdg.SetPrioOp
+    setting = constant(i16, number_of(op, "priority")) if is_priority else constant(i32, number_of(op, "mask"))
+    hint(low, "s.setprio" if is_priority else "sched.barrier", setting)
+
+
+@lowers(amdg.InstructionSchedHintOp)
+def lower_hint(low: Lowering, op: Operation) -> None:
+    """Emit a hint; the variants are numbered like LLVM's strategies."""
+    if variant := number_of(op, "variant"):
+        hint(low, "sched.barrier", constant(i32, 0))
+        hint(low, "iglp.opt", constant(i32, variant))
+
+
+@lowers(amdg.CondBarrierOp)
+def lower_cond_barrier(low: Lowering, op: Operation) -> None:
+    """Emit a barrier of some waves, which are one barrier behind the others; it orders no memory."""
+    (pred,) = low[op.operands[0]]
+    with low.builder.if_(pred):
+        hint(low, "s.barrier")
+
+
+@lowers(amdg.WorkitemIdXOp)
+def lower_workitem(low: Lowering, op: Operation) -> Registers:
+    return (low.gpu.thread_id(low.builder),)
+
+
+MORE_RULES = {  # modules, and the prefixes of the op names that they lower
     "tilework.targets.amd.lower.buffer_rules": "amdg.buffer_ amdg.async_wait ttg.async_wait",
     "tilework.targets.amd.lower.float_casts": "arith.extf arith.truncf tt.fp_to_fp",
     "tilework.targets.amd.lower.matrix_rules": "tt.dot amdg.in_thread_transpose",
-    "tilework.targets.amd.lower.scheduling_rules": (
-        "rocdl. amdg.instruction_sched_hint amdg.cond_barrier tt.elementwise_inline_asm"
-    ),
 }
 
 
 def emit_module(
     module: ModuleOp, target: Target, *, fuses: bool = True, lines: bool = True, options: Any = None
 ) -> str:
-    """LLVM text of every function of a module of TTGIR."""
+    """Return the LLVM text of all functions of a TTGIR module."""
     load_rules(MORE_RULES, module)
     return codegen.emit_module(module, AmdGpu(target, options), fuses=fuses, lines=lines)

@@ -1,12 +1,12 @@
-"""Conversions between floats that AMD GPUs have instructions for, two at a time.
+"""Float conversions by instructions of AMD GPUs, two at a time.
 
-    tt.fp_to_fp : f32 -> f8E4M3FNUZ     cvt.pk.fp8.f32     on gfx942; on gfx950 and gfx12 the same name makes f8E4M3FN
-    arith.truncf : f32 -> bf16          fptrunc            on gfx950; elsewhere LLVM would make more of it than we do
+    tt.fp_to_fp : f32 -> f8E4M3FNUZ     cvt.pk.fp8.f32     on gfx942; on gfx950 and gfx12 it converts to f8E4M3FN
+    arith.truncf : f32 -> bf16          fptrunc            on gfx950; elsewhere our own expansion is shorter
     tt.fp_to_fp : f32 -> f16, rtz       cvt.pkrtz
 
-Numbers beyond the largest 8-bit float are limited before: the hardware's way to saturate is a mode that would change
-sums of f16 as well. The other family of 8-bit floats, and what else has no instruction, goes the way of all targets
-(`targets/llvm/conversions.py`), which gives the same numbers.
+Values beyond the largest 8-bit float are clamped before the conversion: the hardware saturates only in a mode that
+would affect f16 additions too. The other family of 8-bit floats, and other conversions without an instruction, use the
+code of all targets (`targets/llvm/conversions.py`), with the same results.
 """
 
 from functools import partial
@@ -40,7 +40,7 @@ def lower_float_cast(low: Lowering, op: Operation) -> Registers:
 
 
 def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
-    """A group of floats in another format."""
+    """Convert a group of floats to another format."""
     source, target = operand_type(op), result_type(op)
     wanted, given = register_type(target), values[0].type
     tiny = next((names for feature, names in TINY.items() if low.gpu.has(feature)), {})
@@ -61,12 +61,12 @@ def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
 
 
 def single(low: Lowering, value: Value, source: Attribute) -> Value:
-    """As f32, of which a narrower one has the same rounding."""
+    """Convert to f32 such that rounding to a narrower format gives the same result."""
     return to_odd(low.builder, value) if value.type is f64 else widen(low.builder, value, source)
 
 
 def exactly(low: Lowering, value: Value, wanted: Type) -> Value:
-    """An f32 that an 8-bit float was, in a format that has it."""
+    """Convert an f32 that holds an 8-bit float to another format, exactly."""
     b = low.builder
     if wanted is bf16:
         return upper_half(b, value)
@@ -92,7 +92,7 @@ def to_tiny(low: Lowering, values: list[Value], target: Attribute, name: str) ->
 
 
 def limited(low: Lowering, value: Value, limit: float) -> Value:
-    """Between the largest finite numbers; NaN stays."""
+    """Clamp to the finite range; NaN is kept."""
     b = low.builder
     bounds = [constant(f32, -limit), constant(f32, limit)]
     between = b.call("llvm.amdgcn.fmed3.f32", f32, [value, *bounds], is_pure=True)

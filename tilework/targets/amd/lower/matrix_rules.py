@@ -1,11 +1,11 @@
 """`tt.dot` on matrix units: mfma of a wave of 64, wmma of one of 32.
 
-    %d = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(<4 x half> %b, <4 x half> %a, <16 x float> %c, i32 0, i32 0, i32 0)
+    %d = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(
+             <4 x half> %b, <4 x half> %a, <16 x float> %c, i32 0, i32 0, i32 0)
 
-The registers of a result are those of its instructions one after the other, rows of tiles after rows; those of an
-operand are a run along K for each row (A) or column (B) of tiles. Under a transposed layout the instruction is called
-with the operands exchanged and gives the transposed tile. K is taken in the order of registers, the same for both
-operands, which a sum does not see.
+The registers of a result are those of its instructions in order, by rows of tiles; those of an operand are a run along
+K for each row (A) or column (B) of tiles. With a transposed layout the operands of the instruction are exchanged, and
+it computes the transposed tile. K is taken in the order of registers, the same for both operands, which a sum allows.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,14 +33,14 @@ from tilework.targets.llvm.types import f64 as f64_register
 from tilework.targets.llvm.values import Value, constant
 
 E4M3 = (f8E4M3FN, f8E4M3FNUZ)
-SCALED = {ScaleDotElemType.E4M3: 0, ScaleDotElemType.E5M2: 1, ScaleDotElemType.E2M1: 4}  # numbers of formats
+SCALED = {ScaleDotElemType.E4M3: 0, ScaleDotElemType.E5M2: 1, ScaleDotElemType.E2M1: 4}  # format codes
 SCALED_RUN = 32  # elements of a lane in such an instruction
 ONE_SCALES = 0x7F7F7F7F
-BROADCAST_ALL = 4  # the small operand of one block goes to all 16
+BROADCAST_ALL = 4  # broadcast the small operand of one block to all 16
 
 
 class Instruction(NamedTuple):
-    """Its name, what a lane gives of an operand, and how many elements that is."""
+    """A matrix instruction: its name, the type of a lane's part of an operand, and the elements in it."""
 
     name: str
     factor: Type
@@ -54,7 +54,7 @@ def byte_name(element: Attribute) -> str:
 def mfma_instruction(
     shape: tuple[int, int, int], elements: int, a: Attribute, b: Attribute, is_short: bool
 ) -> Instruction:
-    """The mfma for tiles of `shape` whose lanes give so many elements."""
+    """Return the mfma for tiles of `shape` with so many elements per lane."""
     m, n, k = shape
     if 4 in (m, n):
         m, n, k = 4, 4, elements
@@ -82,7 +82,7 @@ def mfma_instruction(
 
 @lowers(tt.DotOp, overrides=True)
 def lower_dot(low: Lowering, op: Operation) -> Registers:
-    """On matrix units where the accumulator is laid out for them."""
+    """Use matrix instructions if the accumulator has their layout."""
     encoding = encoding_of(op.results[0].type)
     if isinstance(encoding, AmdMfma):
         return lower_mfma(low, op, encoding)
@@ -91,24 +91,24 @@ def lower_dot(low: Lowering, op: Operation) -> Registers:
 
 @lowers(amdg.InThreadTransposeOp)
 def lower_in_thread_transpose(low: Lowering, op: Operation) -> Registers:
-    """Registers change places."""
+    """Permute registers."""
     return lower_convert(low, op)
 
 
 def runs(registers: Registers, count: int) -> list[Registers]:
-    """As many equal parts."""
+    """Split registers into `count` equal parts."""
     each = len(registers) // count
     return [registers[first : first + each] for first in range(0, len(registers), each)]
 
 
 def packed(low: Lowering, values: Sequence[Value], type: Type) -> Value:
-    """Elements as an instruction takes them."""
+    """Pack elements into the operand type of an instruction."""
     return low.builder.bitcast(low.builder.joined(values), type)
 
 
 class Tiles:
-    """The tiles of a dot that a warp computes, each along all of K by ``multiply(first, second, sum)``, the operands in
-    the order of the call.
+    """The tiles of a dot that a warp computes, each along all of K by ``multiply(first, second, accumulator)``, with
+    the operands in the order of the call.
     """
 
     def __init__(self, low: Lowering, op: Operation, encoding: AmdMfma | AmdWmma) -> None:
@@ -122,14 +122,14 @@ class Tiles:
         given = reversed(op.operands[:2]) if self.is_transposed else op.operands[:2]
         self.kinds = [element_type(operand.type) for operand in given]
 
-    def lines(self, number: int) -> list[Registers]:
-        """The rows of tiles of A (0), or the columns of B (1)."""
-        return runs(self.low[self.op.operands[number]], self.batch * (self.columns if number else self.rows))
+    def lines(self, index: int) -> list[Registers]:
+        """Return the rows of tiles of A (0), or the columns of B (1)."""
+        return runs(self.low[self.op.operands[index]], self.batch * (self.columns if index else self.rows))
 
     def result(self, lines: Sequence[Sequence[Any]], multiply: Callable[[Any, Any, Value], Value]) -> Registers:
         made: list[Value] = []
-        for place, total in enumerate(runs(self.low[self.op.operands[2]], self.batch * self.rows * self.columns)):
-            row, column = divmod(place, self.columns)
+        for index, total in enumerate(runs(self.low[self.op.operands[2]], self.batch * self.rows * self.columns)):
+            row, column = divmod(index, self.columns)
             first, second = lines[0][row], lines[1][row // self.rows * self.columns + column]
             first, second = (second, first) if self.is_transposed else (first, second)
             whole = packed(self.low, total, vector(total[0].type, len(total)))
@@ -138,27 +138,25 @@ class Tiles:
 
 
 class ScaledSide(NamedTuple):
-    """An operand of scaled instructions, all of K of a tile: vectors, the number of their format, words of four
-    scales.
-    """
+    """An operand of scaled instructions, along all of K of a tile: vectors, their format code, words of four scales."""
 
     vectors: list[Value]
     format: int
-    words: list[Value]
+    packed_scales: list[Value]
 
 
 def scaled_side(low: Lowering, line: Registers, format: int, scales: Registers | None, unscaled: int) -> ScaledSide:
     each = SCALED_RUN // 2 if format == SCALED[ScaleDotElemType.E2M1] else SCALED_RUN
     vectors = [packed(low, line[at : at + each], vector(i32, each // 4)) for at in range(0, len(line), each)]
-    words = pack_words(low, scales) if scales is not None else [constant(i32, unscaled)] * len(vectors)
-    return ScaledSide(vectors, format, words)
+    packed_scales = pack_words(low, scales) if scales is not None else [constant(i32, unscaled)] * len(vectors)
+    return ScaledSide(vectors, format, packed_scales)
 
 
 @lowers(tt.DotScaledOp)
 def lower_dot_scaled(low: Lowering, op: Operation) -> Registers:
-    """On an instruction that knows scales, of 8 and 4 bits on gfx950; `accelerate_matmul` leaves no others.
+    """Emit scaled mfma of 8-bit and 4-bit floats (gfx950); `accelerate_matmul` decomposes all other scaled dots.
 
-    Each step takes 32 elements of a lane, and of each word of scales the next byte.
+    Each step takes 32 elements of a lane, and the next byte of each word of scales.
     """
     encoding = encoding_of(op.results[0].type)
     if not isinstance(op, tt.DotScaledOp) or not isinstance(encoding, AmdMfma):
@@ -167,8 +165,8 @@ def lower_dot_scaled(low: Lowering, op: Operation) -> Registers:
     scales = [low[scale] if scale is not None else None for scale in (op.a_scale, op.b_scale)]
     tiles, unscaled = Tiles(low, op, encoding), ONE_SCALES if any(scale is not None for scale in scales) else 0
     sides: list[list[ScaledSide]] = []
-    for number, (format, scale) in enumerate(zip(formats, scales, strict=True)):
-        lines = tiles.lines(number)
+    for index, (format, scale) in enumerate(zip(formats, scales, strict=True)):
+        lines = tiles.lines(index)
         bytes = runs(scale, len(lines)) if scale is not None else [None] * len(lines)
         sides.append([scaled_side(low, line, format, some, unscaled) for line, some in zip(lines, bytes, strict=True)])
     size = "x".join(map(str, encoding.instr_shape))
@@ -176,11 +174,14 @@ def lower_dot_scaled(low: Lowering, op: Operation) -> Registers:
     def multiply(first: ScaledSide, second: ScaledSide, whole: Value) -> Value:
         for step, (x, y) in enumerate(zip(first.vectors, second.vectors, strict=True)):
             name = f"llvm.amdgcn.mfma.scale.f32.{size}.f8f6f4.{x.type.suffix}.{y.type.suffix}"
-            told = [constant(i32, first.format), constant(i32, second.format)]
+            settings = [constant(i32, first.format), constant(i32, second.format)]
             for side in (first, second):
-                is_scaled = side.words[0].constant is None
-                told += [constant(i32, step % 4 if is_scaled else 0), side.words[step // 4 if is_scaled else 0]]
-            whole = low.builder.call(name, whole.type, [x, y, whole, *told], attributes="convergent")
+                is_scaled = side.packed_scales[0].constant is None
+                settings += [
+                    constant(i32, step % 4 if is_scaled else 0),
+                    side.packed_scales[step // 4 if is_scaled else 0],
+                ]
+            whole = low.builder.call(name, whole.type, [x, y, whole, *settings], attributes="convergent")
         return whole
 
     return tiles.result(sides, multiply)

@@ -1,11 +1,11 @@
-"""Conversions between numbers, with the processor's instructions, for as many registers at a time as share a word.
+"""Numeric conversions by instructions of the GPU, for as many registers at a time as share a word.
 
     arith.truncf : f32 -> bf16       cvt.rn.bf16x2.f32  %r, %high, %low
     tt.fp_to_fp : f32 -> f8E4M3FN    cvt.rn.satfinite.e4m3x2.f32  %h, %high, %low       from sm_89 on
-    arith.sitofp : i8 -> f16         prmt.b32 and sub.f16x2: the byte in the place of the last bits of 1024
+    arith.sitofp : i8 -> f16         prmt.b32 and sub.f16x2: the byte is the low mantissa bits of 1024
     arith.fptosi : f32 -> i32        cvt.rzi.s32.f32  %r, %f                            saturates; NaN is 0
 
-What has no instruction goes the way of all targets (`targets/llvm/conversions.py`), which gives the same numbers.
+Conversions without an instruction use the code of all targets (`targets/llvm/conversions.py`), with the same results.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def lower_float_cast(low: Lowering, op: Operation) -> Registers:
 
 
 def cast(low: Lowering, op: Operation, moved: bool, values: list[Value]) -> list[Value]:
-    """A group of floats in another format."""
+    """Convert a group of floats to another format."""
     source, target = operand_type(op), result_type(op)
     wanted, to_zero = register_type(target), number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
     found: list[Value] | None = None
@@ -55,18 +55,18 @@ def cast(low: Lowering, op: Operation, moved: bool, values: list[Value]) -> list
 
 
 def word_of(low: Lowering, values: Sequence[Value]) -> Value:
-    """Values of 8 or 16 bits in a word, the first in the lowest; missing ones are 0."""
+    """Pack values of 8 or 16 bits into a word, the first in the lowest bits; missing ones are 0."""
     (word,) = pack_words(low, values)
     return word
 
 
 def in_word(low: Lowering, word: Value, type: Type, count: int) -> list[Value]:
-    """The first values in a word."""
+    """Return the first `count` values of a word."""
     return low.builder.lanes(low.builder.bitcast(word, vector(type, 32 // type.bits)))[:count]
 
 
 def permute(low: Lowering, word: Value, other: int, selector: int) -> Value:
-    """Four bytes of `word` (0 to 3) and `other` (4 to 7), the lowest chosen by the lowest digit of `selector`."""
+    """Select four bytes of `word` (0 to 3) and `other` (4 to 7), the lowest by the lowest digit of `selector`."""
     return low.gpu.choose_bytes(low.builder, word, constant(i32, other), selector)
 
 
@@ -74,15 +74,13 @@ def permute(low: Lowering, word: Value, other: int, selector: int) -> Value:
 
 
 def from_bfloats(low: Lowering, values: list[Value]) -> list[Value]:
-    """bf16 is the upper half of f32."""
+    """Widen bf16, which is the upper half of f32."""
     b, word = low.builder, word_of(low, values)
     return [b.bitcast(half, f32) for half in (b.shl(word, 16), b.and_(word, -65536))][: len(values)]
 
 
 def is_moved(op: Operation) -> bool:
-    """Return True if the results only move to other threads, in 32-bit registers that LLVM builds as they are
-    written.
-    """
+    """Return True if the results are only exchanged with other threads, in words that LLVM packs itself."""
     return all(is_written_in_words(use.operation) for result in op.results for use in result.uses)
 
 
@@ -96,10 +94,10 @@ def is_written_in_words(op: Operation) -> bool:
 def to_16_bits(
     low: Lowering, values: list[Value], source: Attribute, wanted: Type, to_zero: bool, in_words: bool
 ) -> list[Value] | None:
-    """f32 or f64 to f16 or bf16, or one of those to the other by way of f32.
+    """Convert f32 or f64 to f16 or bf16, or one of those to the other through f32.
 
-    Two at a time: of two instructions for one number each ptxas (12.8, 13.0) makes one, and puts it in front of the
-    wait for the product that they come from.
+    Two at a time: ptxas (12.8, 13.0) merges two single conversions into one, and hoists it above the wait for the MMA
+    that computes their operands.
     """
     b = low.builder
     if not low.gpu.has(Feature.CONVERT_PAIRS) or (values[0].type is f64 and to_zero):
@@ -121,7 +119,7 @@ def to_16_bits(
 
 
 def from_tiny(low: Lowering, values: list[Value], source: Attribute) -> list[Value] | None:
-    """As f16, exactly: e5m2 is the upper half of one; e4m3 by an instruction, if there is one."""
+    """Convert exactly to f16: e5m2 is the upper half of one; e4m3 needs an instruction, or the result is None."""
     b, word = low.builder, word_of(low, values)
     if source == f8E5M2:
         pairs = [permute(low, word, 0, selector) for selector in (0x1404, 0x3424)]
@@ -134,7 +132,7 @@ def from_tiny(low: Lowering, values: list[Value], source: Attribute) -> list[Val
 
 
 def from_half(low: Lowering, halves: list[Value] | None, wanted: Type) -> list[Value] | None:
-    """f16 that hold an 8-bit float, in a wider format; exact."""
+    """Widen f16 values that hold an 8-bit float; exact."""
     b = low.builder
     if halves is None or wanted is f16:
         return halves
@@ -143,7 +141,7 @@ def from_half(low: Lowering, halves: list[Value] | None, wanted: Type) -> list[V
 
 
 def to_tiny(low: Lowering, values: list[Value], source: Attribute, target: Attribute) -> list[Value] | None:
-    """To the nearest, numbers beyond the largest finite one become it."""
+    """Round to nearest, saturating to the largest finite value."""
     b, name = low.builder, TINY[target]
     if not low.gpu.has(Feature.FP8_CONVERT):
         return None
@@ -159,7 +157,7 @@ def to_tiny(low: Lowering, values: list[Value], source: Attribute, target: Attri
 
 
 def to_tiny_to_zero(low: Lowering, values: list[Value], source: Attribute, target: Attribute) -> list[Value] | None:
-    """To f16 towards zero, of which e5m2 is the upper half."""
+    """Round towards zero, through f16, of which e5m2 is the upper half."""
     b = low.builder
     if target != f8E5M2:
         return None
@@ -172,7 +170,7 @@ def to_tiny_to_zero(low: Lowering, values: list[Value], source: Attribute, targe
 
 @lowers(arith.SIToFPOp, arith.UIToFPOp, overrides=True)
 def lower_from_integer(low: Lowering, op: Operation) -> Registers:
-    """One rounding. Bytes, which are many where they occur, without the slow instruction; sm_80 has none to bf16."""
+    """Convert with one rounding. Bytes avoid the slow conversion instruction; sm_80 has none to bf16."""
     b, registers, wanted = low.builder, low[op.operands[0]], register_type(result_type(op))
     is_signed = type(op) is arith.SIToFPOp
     if registers[0].type is i8 and wanted in (f16, bf16, f32):
@@ -183,28 +181,26 @@ def lower_from_integer(low: Lowering, op: Operation) -> Registers:
 
 
 def from_bytes(low: Lowering, values: list[Value], wanted: Type, is_signed: bool) -> list[Value]:
-    """A byte as the lowest bits of a number so large that they count ones (2^10 in f16, 2^23 in f32), less that
-    number.
-    """
+    """Convert bytes: as the low mantissa bits of 2^10 in f16 (2^23 in f32), minus that value."""
     b, word, bias = low.builder, word_of(low, values), 0.0
     if is_signed:
         word, bias = b.xor(word, 0x80808080), 128.0
     if wanted is f16:
         pairs = [b.bitcast(permute(low, word, 0x64646464, selector), vector(f16, 2)) for selector in (0x4140, 0x4342)]
         return [half for pair in pairs for half in b.lanes(b.fsub(pair, 1024.0 + bias))][: len(values)]
-    large = [permute(low, word, 0x4B000000, 0x7650 + place) for place in range(len(values))]
+    large = [permute(low, word, 0x4B000000, 0x7650 + index) for index in range(len(values))]
     wide = [b.fsub(b.bitcast(value, f32), 2.0**23 + bias) for value in large]
     return wide if wanted is f32 else [upper_half(b, value) for value in wide]
 
 
 @lowers(arith.FPToSIOp, arith.FPToUIOp, elementwise=True, overrides=True)
 def lower_to_integer(low: Lowering, op: Operation, value: Value) -> Value:
-    """Towards zero. The instruction saturates, and narrow integers are the low bits of 16; NaN is not 0 everywhere."""
+    """Round towards zero. The instruction saturates; narrow integers are the low bits of i16; NaN becomes 0."""
     b, wanted = low.builder, register_type(result_type(op))
     wide = widen(b, value, operand_type(op))
     held = wanted if wanted.bits >= 16 else i16
-    letter = "s" if type(op) is arith.FPToSIOp else "u"
-    (made,) = ptx(b, f"cvt.rzi.{letter}{held.bits}.f{wide.type.bits} $0, $1;", [held], [wide])
+    kind = "s" if type(op) is arith.FPToSIOp else "u"
+    (made,) = ptx(b, f"cvt.rzi.{kind}{held.bits}.f{wide.type.bits} $0, $1;", [held], [wide])
     if wide.type is f64 or held.bits == 64:
         made = b.select(b.fcmp("uno", wide, wide), constant(held, 0), made)
     return b.trunc(made, wanted)

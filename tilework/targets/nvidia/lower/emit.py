@@ -1,25 +1,24 @@
-"""TTGIR to LLVM text for an NVIDIA GPU.
+"""TTGIR to LLVM text for NVIDIA GPUs: the interface of `targets/gpu/device.py`, as NVVM intrinsics and inline PTX.
 
-NVIDIA GPUs: what the neutral rules ask for, as NVVM's intrinsics and PTX.
+Atomics are inline PTX, because LLVM's own drop ordering and scope on this target:
 
-Waits and fences between the copies of TMA and what threads do: `analysis/global_order.py`, `analysis/membar.py`.
+    @%p atom.global.gpu.acq_rel.add.f32 %old, [%ptr], %value;
 
-Atomics as PTX, since LLVM's own forget ordering and scope.
+Fast f32 functions, and libdevice functions with an instruction:
 
-@%p atom.global.gpu.acq_rel.add.f32 %old, [%ptr], %value;
+    math.exp : f32          ex2.approx.f32 of x * log2(e)
+    arith.divf : f32        div.full.f32                     2 ulp; tt.precise_divf is div.rn.f32
+    __nv_fadd_ru            add.rp.f32
 
-The sum of a product that is rescaled row by row, as attention does: where every factor of a warp is 1, nothing is done.
+`CopyOrder` emits the waits and fences between TMA copies and accesses of threads (`analysis/global_order.py`,
+`analysis/membar.py`).
+
+`lower_rescale` skips the rescaling of an accumulator, as in attention, where every factor in a warp is 1:
 
     acc = acc * shrink[:, None]              %any = vote.any (shrink0 != 1 or shrink1 != 1)
-    acc = tl.dot(p, v, acc)          ==>     br %any, label %then, label %endif      ; over 32 products or more
+    acc = tl.dot(p, v, acc)          ==>     br %any, label %then, label %endif      ; around 32 multiplications or more
 
-The maxima of rows change seldom behind the first blocks of keys. A product by 1 gives what was there, bit by bit.
-
-Functions of f32 that are one instruction, or nearly, and those of libdevice that are.
-
-math.exp : f32          ex2.approx.f32 of x * log2(e)
-arith.divf : f32        div.full.f32                     2 ulp; tt.precise_divf is div.rn.f32
-__nv_fadd_ru            add.rp.f32
+Row maxima seldom change after the first blocks of keys, and a multiplication by 1 is exact.
 """
 
 import math
@@ -61,7 +60,7 @@ from tilework.targets.nvidia.lower.inline_ptx import (
     listed,
     nvvm,
     ptx,
-    shared_word,
+    shared_address,
 )
 from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
 from tilework.transforms.ttg.allocate_warp_groups import allocate_warp_groups
@@ -77,14 +76,14 @@ def show_stores(b: Builder) -> None:
 
 
 class CopyOrder:
-    """The waits and fences around ops."""
+    """Emits waits and fences before and after ops."""
 
     def __init__(self, order: GlobalOrder, fences: set[Operation]) -> None:
         self.order = order
         self.fences = fences  # ops by which TMA writes shared memory that threads have used
 
     def before(self, low: Lowering, op: Operation) -> None:
-        """Wait for what TMA writes, and make visible to it what threads have written."""
+        """Wait for the writes of TMA, and make those of threads visible to it."""
         b = low.builder
         if op in self.order.waits:
             ptx(b, "cp.async.bulk.wait_group 0;", [], [], effect="write")
@@ -102,24 +101,22 @@ class CopyOrder:
             low.barrier(all_memory=True)
 
     def concerns(self, op: Operation) -> bool:
-        """Return True if there is anything around `op`, which all threads do."""
+        """Return True if all threads run a wait or fence at `op`."""
         return op in self.fences or op in self.order.waits or op in self.order.fences
 
     def show_to_copies(self, b: Builder) -> None:
-        """Make writes to global memory that this thread has done or observed visible to copies that start from now
-        on.
-        """
+        """Make global writes that this thread performed or observed visible to later TMA copies."""
         ptx(b, "fence.proxy.async.global;", [], [], effect="write")
 
 
-# the letter of the type that an instruction works on, where it is not that of unsigned integers
-LETTERS = dict.fromkeys((RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH), "b") | {RMWOp.MAX: "s", RMWOp.MIN: "s"}
+# the type prefix of an atomic, where it is not `u`
+TYPE_CODES = dict.fromkeys((RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH), "b") | {RMWOp.MAX: "s", RMWOp.MIN: "s"}
 
 
 def operation(kind: RMWOp, held: Type, width: int) -> str:
     """``add.noftz.v4.f16x2``."""
     if kind is not RMWOp.FADD:
-        return f"{kind.keyword.removeprefix('u')}.{LETTERS.get(kind, 'u')}{held.bits}"
+        return f"{kind.keyword.removeprefix('u')}.{TYPE_CODES.get(kind, 'u')}{held.bits}"
     if held is not f16 and held is not bf16:
         return f"add{f'.v{width}' if width > 1 else ''}.f{held.bits}"
     name, pairs = ("f16" if held is f16 else "bf16"), width // 2
@@ -132,10 +129,10 @@ def ordering(at: Atomic) -> str:
 
 
 class AtomicInstructions(Gpu):
-    """The part of `NvidiaGpu` that is about atomics."""
+    """The atomics of `NvidiaGpu`."""
 
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
-        """Pairs of f16, and 16 bytes of floats where there are vector atomics."""
+        """Return 2 for f16, or up to 16 bytes of floats where there are vector atomics."""
         if kind is not RMWOp.FADD or held.bits > 32:
             return 1
         if self.has(Feature.VECTOR_ATOMICS):
@@ -158,7 +155,7 @@ class AtomicInstructions(Gpu):
 
     def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
         line = f"red.shared.{operation(kind, value.type, 1)} [$0], $1;"
-        line, inputs = guarded(line, [shared_word(b, address), value], may)
+        line, inputs = guarded(line, [shared_address(b, address), value], may)
         ptx(b, line, [], inputs, effect="write")
 
     def fence(self, b: Builder, scope: MemSyncScope) -> None:
@@ -181,10 +178,10 @@ def access(
     width: int = 1,
     gives: bool = True,
 ) -> list[Value]:
-    """One instruction on `width` neighbours, each of `given` an operand of it; the old values, 0 if it may not run."""
+    """Emit one instruction on `width` adjacent elements and return the old values, 0 where masked off."""
     word = integer(min(32, held.bits * width)) if held.bits < 32 else held if held.bits == 32 else integer(64)
     count = held.bits * width // word.bits
-    is_kept = gives and (at.is_used or count > 1 or held is bf16)  # ptxas 13.0 dies of atom.add.bf16 into _
+    is_kept = gives and (at.is_used or count > 1 or held is bf16)  # ptxas 13.0 crashes on atom.add.bf16 into _
     outputs = count if is_kept else 0
     inputs: list[Value] = [at.address]
     spelled = [*([listed(0, outputs) or "_"] if gives else []), f"[${outputs}]"]
@@ -200,7 +197,7 @@ def access(
 
 
 def add_by_exchange(low: Emission, at: Atomic, value: Value) -> Value:
-    """Add to a bf16 where there is no instruction: exchange until no other thread came between."""
+    """Add to a bf16 by a compare-and-swap loop, where there is no instruction."""
     b = low.builder
 
     def change() -> list[Value]:
@@ -226,7 +223,7 @@ def fast_exp2(low: Lowering, x: Value) -> Value:
 
 
 def power_of_2(low: Lowering, x: Value, y: Value | float) -> Value:
-    """2 to the power of a product."""
+    """Return ``2 ** (x * y)``."""
     return low.builder.unary("exp2", low.builder.fmul(x, y))
 
 
@@ -248,8 +245,8 @@ def fast_quotient(low: Lowering, x: Value, y: Value) -> Value:
 
 
 def instruction(low: Lowering, *args: Value, name: str) -> Value:
-    """A function that is one instruction: ``add.rp.f32``."""
-    listed = ", ".join(f"${place}" for place in range(len(args) + 1))
+    """Emit a function that is one instruction: ``add.rp.f32``."""
+    listed = ", ".join(f"${index}" for index in range(len(args) + 1))
     return ptx(low.builder, f"{name} {listed};", [args[0].type], args)[0]
 
 
@@ -260,7 +257,7 @@ FAST: dict[str, Function] = {
     "rsqrt": lambda low, x: approximate(low, "rsqrt", x),
     "divide": lambda low, x, y: nvvm(low.builder, "div.full", f32, x, y),
 }
-LIBRARY: dict[str, Function] = {  # also two whose accurate forms are an instruction
+LIBRARY: dict[str, Function] = {  # the first two are accurate, the others fast
     "__nv_exp2f": fast_exp2,
     "__nv_rsqrtf": FAST["rsqrt"],
     "__nv_fast_expf": fast_exp,
@@ -275,35 +272,35 @@ LIBRARY: dict[str, Function] = {  # also two whose accurate forms are an instruc
     "__nv_fast_tanhf": partial(instruction, name="tanh.approx.f32"),
     "__nv_fast_fdividef": fast_quotient,
 }
-MODES = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}  # libdevice's up and down are towards plus and minus infinity
+MODES = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}  # rounding modes, libdevice to PTX
 for wanted, mode in MODES.items():
-    for (letter, kind), name in product({"f": "f32", "d": "f64"}.items(), ("add", "sub", "mul", "div", "rcp", "sqrt")):
-        LIBRARY[f"__nv_{letter}{name}_{wanted}"] = partial(instruction, name=f"{name}.{mode}.{kind}")
+    for (prefix, kind), name in product({"f": "f32", "d": "f64"}.items(), ("add", "sub", "mul", "div", "rcp", "sqrt")):
+        LIBRARY[f"__nv_{prefix}{name}_{wanted}"] = partial(instruction, name=f"{name}.{mode}.{kind}")
     LIBRARY[f"__nv_fmaf_{wanted}"] = partial(instruction, name=f"fma.{mode}.f32")
     LIBRARY[f"__nv_fma_{wanted}"] = partial(instruction, name=f"fma.{mode}.f64")
 
 AXES = "xyz"
 ALL_LANES = constant(i32, -1)
 BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
-INFINITY = 0x7F800000  # as f32
-MOST_PRINTED = 32  # values of one call
-MOST_REGISTERS = 256  # that `setmaxnreg` asks for
+INFINITY = 0x7F800000  # the bits of f32
+MOST_PRINTED = 32  # arguments of one call
+MOST_REGISTERS = 256  # the limit of `setmaxnreg`
 
 
 def any_lane(b: Builder, condition: Value) -> Value:
-    """Return True if `condition` holds in a lane of the warp."""
+    """Return True if `condition` holds in any lane of the warp."""
     return b.call("llvm.nvvm.vote.any.sync", i1, [ALL_LANES, condition], attributes="convergent")
 
 
 def by_threes(combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
-    """All values combined; of integers, the assembler makes one instruction of two maxima."""
+    """Combine all values in threes: the assembler has three-operand integer maxima."""
     while len(values) > 1:
         values = [reduce(combine, values[at : at + 3]) for at in range(0, len(values), 3)]
     return values[0]
 
 
 def special(b: Builder, name: str) -> Value:
-    """A special register, ``tid.x``; it does not change while the kernel runs."""
+    """Read a special register that is constant while the kernel runs: ``tid.x``."""
     return b.call(f"llvm.nvvm.read.ptx.sreg.{name}", i32, [], is_pure=True)
 
 
@@ -313,9 +310,7 @@ def access_kind(words: Words) -> str:
 
 
 def hint_text(hints: Hints, space: str) -> str:
-    """``.global.cg`` or ``.global.L1::evict_first``: of L1 an instruction says one of them, and a cache modifier says
-    more.
-    """
+    """``.global.cg`` or ``.global.L1::evict_first``: not both; a cache modifier takes precedence."""
     if hints.is_volatile:
         return f".volatile.{space}"
     if hints.cache is not CacheModifier.NONE:
@@ -332,7 +327,7 @@ class NvidiaGpu(AtomicInstructions):
     shared_alignment = 1024
     map_parameter = BY_VALUE
     copy_bytes = (4, 16)
-    carried_bit = i32  # ptxas mistakes predicates that a loop carries and negates for their negations
+    carried_bit = i32  # ptxas miscompiles predicates that a loop carries and negates
     fast_functions = FAST
     links_libraries = True
     functions = LIBRARY
@@ -357,7 +352,7 @@ class NvidiaGpu(AtomicInstructions):
         return found if self.least_blocks is None else [*found, f'"nvvm.minctasm"="{self.least_blocks}"']
 
     def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]]:
-        """A tensor map."""
+        """Return the attributes and metadata of a tensor map."""
         return BY_VALUE, describe(type, rows)
 
     def around(self, module: ModuleOp) -> CopyOrder | None:
@@ -377,14 +372,14 @@ class NvidiaGpu(AtomicInstructions):
     def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
         return special(b, f"{'nclusterid' if clusters else 'nctaid'}.{AXES[axis]}")
 
-    # Threads together
+    # Synchronisation and exchange
 
     def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
         if warps.count == 1 and not warps.are_all:
             return self.warp_barrier(b)
-        number = [constant(i32, warps.barrier)]
+        barrier = [constant(i32, warps.barrier)]
         kind, given = (
-            ("all", number) if warps.are_all else ("count", [*number, constant(i32, warps.count * self.warp_size)])
+            ("all", barrier) if warps.are_all else ("count", [*barrier, constant(i32, warps.count * self.warp_size)])
         )
         aligned = "" if warps.are_apart else "aligned."
         b.call(f"llvm.nvvm.barrier.cta.sync.{aligned}{kind}", void, given, attributes="convergent")
@@ -394,7 +389,7 @@ class NvidiaGpu(AtomicInstructions):
             ptx(b, f"barrier.cluster.{step}.aligned;", [], [], effect="write", convergent=True)
 
     def set_registers(self, b: Builder, count: int, before: int) -> None:
-        """The multiple of 8 that is asked for, 256 at most; warps that need more wait for those that need less."""
+        """Emit `setmaxnreg` for a multiple of 8; warps that need more wait until others have released registers."""
         count, before = min(count, MOST_REGISTERS), min(before, MOST_REGISTERS)
         if count != before:
             way = "inc" if count > before else "dec"
@@ -417,8 +412,8 @@ class NvidiaGpu(AtomicInstructions):
         return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
 
     def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
-        """Three at a time as integers: floats that are not negative are ordered like these. Others, which no row with
-        one of them gives as its maximum, and NaN are a case apart.
+        """Compare three at a time as integers, which order non-negative floats correctly. A row whose maximum is
+        negative or NaN takes the float path.
         """
         if not self.has(Feature.WGMMA):
             return None
@@ -440,9 +435,9 @@ class NvidiaGpu(AtomicInstructions):
         inputs = [at.address, *policy]
         if at.predicate is not None:
             line, inputs = guarded(line, inputs, at.predicate, count)
-            fallback = [f"${count + len(inputs) + place}" if other else "0" for place in range(count)]
+            fallback = [f"${count + len(inputs) + index}" if other else "0" for index in range(count)]
             inputs += other or ()
-            before = "".join([f"mov.b{type.bits} ${place}, {text}; " for place, text in enumerate(fallback)])
+            before = "".join([f"mov.b{type.bits} ${index}, {text}; " for index, text in enumerate(fallback)])
             line = f"{before}{line}"
         return ptx(b, line, [type] * count, inputs, effect="write" if at.hints.is_volatile else "read")
 
@@ -458,7 +453,7 @@ class NvidiaGpu(AtomicInstructions):
         ptx(b, line, [], inputs, effect="write")
 
     def kept_by_l2(self, b: Builder, hints: Hints) -> tuple[str, list[Value]]:
-        """The L2 modifier of an access, and the operand that it needs."""
+        """Return the L2 modifier of an access, and the operand that it needs."""
         says = self.has(Feature.CACHE_POLICY) and not hints.is_volatile and not hints.in_l1
         policy = eviction_policy(b, hints.evict) if says else []
         return ".L2::cache_hint" if policy else "", policy
@@ -467,8 +462,8 @@ class NvidiaGpu(AtomicInstructions):
         return ptx(b, "add.s64 $0, $1, $2;", [pointer.type], [pointer, bytes])[0]
 
     def hidden_zero(self, b: Builder, loop: Operation) -> Value | None:
-        """Beside wgmma, two additions per address are faster than the one IMAD.WIDE that ptxas makes of `base + 2 *
-        number`.
+        """Hide the addresses in loops with wgmma, where two additions per address are faster than the IMAD.WIDE that
+        ptxas generates for `base + 2 * offset`.
         """
         if not any(type(op) is ttng.WarpGroupDotOp for op in loop.walk()):
             return None
@@ -476,8 +471,8 @@ class NvidiaGpu(AtomicInstructions):
         return ptx(b, text, [i64], [])[0]
 
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
-        """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
-        self.store(b, at._replace(address=shared_word(b, at.address)), given, "shared")
+        """Store with a predicate: after a branch, the point of reconvergence would depend on LLVM's block placement."""
+        self.store(b, at._replace(address=shared_address(b, at.address)), given, "shared")
 
     def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> "Matrices | None":
         from tilework.targets.nvidia.lower.matrix_load import matrix_form  # lazily: many kernels have no buffers
@@ -485,13 +480,13 @@ class NvidiaGpu(AtomicInstructions):
         return matrix_form(offsets, bits, limit)
 
     def async_copy(self, b: Builder, copy: Copy) -> None:
-        """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, !%mask``: zeros are written where the mask is
-        false.
+        """Emit ``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, !%mask``, which writes zeros where the mask
+        is false.
 
-        L2 is told nothing: with a cache hint ptxas (12.8, 13.0) wrote ``LDGSTS [R7+UR0], desc[UR1]``, which Hopper
-        refuses as illegal.
+        There is no L2 cache hint: with one, ptxas (12.8, 13.0) emits ``LDGSTS [R7+UR0], desc[UR1]``, an illegal
+        instruction on Hopper.
         """
-        mask, inputs, size = copy.mask, [shared_word(b, copy.target), copy.source], ""
+        mask, inputs, size = copy.mask, [shared_address(b, copy.target), copy.source], ""
         if mask is not None and mask.constant == 0:
             size = ", 0"
         elif mask is not None and mask.constant != 1:
@@ -522,8 +517,8 @@ class NvidiaGpu(AtomicInstructions):
         return nvvm(b, f"fmin{'.nan' if keeps_nan else ''}.xorsign.abs.{suffix}", x.type, x, y)
 
     def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
-        """The arguments lie one after the other on the stack, each aligned to its size."""
-        place = b.alloca(i8, 8 * MOST_PRINTED, align=8)
+        """Return a `vprintf` emitter; the arguments are stored on the stack, each aligned to its size."""
+        stack = b.alloca(i8, 8 * MOST_PRINTED, align=8)
 
         def show(text: str, values: Sequence[Value]) -> None:
             offset = 0
@@ -531,9 +526,9 @@ class NvidiaGpu(AtomicInstructions):
             for value in values:
                 size = value.type.bits // 8
                 offset = (offset + size - 1) // size * size
-                b.store(value, b.gep(place, offset), align=size)
+                b.store(value, b.gep(stack, offset), align=size)
                 offset += size
-            b.call("vprintf", i32, [b.module.string(text), place])
+            b.call("vprintf", i32, [b.module.string(text), stack])
 
         return show
 
@@ -542,11 +537,11 @@ class NvidiaGpu(AtomicInstructions):
         b.call("__assertfail", void, [texts[0], texts[1], constant(i32, line), texts[2], constant(i64, 1)])
 
 
-MANY = 8  # products with one factor
+MANY = 8  # multiplications per distinct factor from which the branch pays
 
 
 @lowers(arith.MulfOp, overrides=True)
-def lower_product(low: Lowering, op: Operation) -> Registers:
+def lower_rescale(low: Lowering, op: Operation) -> Registers:
     factors = distinct(low[op.operands[1]])
     if SKIP_ONES not in op.attributes or len(factors) * MANY > len(low[op.operands[1]]):
         return lower_native(low, op)
@@ -559,7 +554,7 @@ def distinct(registers: Registers) -> list[Value]:
     return list({value.text: value for value in registers if value.type is f32}.values())
 
 
-MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
+MORE_RULES = {  # modules, and the prefixes of the op names that they lower
     "tilework.targets.nvidia.lower.casts": "arith.extf arith.truncf tt.fp_to_fp arith.sitofp arith.uitofp arith.fpto",
     "tilework.targets.nvidia.lower.mma": "tt.dot",
     "tilework.targets.nvidia.lower.tensormap_rules": "ttng.tensormap_ ttng.reinterpret_tensor_descriptor",
@@ -571,7 +566,7 @@ MORE_RULES = {  # files, and how the names of the ops begin that they have rules
 def emit_module(
     module: ModuleOp, capability: int, *, fuses: bool = True, lines: bool = True, options: Any = None
 ) -> str:
-    """LLVM text of every function of a module of TTGIR; partitions get their warps first."""
+    """Return the LLVM text of all functions of a TTGIR module, after assigning warps to partitions."""
     if (most := getattr(options, "maxnreg", None)) is not None:
         module.attributes[MAX_REGISTERS] = int_attr(most, i32_type)
     if any(isinstance(op, ttg.WarpSpecializeOp) for op in ops_in_order(*module.regions)):

@@ -3,27 +3,25 @@ registers.
 
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%w0, %w1, %w2, %w3}, [%address];
 
-Lane 8j + r has the address of row r of matrix j. Afterwards lane 4r + q has in word j the 4 bytes 4q ... of that row.
-With `.trans` the elements have 16 bits, and lane 4c + q has two of column c: those of rows 2q and 2q + 1. An element
-may be two of 8 bits.
+Lane 8j + r passes the address of row r of matrix j. Afterwards lane 4r + q holds in word j the 4 bytes 4q ... of that
+row. With `.trans` the elements have 16 bits, and lane 4c + q holds two of column c: those of rows 2q and 2q + 1. An
+element may be two of 8 bits.
 
-Whether registers can be filled so is a question to the layout that gives their offsets in memory. In elements of 16
-bits:
+Registers can be loaded this way if the layout of their offsets in memory has this form, in elements of 16 bits:
 
     plain     register (one bit) +1, lane bits 0, 1: +2, +4                       lane bits 2, 3, 4: rows
     .trans    lane bits 2, 3, 4: +1, +2, +4         register (one bit): rows 0, 1; lane bits 0, 1: rows 2, 4
 
-and nothing else may move inside of 16 bytes. Rows can lie anywhere. Two more bits of the register's number choose the
-matrix. The address of a lane comes from the same layout, with the bases of rows and matrices in the place of those of
-lanes.
+and no other bit has an offset inside of 16 bytes. Rows can be anywhere. Two more bits of the register index select the
+matrix. The address of a lane comes from the same layout, with the bases of rows and matrices instead of those of lanes.
 
-Of 8-bit elements that are transposed, a word of four in a row of the result is chosen from the words of two matrices.
-These may have exchanged some of their rows, where a matrix would have rows in the same banks: lanes that get those rows
-choose the other way round.
+For transposed 8-bit elements, each word of four is a byte permutation of the words of two matrices. The two may have
+some rows exchanged, to avoid rows of one matrix in the same banks: lanes that get those rows permute the other way
+round.
 
-    rows k of a matrix    0 1 4 5  8  9 12 13     in what TMA writes 0 and 8 are in the same banks
+    rows k of a matrix    0 1 4 5  8  9 12 13     in the swizzle of TMA, 0 and 8 are in the same banks
     and of another        2 3 6 7 10 11 14 15
-    instead               0 1 4 5 10 11 14 15     lanes 4c + 2, 4c + 3 have 10, 11 or 14, 15 where they should have 8, 9 or 12, 13
+    instead               0 1 4 5 10 11 14 15     lanes 4c + 2, 4c + 3 hold 10, 11 or 14, 15 instead of 8, 9 or 12, 13
                           2 3 6 7  8  9 12 13
 """
 
@@ -43,7 +41,7 @@ from tilework.targets.nvidia.lower.inline_ptx import nvvm
 ROW = 128  # bits
 MOST = 2  # log2 of the matrices that move together
 LANE_BITS = 5
-OTHER_WORD = 0x4444  # what is different in a choice of bytes from two words the other way round
+OTHER_WORD = 0x4444  # xor of a byte selector that exchanges its two source words
 Pair = tuple[list[int], Value]  # registers, and the word that has them
 
 
@@ -62,11 +60,11 @@ class Matrices:
 
     @property
     def name(self) -> str:
-        """The end of the name of the intrinsic: ``m8n8.x4.trans.b16.p3``."""
+        """The suffix of the intrinsic's name: ``m8n8.x4.trans.b16.p3``."""
         return f"m8n8.x{1 << len(self.matrices)}{'.trans' if self.is_transposed else ''}.b16.p3"
 
     def addresses(self, offsets: LinearLayout) -> LinearLayout:
-        """The layout in which the offset of a lane is where its row begins."""
+        """Return the layout in which the offset of a lane is the start of its row."""
         columns = [*self.rows, *(offsets.by_in["register"][bit] for bit in self.matrices)]
         return offsets.replace_in("lane", columns + [0] * (LANE_BITS - len(columns)))
 
@@ -76,7 +74,7 @@ class Matrices:
         return 4 << len(self.matrices)
 
     def accesses(self, move: Move, round_index: int) -> list[tuple[int, list[list[int]]]]:
-        """(offset, the registers in each word) of every instruction of a round."""
+        """Return (offset, the registers in each word) of every instruction of a round."""
         taken, inside = move.copies | mask_of((*self.inside, *self.matrices)), subsets(self.inside)
         words = subsets(self.matrices)
         return [
@@ -86,32 +84,32 @@ class Matrices:
         ]
 
     def load(self, move: Move, round_index: int) -> dict[int, Value]:
-        """The registers of one round."""
+        """Load the registers of one round."""
         low, b = move.low, move.low.builder
         found: dict[int, Value] = {}
         for offset, words in self.accesses(move, round_index):
             type = struct(*[i32] * len(words)) if len(words) > 1 else i32
             made = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{self.name}", type, [move.address(offset)])
-            loaded = [b.extract_value(made, place) for place in range(len(words))] if len(words) > 1 else [made]
+            loaded = [b.extract_value(made, index) for index in range(len(words))] if len(words) > 1 else [made]
             pairs = list(zip(words, loaded, strict=True))
             for registers, word in pairs if self.swap is None else self.chosen(low, pairs):
                 found.update(zip(registers, unpack_word(low, word, move.held), strict=True))
         return found
 
     def swapped(self, low: Lowering) -> Value:
-        """The change of a byte selector where the 32-bit registers of two matrices are exchanged."""
+        """Return the xor of a byte selector in lanes where the words of two matrices are exchanged."""
         b = low.builder
         assert self.swap is not None
         return b.mul(b.and_(b.lshr(low.lane, self.swap[0]), 1), OTHER_WORD)
 
     def chosen(self, low: Lowering, pairs: Sequence[Pair]) -> Iterator[Pair]:
-        """Words of elements of one column each, from those of two matrices that may be exchanged."""
+        """Yield words with elements of one column each, from those of two matrices that may be exchanged."""
         assert self.swap is not None
         b, away, column = low.builder, 1 << self.swap[1], 1 << self.inside[0]
-        for place, (here, first) in enumerate(pairs):
-            if place & away:
+        for index, (here, first) in enumerate(pairs):
+            if index & away:
                 continue
-            there, second = pairs[place | away]
+            there, second = pairs[index | away]
             members = sorted((register, byte) for byte, register in enumerate((*here, *there)))
             for side in (0, column):
                 own = [(register, byte) for register, byte in members if register & column == side]
@@ -120,7 +118,7 @@ class Matrices:
                 yield [register for register, _ in own], word
 
     def prepare(self, low: Lowering) -> None:
-        """Compute here what depends on the thread alone."""
+        """Hoist the selector, which depends only on the thread."""
         if self.swap is not None:
             self.swapped(low)
 
@@ -131,14 +129,12 @@ class Matrices:
             if self.swap is not None:
                 lane, bit = self.swap
                 is_other = b.icmp("ne", b.and_(low.lane, 1 << lane), 0)
-                held = [b.select(is_other, held[place ^ 1 << bit], word) for place, word in enumerate(held)]
+                held = [b.select(is_other, held[index ^ 1 << bit], word) for index, word in enumerate(held)]
             b.call(f"llvm.nvvm.stmatrix.sync.aligned.{self.name}", void, [move.address(offset), *held])
 
 
 def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
-    """The form in which registers of `bits` bits at these offsets move as matrices, if they can; all of them below
-    `limit`.
-    """
+    """Return the matrix access of registers of `bits` bits at these offsets (below `limit`), or None."""
     registers, lanes = offsets.by_in["register"], offsets.by_in["lane"]
     if bits not in (8, 16, 32) or len(lanes) != LANE_BITS:
         return None
@@ -176,15 +172,15 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None
 
 
 def exchanges(whole: Matrices, matrices: Sequence[int]) -> Iterator[Matrices]:
-    """The same with rows exchanged between two matrices, whose offsets are given: every other pair of rows, or every
-    other four.
+    """Yield variants with rows exchanged between two matrices, whose offsets are given: every other pair of rows, or
+    every other four.
     """
     for lane in range(2):
-        for place, column in enumerate(matrices):
+        for index, column in enumerate(matrices):
             rows = [offset ^ column * (row == lane + 1) for row, offset in enumerate(whole.rows)]
-            yield replace(whole, rows=tuple(rows), swap=(lane, place))
+            yield replace(whole, rows=tuple(rows), swap=(lane, index))
 
 
 def row_conflicts(rows: Sequence[int], bits: int) -> int:
-    """The bank conflicts of the rows of a matrix, for their offsets in elements of `bits` bits."""
+    """Return the bank conflicts of the rows of a matrix, given their offsets in elements of `bits` bits."""
     return lane_conflicts((*rows, 0, 0), log2(ROW // bits), bits)

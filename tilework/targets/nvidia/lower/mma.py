@@ -2,18 +2,18 @@
 
     mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d0, d1, d2, d3}, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3};
 
-What the lane in row r (of 8) and at place q (of 4) of a warp gives, with `e` elements of A and B in a 32-bit word:
+The registers of the lane in row r (of 8) and column q (of 4) of a warp, with `e` elements of A and B in a 32-bit word:
 
     a0, a1   row r and row r + 8, elements q*e ... of K     b0   column r, elements q*e ... of K
     a2, a3   the same, 4*e further along K                  b1   the same, 4*e further
     c0, c1   row r, columns 2q and 2q + 1                   c2, c3   the same in row r + 8
 
-An operand layout gives each lane runs of `kWidth` neighbours along K. The words of a row of A, in the order of K, are
-those of a column of B: cut both lists into steps of two words, and every step multiplies matching elements, whatever
-`kWidth` is. (A step then takes the elements of K in another order than the tensor has them, which a sum does not see.)
+An operand layout gives each lane runs of `kWidth` adjacent elements along K. The words of a row of A, in the order of
+K, correspond to those of a column of B: cut both lists into steps of two words, and every step multiplies matching
+elements, whatever `kWidth` is. (A step takes the elements of K in another order than the tensor, which a sum allows.)
 
-A small tensor has copies. Copies of rows or columns compute the same result several times. Copies along K would count
-twice: only one lane of those with the same elements gives them to the sum, and with one word instead of two the
+A small tensor has duplicates. Duplicate rows or columns compute the same result several times. Duplicates along K would
+count twice: only one of the lanes with the same elements contributes them, and with one word instead of two the
 instruction is the one with half the K.
 """
 
@@ -26,7 +26,7 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.types import bf16, bit_width, element_type, f8E4M3FN, f8E5M2, f32, i8
 from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
-from tilework.ir.types import i32 as word_integer
+from tilework.ir.types import i32 as int32
 from tilework.layouts.encodings import NvidiaMma
 from tilework.target import Feature
 from tilework.targets.gpu.dot_rules import lines, multiply_add
@@ -38,19 +38,19 @@ from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import ptx
 
-FACTORS: dict[Attribute, str] = {
+OPERAND_TYPES: dict[Attribute, str] = {
     half: "f16", bf16: "bf16", f32: "tf32", double: "f64", i8: "s8", f8E4M3FN: "e4m3", f8E5M2: "e5m2",
 }  # fmt: skip
-SUMS: dict[Attribute, str] = {half: "f16", f32: "f32", double: "f64", word_integer: "s32"}
-PLACES = 4  # lanes along K
-K_LANES = 2  # the lane bits that count them
+ACCUMULATOR_TYPES: dict[Attribute, str] = {half: "f16", f32: "f32", double: "f64", int32: "s32"}
+K_LANES = 4  # lanes along K
+K_LANE_BITS = 2  # the lane bits that count them
 
-Words = dict[Coords, list[Value]]  # by row (of A) or column (of B): what a lane holds of it, in the order of K
+Words = dict[Coords, list[Value]]  # by row (of A) or column (of B): the words of a lane, in the order of K
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One form of `mma.sync`: its rows, the words of a row of A that a lane gives to it, and its types."""
+    """One form of `mma.sync`: its rows, the words per lane of a row of A, K, and its types."""
 
     rows: int
     words: int
@@ -67,24 +67,24 @@ class Instruction:
 
 @lowers(tt.DotOp, overrides=True)
 def lower_dot(low: Lowering, op: Operation) -> Registers:
-    """On tensor cores where the accumulator is laid out for them."""
+    """Use tensor cores if the accumulator has their layout."""
     encoding = encoding_of(op.results[0].type)
     if not isinstance(encoding, NvidiaMma):
         return multiply_add(low, op)
     if not encoding.is_ampere:
-        raise low.refuse(op, "tt.dot with the layout of a warp-group product")
-    return product(low, op)
+        raise low.refuse(op, "tt.dot with the layout of a warp-group dot")
+    return dot_on_tensor_cores(low, op)
 
 
-def product(low: Lowering, op: Operation) -> Registers:
+def dot_on_tensor_cores(low: Lowering, op: Operation) -> Registers:
     a, b, c = op.operands
     left, right = words_of(low, a, -1), words_of(low, b, -2)
     count = len(next(iter(left.values())))
     form = instruction(low, op, count)
-    places = register_coords(layout_of(c.type))
+    all_coords = register_coords(layout_of(c.type))
     known: dict[Coords, Value] = {}
-    for place, register in zip(places, low[c], strict=True):
-        known.setdefault(place, register)
+    for coords, register in zip(all_coords, low[c], strict=True):
+        known.setdefault(coords, register)
     tiles = {tile: corners(known, tile) for tile in known if not (tile[-2] & 8 or tile[-1] & 1)}
     sums = {tile: pack_sums(low, [known[corner] for corner in found]) for tile, found in tiles.items()}
     for start in range(0, count, form.words):
@@ -97,11 +97,11 @@ def product(low: Lowering, op: Operation) -> Registers:
     for tile, found in tiles.items():
         for corner, value in zip(found, unpack_sums(low, sums[tile]), strict=True):
             made.setdefault(corner, value)
-    return tuple(made[place] for place in places)
+    return tuple(made[coords] for coords in all_coords)
 
 
 def corners(known: dict[Coords, Value], tile: Coords) -> list[Coords]:
-    """The four elements that a lane has of a tile; those that the tensor does not have are copies of those it has."""
+    """Return the four elements that a lane has of a tile; those beyond a small tensor are duplicates of others."""
     *batch, row, column = tile
     found = []
     for down in (row, row + 8):
@@ -112,43 +112,43 @@ def corners(known: dict[Coords, Value], tile: Coords) -> list[Coords]:
 
 
 def instruction(low: Lowering, op: Operation, words: int) -> Instruction:
-    """The form for operands with so many words in a row."""
+    """Return the form for operands with `words` words per row."""
     a, b, c = (element_type(operand.type) for operand in op.operands)
-    kinds = FACTORS.get(a), FACTORS.get(b), SUMS.get(c)
+    kinds = OPERAND_TYPES.get(a), OPERAND_TYPES.get(b), ACCUMULATOR_TYPES.get(c)
     if None in kinds:
-        raise low.refuse(op, f"a product of {a} and {b} in {c} on tensor cores")
+        raise low.refuse(op, f"a dot of {a} and {b} in {c} on tensor cores")
     if bit_width(a) == 8 and a != i8 and not low.gpu.has(Feature.MMA_FP8):
-        raise low.refuse(op, f"a product of {a} and {b} on tensor cores")
+        raise low.refuse(op, f"a dot of {a} and {b} on tensor cores")
     left, right, total = (str(kind) for kind in kinds)
     if a == double:
         rows, words = (16, min(words, 4)) if low.gpu.has(Feature.MMA_F64_ROWS) else (8, 1)
-        return Instruction(rows, words, words * PLACES, left, right, total)
+        return Instruction(rows, words, words * K_LANES, left, right, total)
     words = min(words, 2)
-    return Instruction(16, words, words * PLACES * WORD // bit_width(a), left, right, total)
+    return Instruction(16, words, words * K_LANES * WORD // bit_width(a), left, right, total)
 
 
 def words_of(low: Lowering, value: SSAValue, k_axis: int) -> Words:
-    """The words of each row of A, or column of B."""
+    """Return the words of each row of A, or column of B."""
     layout = layout_of(value.type)
     each = max(1, WORD // bit_width(value.type))
-    copied = sum(1 << bit for bit, column in enumerate(layout.by_in["lane"][:K_LANES]) if not column)
+    copied = sum(1 << bit for bit, column in enumerate(layout.by_in["lane"][:K_LANE_BITS]) if not column)
     found: Words = {}
-    for place, line in lines(register_coords(layout), low[value], k_axis).items():
+    for coords, line in lines(register_coords(layout), low[value], k_axis).items():
         elements = [line[k] for k in sorted(line)]
         elements += [constant(elements[0].type, 0)] * (-len(elements) % each)
         made = [pack_word(low, elements[first : first + each]) for first in range(0, len(elements), each)]
-        found[place] = [first_only(low, word, copied) for word in made] if copied and k_axis == -1 else made
+        found[coords] = [first_only(low, word, copied) for word in made] if copied and k_axis == -1 else made
     return found
 
 
 def first_only(low: Lowering, word: Value, copied: int) -> Value:
-    """A word of A, zero in lanes that repeat the elements of another; bits `copied` of the lane tell those apart."""
+    """Return a word of A, zeroed in lanes that duplicate another; the lane id bits `copied` distinguish duplicates."""
     b = low.builder
     return b.select(b.icmp("eq", b.and_(low.lane, copied), 0), word, constant(word.type, 0))
 
 
 def pack_sums(low: Lowering, sums: list[Value]) -> list[Value]:
-    """Accumulators as instructions take them: f16 in pairs."""
+    """Pack accumulators for the instruction: f16 in pairs."""
     return pack_words(low, sums) if sums[0].type is f16 else sums
 
 
@@ -161,7 +161,7 @@ def unpack_sums(low: Lowering, sums: list[Value]) -> list[Value]:
 def multiply(
     low: Lowering, form: Instruction, rows: list[list[Value]], columns: list[Value], sums: list[Value]
 ) -> list[Value]:
-    """One step of one tile; `rows` has the words of the upper and of the lower row."""
+    """Emit one step of one tile; `rows` has the words of the upper and of the lower row."""
     if form.rows == 16:
         factors = [word for pair in zip(*rows, strict=True) for word in pair]
         return emit(low, form, factors, columns, sums)
@@ -172,8 +172,8 @@ def multiply(
 def emit(low: Lowering, form: Instruction, a: list[Value], b: list[Value], c: list[Value]) -> list[Value]:
     types = [value.type for value in c]
     assert form.a != "f64" or types[0] is f64
-    groups, place = [], 0
+    groups, first = [], 0
     for count in (len(c), len(a), len(b), len(c)):
-        groups.append("{" + ", ".join(f"${number}" for number in range(place, place + count)) + "}")
-        place += count
+        groups.append("{" + ", ".join(f"${index}" for index in range(first, first + count)) + "}")
+        first += count
     return ptx(low.builder, f"{form.name} {', '.join(groups)};", types, [*a, *b, *c], convergent=True)

@@ -1,18 +1,18 @@
-"""Tensor descriptors: maps of 128 bytes that kernels take as parameters, or make.
+"""Tensor descriptors: tensor maps of 128 bytes that kernels take as parameters or create.
 
-A host descriptor is a parameter by value, and what the compiler has chosen for it is told to the launcher:
+A host descriptor is passed by value; the launcher encodes it from metadata of the compiler:
 
     describe(type)      # {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 64], "fp4_padded": false}
 
-A kernel makes one in shared memory, field by field, and the first warp copies it to global memory:
+A kernel creates one in shared memory, field by field, and the first warp copies it to global memory:
 
     st.shared.b32 [%s + 4 * lane], 0;                                          # no field has an old value
     tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%s], %base;   # one thread; rank, sizes, strides ...
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%slot], [%s], 128;
     fence.proxy.tensormap::generic.acquire.gpu [%slot], 128;                   # every thread, before copies use it
 
-A stride that no tensor map can have (no multiple of 16 bytes, below 0, from 2^40 bytes on) ends the kernel by a trap.
-As a value a descriptor is the generic address of its map.
+A stride that no tensor map can have (not a multiple of 16 bytes, negative, or at least 2^40 bytes) traps. The value of
+a descriptor is the generic address of its map.
 """
 
 from functools import reduce
@@ -29,7 +29,7 @@ from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers
-from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
+from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_address
 from tilework.transforms.building.tma import SWIZZLE_MODES, box_shape, element_kind
 
 MAP_BYTES = 128
@@ -37,7 +37,7 @@ WORD = 4
 
 
 def describe(type: Attribute, rows: int | None = None) -> dict[str, Any]:
-    """The facts that the launcher needs to encode the map of a host descriptor; sizes outermost first."""
+    """Return the metadata from which the launcher encodes the map of a host descriptor; sizes outermost first."""
     assert isinstance(type, TensorDescType)
     block = type.block
     encoding = encoding_of(block)
@@ -53,12 +53,10 @@ def describe(type: Attribute, rows: int | None = None) -> dict[str, Any]:
 
 @lowers(ttng.TensormapCreateOp)
 def lower_create(low: Lowering, op: Operation) -> None:
-    """The barrier at the end is the one that ops with scratch memory promise, and all threads may then acquire the
-    map.
-    """
+    """Create a map. The barrier at the end frees the op's scratch memory, and lets all threads acquire the map."""
     b = low.builder
     slot, memory = low.scalar(op.operands[0]), low.scratch_address(op)
-    map = shared_word(b, memory)
+    map = shared_address(b, memory)
     with low.only_if(b.icmp("eq", low.warp, 0)):
         b.store(constant(i32, 0), b.gep(memory, b.mul(low.lane, WORD)), align=WORD)
         low.warp_barrier()
@@ -71,12 +69,12 @@ def lower_create(low: Lowering, op: Operation) -> None:
 
 
 def write_fields(low: Lowering, op: Operation, map: Value) -> None:
-    """All fields of a map; dimensions are counted from the contiguous one, and the rank from 0."""
+    """Write all fields of a map, the contiguous dimension first; the rank field is rank - 1."""
     values = [low.scalar(operand) for operand in op.operands]
-    place, groups = 0, []
+    first, groups = 0, []
     for size in array_values(op.properties["operandSegmentSizes"]):
-        groups.append(values[place : place + size])
-        place += size
+        groups.append(values[first : first + size])
+        first += size
     _, (base,), box, sizes, strides, steps = groups
 
     def replace(field: str, width: int, text: str, *inputs: Value) -> None:
@@ -85,11 +83,11 @@ def write_fields(low: Lowering, op: Operation, map: Value) -> None:
 
     replace("global_address", 64, "$1", base)
     replace("rank", 32, str(len(box) - 1))
-    for field, width, numbers in (
+    for field, width, values in (
         ("box_dim", 32, box), ("global_dim", 32, sizes), ("global_stride", 64, strides), ("element_stride", 32, steps),
     ):  # fmt: skip
-        for dim, number in enumerate(numbers):
-            replace(field, width, f"{dim}, $1", number)
+        for dim, value in enumerate(values):
+            replace(field, width, f"{dim}, $1", value)
     replace("elemtype", 32, str(number_of(op, "elem_type", 0)))
     for field in ("interleave_layout", "swizzle_mode", "fill_mode"):
         replace(field, 32, str(number_of(op, field, 0)))
@@ -97,9 +95,9 @@ def write_fields(low: Lowering, op: Operation, map: Value) -> None:
 
 
 def stop_at_impossible(low: Lowering, sizes: list[Value], strides: list[Value]) -> None:
-    """The hardware sees bases and sizes that cannot be when a copy uses them, but takes any bits for strides.
+    """Trap on invalid strides: the hardware checks bases and sizes when a copy uses them, but not strides.
 
-    That of a single row is never used.
+    The stride of a dimension of size 1 is unused.
     """
     b = low.builder
     pairs = zip(sizes, strides, strict=True)
@@ -112,7 +110,7 @@ def stop_at_impossible(low: Lowering, sizes: list[Value], strides: list[Value]) 
 
 @lowers(ttng.TensormapFenceproxyAcquireOp)
 def lower_acquire(low: Lowering, op: Operation) -> None:
-    """The wait for an empty group keeps copies behind the fence, which ptxas alone has not always done."""
+    """Acquire a map; the wait for an empty group keeps ptxas from hoisting copies above the fence."""
     text = f"fence.proxy.tensormap::generic.acquire.gpu [$0], {MAP_BYTES}; "
     text += "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
     ptx(low.builder, text, [], [low.scalar(op.operands[0])], effect="write")

@@ -1,28 +1,30 @@
-"""Blocks copied by the copy engine (TMA): between global memory, as a descriptor says, and shared memory.
+"""TMA copies of blocks between global memory, through a tensor descriptor, and shared memory; mbarriers and fences.
 
     elect.sync _|%p, -1;  and.pred %p, %p, %is_warp_0;
-    @%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%buffer], [%desc, {%column, %row}], [%bar];
+    @%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+            [%buffer], [%desc, {%column, %row}], [%bar];
     @%p cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%desc, {%column, %row}], [%buffer];
     @%p cp.async.bulk.commit_group;
     cp.async.bulk.wait_group.read 0;
 
-One thread does it all, or one of each warp for the rows that the warp has written (`analysis/single_warp.py`): groups
-belong to the thread that committed them, and `elect.sync` finds the same one every time. One instruction copies a box:
-at most 256 elements in each dimension and one row of the swizzle. A larger block is several boxes, and where they lie
-in shared memory the layout of the buffer says. Coordinates are counted from the contiguous dimension.
+One thread issues all copies, or one thread of each warp those of the rows that the warp has written
+(`analysis/single_warp.py`): groups belong to the thread that committed them, and `elect.sync` always elects the same
+one. One instruction copies a box: at most 256 elements in each dimension and one row of the swizzle. A larger block is
+split into boxes, whose offsets in shared memory come from the layout of the buffer. Coordinates start with the
+contiguous dimension.
 
-A wait for stores ends when shared memory was read and may be used again; what was written is there when the kernel
-ends.
+A wait for stores completes when shared memory has been read and may be reused; the writes are complete at the end of
+the kernel.
 
-Barriers in shared memory (mbarrier), the fence between the two ways to it, and barriers of a cluster.
+Barriers in shared memory (mbarrier), proxy fences, and cluster barriers:
 
-    mbarrier.init.shared::cta.b64 [%bar], 1;                            # one thread; others use it behind a block's barrier
+    mbarrier.init.shared::cta.b64 [%bar], 1;                            # one thread, before a barrier of the block
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16384;         # one thread
-    W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], %phase;     # every thread, until the phase is over
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], %phase;     # every thread, until the phase completes
        @!%p bra W;
 
-Threads write shared memory by one way, TMA and tensor cores reach it by another ("async proxy"): the fence orders what
-a thread wrote before what they do.
+Threads access shared memory through the generic proxy, TMA and tensor cores through the async proxy: the fence orders
+writes of a thread before their accesses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,22 +47,22 @@ from tilework.targets.gpu.lowering import Lowering, Shared, number_of
 from tilework.targets.llvm.types import i1
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower import lowers
-from tilework.targets.nvidia.lower.inline_ptx import eviction_policy, ptx, shared_word
+from tilework.targets.nvidia.lower.inline_ptx import eviction_policy, ptx, shared_address
 from tilework.transforms.building.tma import box_shape, element_kind
 
 BYTES = 8  # of an mbarrier
-GROUP_BITS = 2  # of a warp's number: its place in the group of four
+GROUP_BITS = 2  # of the warp id: the index in its warp group
 
 
 def barrier_address(low: Lowering, barrier: SSAValue) -> Value:
     memory: Shared = low[barrier]
-    return shared_word(low.builder, memory.base, memory.offset * BYTES)
+    return shared_address(low.builder, memory.base, memory.offset * BYTES)
 
 
 def by_one(
     low: Lowering, text: str, inputs: list[Value], condition: SSAValue | None = None, of_warp: bool = False
 ) -> None:
-    """An instruction that only the first thread executes, of all or of each warp, if `condition` is true."""
+    """Emit instructions for the first thread, of all or of each warp, if `condition` is true."""
     b = low.builder
     first = b.icmp("eq", low.lane if of_warp else low.thread, 0)
     chosen = first if condition is None else b.and_(first, low.scalar(condition))
@@ -75,8 +77,8 @@ def needs(low: Lowering, op: Operation, feature: Feature, what: str) -> None:
 
 @lowers(ttng.InitBarrierOp)
 def lower_init_barrier(low: Lowering, op: Operation) -> None:
-    """The other blocks of a cluster, and TMA, see it behind a fence, one for neighbours, and a barrier
-    (`analysis/membar.py`).
+    """Initialise an mbarrier. It is visible to other blocks of the cluster and to TMA after a fence (one for a run of
+    adjacent ops) and a barrier (`analysis/membar.py`).
     """
     scope, fence = (
         ("::cta", ";fence.mbarrier_init.release.cluster") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
@@ -105,8 +107,8 @@ def lower_barrier_expect(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.ArriveBarrierOp)
 def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
-    """Each warp arrives for itself if `count` says so, or one thread for all: the analysis of barriers puts one before
-    it.
+    """Arrive once per warp if `count` allows it, else one thread for all, after a barrier that `analysis/membar.py`
+    inserts.
     """
     share = arrive_by_warps(op)
     if share:
@@ -127,16 +129,16 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.WaitBarrierOp)
 def lower_wait_barrier(low: Lowering, op: Operation) -> None:
-    """Every thread asks until the phase is over; one that finds the predicate false does not."""
+    """Wait in every thread until the phase completes; a thread whose predicate is false does not wait."""
     inputs = [barrier_address(low, op.operands[0]), low.scalar(op.operands[1])]
     has_pred = array_values(op.properties["operandSegmentSizes"])[2]
     wait_for_phase(low, inputs, low.scalar(op.operands[2]) if has_pred else None)
 
 
 def wait_for_phase(low: Lowering, inputs: list[Value], condition: Value | None = None) -> None:
-    """Ask the barrier of an address for a parity until the phase is over, if `condition` is true."""
-    ask = "try_wait.parity.shared::cta" if low.gpu.has(Feature.MBARRIER_BYTES) else "test_wait.parity.shared"
-    again = f"WAIT: mbarrier.{ask}.b64 done, [$0], $1; @!done bra WAIT;"
+    """Poll the mbarrier at an address until the phase with a parity completes, if `condition` is true."""
+    test = "try_wait.parity.shared::cta" if low.gpu.has(Feature.MBARRIER_BYTES) else "test_wait.parity.shared"
+    again = f"WAIT: mbarrier.{test}.b64 done, [$0], $1; @!done bra WAIT;"
     if condition is not None:
         inputs, again = [*inputs, condition], f"@!$2 bra OVER; {again} OVER:"
     ptx(low.builder, f"{{ .reg .pred done; {again} }}", [], inputs, effect="write")
@@ -144,7 +146,7 @@ def wait_for_phase(low: Lowering, inputs: list[Value], condition: Value | None =
 
 @lowers(ttng.AsyncCopyMbarrierArriveOp)
 def lower_async_copy_arrive(low: Lowering, op: Operation) -> None:
-    """Each thread arrives when its own copies are done; the barrier was made for all, or counts them now."""
+    """Arrive in each thread when its own copies are complete; without `noinc` the op increments the pending count."""
     kind = ".noinc" if "noIncrement" in op.properties else ""
     text = f"cp.async.mbarrier.arrive{kind}.shared.b64 [$0];"
     ptx(low.builder, text, [], [barrier_address(low, op.operands[0])], effect="write")
@@ -159,8 +161,8 @@ def lower_fence(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.TakeTurnOp)
 def lower_take_turn(low: Lowering, op: Operation) -> None:
-    """The first group waits for one arrival less than the second: at first for the phase before the first one, which is
-    over.
+    """Wait for the warp group's turn. The first group waits for the preceding phase: at first for the one before phase
+    0, which is complete.
     """
     b = low.builder
     group = b.lshr(low.warp, GROUP_BITS)
@@ -170,7 +172,7 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.GiveTurnOp)
 def lower_give_turn(low: Lowering, op: Operation) -> None:
-    """Each warp arrives for itself."""
+    """Arrive on the other warp group's barrier, once per warp."""
     b = low.builder
     low.warp_barrier()
     other = b.xor(b.lshr(low.warp, GROUP_BITS), 1)
@@ -189,7 +191,7 @@ def lower_cluster_barrier(low: Lowering, op: Operation) -> None:
 
 
 BOX_ALIGNMENT, LEAST_ROW = 128, 16  # bytes
-U32, S32, U64, S64, F16, F32, BF16 = 2, 3, 4, 5, 6, 7, 10  # as tensor maps count them
+U32, S32, U64, S64, F16, F32, BF16 = 2, 3, 4, 5, 6, 7, 10  # CUtensorMapDataType
 INTEGERS = frozenset({U32, S32, U64, S64})
 HALVES = frozenset({F16, BF16})
 REDUCED = {
@@ -205,42 +207,42 @@ REDUCED = {
 
 
 def issuer(low: Lowering) -> Value:
-    """Return True if this is the thread that deals with the copy engine: always the same lane of the first warp."""
+    """Return True in the thread that issues TMA copies: always the same lane of the first warp."""
     return low.builder.and_(elected(low), low.builder.icmp("eq", low.warp, 0))
 
 
 def elected(low: Lowering) -> Value:
-    """Return True if this is the thread that acts for its warp: always the same lane."""
+    """Return True in the elected lane of each warp: always the same lane."""
     (found,) = ptx(low.builder, "elect.sync _|$0, 0xffffffff;", [i1], [], convergent=True)
     return found
 
 
 def block_of(descriptor: SSAValue) -> Attribute:
-    """The block of a descriptor: a tensor with the layout of the buffers that it is copied to."""
+    """Return the block type of a descriptor: a tensor with the layout of the buffers that it is copied to."""
     assert isinstance(descriptor.type, TensorDescType)
     return descriptor.type.block
 
 
 class Boxes:
-    """The boxes that a block is copied in, each with its coordinates and its address in shared memory."""
+    """The boxes of a block, each with its coordinates and its address in shared memory."""
 
     def __init__(
         self, low: Lowering, op: Operation, descriptor: SSAValue, coordinates: Sequence[SSAValue], memory: SSAValue
     ):
         self.low, self.op, self.type = low, op, memory.type
-        self.rows = low.barriers.stores.rows.get(descriptor)  # of a warp that copies for itself
+        self.rows = low.barriers.stores.rows.get(descriptor)  # of one warp, where each warp copies its own
         self.box, self.held = box_shape(block_of(descriptor), self.rows), low[memory]
         self.map: Value = low.scalar(descriptor)
         self.encoding = self.checked(encoding_of(block_of(descriptor)), encoding_of(memory.type))
         self.layout = layout_of(memory.type)
         self.bytes = bit_width(memory.type) // 8
-        if self.box[-1] * self.bytes % LEAST_ROW:  # a part of a block, which itself has been looked at
+        if self.box[-1] * self.bytes % LEAST_ROW:  # only for a part of a block: whole blocks are checked before
             raise low.refuse(op, f"a TMA copy of rows of {self.box[-1] * self.bytes} bytes in each block of a cluster")
         self.dropped = len(coordinates) - len(self.layout.outs)  # leading dimensions of size 1 that the buffer lacks
         self.first = [self.in_cluster(dim, low.scalar(value)) for dim, value in enumerate(coordinates)]
 
     def checked(self, described: object, encoding: object) -> NvmmaShared:
-        """The layout of the buffer; what the engine writes must be what others read there."""
+        """Return the encoding of the buffer; refuse one that differs from what TMA writes."""
         if not isinstance(encoding, NvmmaShared) or not isinstance(described, NvmmaShared):
             raise self.low.refuse(self.op, f"a TMA copy of a buffer with the layout {encoding}")
         swizzle = encoding.swizzling_byte_width
@@ -251,35 +253,37 @@ class Boxes:
         return encoding
 
     def in_cluster(self, dim: int, start: Value) -> Value:
-        """The first coordinates of the part that this CTA copies."""
+        """Return the first coordinate of the part that this CTA copies."""
         if dim < self.dropped or self.low.block.constant is not None:
             return start
         return self.low.builder.add(start, spread_of(self.low, self.layout, f"dim{dim - self.dropped}").value)
 
     def __iter__(self) -> Iterator[tuple[list[Value], Value]]:
-        """(coordinates, address) of each box; the contiguous dimension comes first."""
+        """Yield (coordinates, address) of each box, the contiguous dimension first."""
         assert isinstance(self.type, MemDescType)
-        b, places = self.low.builder, self.layout.pseudoinvert()
+        b, inverse = self.low.builder, self.layout.pseudoinvert()
         own = shape_per_cta(self.encoding, self.type.dims)
         own = own if self.rows is None else (self.rows, *own[1:])
         steps = [range(0, size, part) for size, part in zip(own, self.box[self.dropped :], strict=True)]
         for starts in product(*steps):
-            offset = places.apply({f"dim{dim}": start for dim, start in enumerate(starts)})["offset"] ^ self.held.offset
+            offset = (
+                inverse.apply({f"dim{dim}": start for dim, start in enumerate(starts)})["offset"] ^ self.held.offset
+            )
             if offset * self.bytes % BOX_ALIGNMENT:
                 raise self.low.refuse(
                     self.op, f"a TMA copy of a buffer that starts {offset * self.bytes} bytes into another"
                 )
             moved = [b.add(first, start) for first, start in zip(self.first, (0,) * self.dropped + starts, strict=True)]
-            address = shared_word(b, self.held.base, offset * self.bytes)
+            address = shared_address(b, self.held.base, offset * self.bytes)
             if self.rows is not None:
                 step = step_of(self.layout, self.rows, self.type.dims[0] // self.rows)
-                assert step is not None, "`warp_stores` has looked"
+                assert step is not None, "`warp_stores` guarantees it"
                 moved[0] = b.add(moved[0], b.mul(self.low.warp, self.rows))
                 address = b.add(address, b.mul(self.low.warp, step * self.bytes))
             yield moved[::-1], address
 
-    def place(self, first: int) -> str:
-        """``[$2, {$3, $4}]``: the descriptor and the coordinates, which are inputs from number `first` on."""
+    def tensor_operand(self, first: int) -> str:
+        """Return ``[$2, {$3, $4}]``: the descriptor and the coordinates, which are the inputs from `first` on."""
         coordinates = ", ".join(f"${first + 1 + dim}" for dim in range(len(self.first)))
         return f"[${first}, {{{coordinates}}}]"
 
@@ -292,16 +296,16 @@ class Boxes:
 def lower_tma_load(low: Lowering, op: Operation) -> None:
     descriptor, *coordinates, barrier, memory, predicate = op.operands
     boxes = Boxes(low, op, descriptor, coordinates, memory)
-    bell = barrier_address(low, barrier)
+    arrives_at = barrier_address(low, barrier)
     mine = low.builder.and_(issuer(low), low.scalar(predicate))
     policy = eviction_policy(low.builder, EvictionPolicy(number_of(op, "evict", EvictionPolicy.NORMAL)))
     hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")
     text = (
         f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{hint} "
-        f"[$1], {boxes.place(3)}, [$2]{last};"
+        f"[$1], {boxes.tensor_operand(3)}, [$2]{last};"
     )
-    for place, address in boxes:
-        ptx(low.builder, text, [], [mine, address, bell, boxes.map, *place, *policy], effect="write")
+    for coords, address in boxes:
+        ptx(low.builder, text, [], [mine, address, arrives_at, boxes.map, *coords, *policy], effect="write")
 
 
 @lowers(ttng.AsyncTMACopyLocalToGlobalOp)
@@ -311,7 +315,7 @@ def lower_tma_store(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.AsyncTMAReduceOp)
 def lower_tma_reduce(low: Lowering, op: Operation) -> None:
-    """Each element is combined with what global memory holds, as one atomic operation."""
+    """Combine each element with global memory atomically."""
     kind = DescriptorReduceKind(number_of(op, "kind", 1))
     element = element_type(block_of(op.operands[0]))
     if element_kind(element) not in REDUCED[kind]:
@@ -320,7 +324,7 @@ def lower_tma_reduce(low: Lowering, op: Operation) -> None:
 
 
 def store(low: Lowering, op: Operation, name: str, function: str) -> None:
-    """The boxes of a block to global memory, as one group."""
+    """Copy the boxes of a block to global memory, as one group."""
     b = low.builder
     descriptor, *coordinates, memory = op.operands
     boxes = Boxes(low, op, descriptor, coordinates, memory)
@@ -329,17 +333,19 @@ def store(low: Lowering, op: Operation, name: str, function: str) -> None:
     mine = issuer(low) if boxes.rows is None else elected(low)
     if (is_first := low.is_first_copy(boxes.layout)) is not None:
         mine = b.and_(mine, is_first)
-    text = f"@$0 {name}.bulk.tensor.{boxes.rank}d.global.shared::cta{function}.bulk_group {boxes.place(2)}, [$1];"
-    for place, address in boxes:
-        ptx(b, text, [], [mine, address, boxes.map, *place], effect="write")
+    text = (
+        f"@$0 {name}.bulk.tensor.{boxes.rank}d.global.shared::cta{function}.bulk_group {boxes.tensor_operand(2)}, [$1];"
+    )
+    for coords, address in boxes:
+        ptx(b, text, [], [mine, address, boxes.map, *coords], effect="write")
     ptx(b, "@$0 cp.async.bulk.commit_group;", [], [mine], effect="write")
 
 
 @lowers(ttng.AsyncTMAStoreWaitOp)
 def lower_tma_store_wait(low: Lowering, op: Operation) -> None:
-    """All threads run it; those that committed no groups do not wait.
+    """Wait in all threads; those that committed no groups return at once.
 
-    Warps that copy for themselves wait for their lane.
+    Where each warp copies its own rows, the lanes wait for the elected one.
     """
     ptx(low.builder, f"cp.async.bulk.wait_group.read {number_of(op, 'pendings', 0)};", [], [], effect="write")
     if op in low.barriers.stores.waits:
@@ -348,6 +354,6 @@ def lower_tma_store_wait(low: Lowering, op: Operation) -> None:
 
 @lowers(ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)
 def refuse_rows(low: Lowering, op: Operation) -> None:
-    """Rows by number are copied from compute capability 10.0 on."""
+    """Refuse gathers and scatters of rows, which need compute capability 10.0."""
     what = "gather" if type(op) is ttng.AsyncTMAGatherOp else "scatter"
     raise low.refuse(op, f"the {what} of rows through a tensor descriptor, which needs sm_100,")

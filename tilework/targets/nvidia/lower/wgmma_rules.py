@@ -1,34 +1,34 @@
-"""`ttng.warp_group_dot`: products of matrices in shared memory by groups of four warps, in the background.
+"""`ttng.warp_group_dot`: asynchronous MMAs of warp groups on matrices in shared memory (`wgmma`).
 
     wgmma.fence.sync.aligned;
     wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {$0, ..., $63}, %a, %b, %use, 1, 1, 0, 1;
     ...
     wgmma.commit_group.sync.aligned;
 
-One instruction makes 64 rows and N columns from 32 bytes along K. All those of one dot are one piece of assembly: the
-accumulators come in and go out in the same registers, and nothing that LLVM writes can come between the fence and the
-first product. The registers of a tile and the places of its factors are looked up in the linear layouts.
+One instruction computes 64 rows and N columns from 32 bytes along K. All instructions of one dot are one piece of
+assembly: the accumulators are inputs and outputs in the same registers, and LLVM cannot insert code between the fence
+and the first MMA. The registers of a tile and the offsets of its operands come from the linear layouts.
 
-The results of an asynchronous dot may be used behind a `ttng.warp_group_dot_wait`, through which they pass.
-Accumulators of f16 lie two in a register; they are taken apart behind the dot, so that one waits for itself.
+The results of an asynchronous dot may be used after a `ttng.warp_group_dot_wait`, through which they pass. f16
+accumulators are two in a register; unpacking them after the dot reads them, so such a dot waits for its own result.
 
-How `wgmma` finds a matrix in shared memory: 64 bits that say where it starts and how its pieces lie.
+`wgmma` addresses a matrix in shared memory by a descriptor of 64 bits:
 
     bits 0-13    start >> 4            bits 32-45   stride byte offset >> 4 ("SBO")
     bits 16-29   leading byte offset   bits 62-63   swizzle: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes
                  >> 4 ("LBO")
 
-The unit is 8 rows of `span` bytes (16 without a swizzle). In a *K-major* matrix a row is a piece along K and the 8 rows
-are 8 of M or N; in an *MN-major* one it is the other way round, which only 16-bit elements may be. LBO and SBO are the
-steps from unit to unit in the two directions, and which is which depends on the form:
+The core matrix is 8 rows of `span` bytes (16 without a swizzle). In a *K-major* matrix a row extends along K and the 8
+rows are 8 of M or N; in an *MN-major* one it is the other way round, which is supported only for 16-bit elements. LBO
+and SBO are the strides between core matrices in the two directions; which is which depends on the form:
 
               K-major, swizzled   K-major, none   MN-major, swizzled   MN-major, none
     SBO       8 more of M/N       8 more of M/N   8 more of K          8 more of M/N
     LBO       not used            16 more bytes   span more of M/N     8 more of K
 
-The swizzle moves 16-byte pieces by an xor of address bits, which is its own inverse. So a form is not taken from the
-name of an encoding, but recognised: the offsets of the linear layout, with the xor undone, are compared with each table
-row.
+The swizzle permutes 16-byte pieces by an xor of address bits, which is its own inverse. So the form is not derived from
+the class of an encoding, but recognised: the offsets of the linear layout, with the xor undone, are compared with each
+column of the table.
 """
 
 from collections.abc import Sequence
@@ -53,16 +53,16 @@ from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import ptx
-from tilework.targets.nvidia.lower.mma import FACTORS, SUMS, pack_sums
+from tilework.targets.nvidia.lower.mma import ACCUMULATOR_TYPES, OPERAND_TYPES, pack_sums
 
 SPANS = (128, 64, 32)
 MODE = {0: 0, 128: 1, 64: 2, 32: 3}
-UNIT = 16  # bytes: what a swizzle moves, and what descriptors count in
+UNIT = 16  # bytes: the granularity of swizzles and descriptors
 ROWS = 8
 
 
 class Form(NamedTuple):
-    """A form that descriptors have, with its steps in bytes."""
+    """The form of a descriptor, with its strides in bytes."""
 
     span: int  # 0 without a swizzle
     is_k_major: bool
@@ -71,12 +71,12 @@ class Form(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """The descriptor without its start."""
+        """The descriptor without its start address."""
         return self.leading // UNIT << 16 | self.stride // UNIT << 32 | MODE[self.span] << 62
 
 
 def unswizzled(offset: int, span: int) -> int:
-    """The offset in bytes before (or after) the xor of a swizzle.
+    """Return the offset in bytes before (or after) the xor of a swizzle.
 
     >>> unswizzled(0x80, 128), unswizzled(0x90, 128), unswizzled(0x90, 0)
     (144, 128, 144)
@@ -85,12 +85,12 @@ def unswizzled(offset: int, span: int) -> int:
 
 
 def doubling(first: int, count: int) -> list[int]:
-    """`count` powers of two times `first`."""
+    """Return `first` times the first `count` powers of two."""
     return [first << bit for bit in range(count)]
 
 
 def form_of(rows: Sequence[int], depth: Sequence[int], bytes: int) -> Form | None:
-    """The form of a matrix with these offsets (in bytes) of each bit of its number in M or N, and in K.
+    """Return the form of a matrix, given the byte offset of each bit of its index along M or N, and along K.
 
     A 64x16 piece of a row-major matrix of f16, 64 wide, with a swizzle of 128 bytes:
 
@@ -120,7 +120,7 @@ def k_major(rows: Sequence[int], depth: Sequence[int], span: int, bytes: int) ->
 
 
 def mn_major(rows: Sequence[int], depth: Sequence[int], span: int) -> Form | None:
-    """For elements of 2 bytes."""
+    """Match the MN-major forms, for elements of 2 bytes."""
     near = min(log2((span or UNIT) // 2), len(rows))
     far = rows[near] if len(rows) > near else ROWS * (span or UNIT)
     if list(rows) != doubling(2, near) + doubling(far, len(rows) - near):
@@ -131,41 +131,41 @@ def mn_major(rows: Sequence[int], depth: Sequence[int], span: int) -> Form | Non
 
 
 M = 64  # rows of one instruction
-K_BYTES = 32  # of both factors in one instruction
-GROUP_BITS = 2  # of a warp's number: its place in the group of four
+K_BYTES = 32  # of both operands in one instruction
+GROUP_BITS = 2  # of the warp id: the index in its warp group
 ADDRESS = 0x3FFFF
-SUM = 2  # the operand that is the sum so far
+SUM = 2  # the index of the accumulator operand
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A factor in shared memory: its descriptor without the part of a tile, and how tiles are found."""
+    """An operand in shared memory: the descriptor of its first tile, and the offsets of the others."""
 
     start: Value
     form: Form
-    places: LinearLayout  # dim0, dim1 -> offset
+    offsets: LinearLayout  # dim0, dim1 -> offset
     start_offset: int
     bytes: int
     row_dim: int
 
     def step(self, row: int, depth: int) -> int:
-        """The increment of the descriptor for the tile at these coordinates."""
-        offset = byte_offset(self.places, self.row_dim, row, depth, self.bytes) ^ self.start_offset * self.bytes
+        """Return the increment of the descriptor for the tile at these coordinates."""
+        offset = byte_offset(self.offsets, self.row_dim, row, depth, self.bytes) ^ self.start_offset * self.bytes
         return unswizzled(offset, self.form.span) >> 4
 
 
-def byte_offset(places: LinearLayout, row_dim: int, row: int, depth: int, bytes: int) -> int:
-    """The offset of the element with these indices along M or N, and along K."""
-    return places.apply({f"dim{row_dim}": row, f"dim{1 - row_dim}": depth})["offset"] * bytes
+def byte_offset(offsets: LinearLayout, row_dim: int, row: int, depth: int, bytes: int) -> int:
+    """Return the byte offset of the element with these indices along M or N, and along K."""
+    return offsets.apply({f"dim{row_dim}": row, f"dim{1 - row_dim}": depth})["offset"] * bytes
 
 
 def matrix(low: Lowering, op: Operation, value: SSAValue, row_dim: int, rows: int, groups: LinearLayout) -> Matrix:
-    """A factor; `rows` is M or N of an instruction, `groups` says where the warp groups are in the result."""
+    """Return an operand in memory; `rows` is M or N of an instruction, `groups` the layout of the result."""
     bytes = bit_width(value.type) // 8
-    places = layout(value).pseudoinvert()
+    offsets = layout(value).pseudoinvert()
     memory: Shared = low[value]
     row_offsets, depth_offsets = (
-        [column * bytes for column in places.sublayout((f"dim{dim}",), ("offset",)).flat_columns]
+        [column * bytes for column in offsets.sublayout((f"dim{dim}",), ("offset",)).flat_columns]
         for dim in (row_dim, 1 - row_dim)
     )
     row_bits, depth_bits = log2(rows), log2(K_BYTES // bytes)
@@ -173,19 +173,19 @@ def matrix(low: Lowering, op: Operation, value: SSAValue, row_dim: int, rows: in
     others = [*row_offsets[row_bits:], *depth_offsets[depth_bits:], memory.offset * bytes]
     inside = [*row_offsets[:row_bits], *depth_offsets[:depth_bits]]
     if form is None or not are_apart(inside, others, form.span):
-        raise low.refuse(op, f"a product of a matrix that lies in memory as {encoding_of(value.type)}")
+        raise low.refuse(op, f"a warp-group dot of a matrix with the layout {encoding_of(value.type)}")
     starts = [groups.apply(warp=1 << bit)[f"dim{row_dim}"] for bit in range(log2(groups.in_size("warp")))]
-    steps = [unswizzled(byte_offset(places, row_dim, start, 0, bytes), form.span) for start in starts]
+    steps = [unswizzled(byte_offset(offsets, row_dim, start, 0, bytes), form.span) for start in starts]
     apart = [0 if bit < GROUP_BITS else step for bit, step in enumerate(steps)]
     b = low.builder
     address = b.trunc(b.ptrtoint(memory.base, i64), i32)
     address = b.add(address, image(b, [(low.warp, apart)]).value)
     start = b.or_(b.zext(b.lshr(b.and_(address, ADDRESS), 4), i64), constant(i64, form.bits))
-    return Matrix(start, form, places, memory.offset, bytes, row_dim)
+    return Matrix(start, form, offsets, memory.offset, bytes, row_dim)
 
 
 def are_apart(inside: Sequence[int], others: Sequence[int], span: int) -> bool:
-    """Return True if the start of a tile and offsets in it have no bit in common: then their sum is their xor."""
+    """Return True if tile starts and offsets inside a tile have no bit in common, so that xor is addition."""
     covered = 0
     for offset in inside:
         covered |= unswizzled(offset, span)
@@ -194,46 +194,46 @@ def are_apart(inside: Sequence[int], others: Sequence[int], span: int) -> bool:
 
 @dataclass(frozen=True)
 class Fragments:
-    """A factor in registers, which only A may be."""
+    """Operand A in registers."""
 
     registers: dict[Coords, Value]
     bytes: int
 
     def words(self, low: Lowering, row: int, depth: int) -> list[Value]:
-        """The four registers of one instruction: two rows 8 apart, for two pieces of K 16 bytes apart."""
+        """Return the four registers of one instruction: two rows 8 apart, for two pieces of K 16 bytes apart."""
         each, made = 4 // self.bytes, []
         for word in range(4):
             first = (row + 8 * (word & 1), depth + (word >> 1) * 16 // self.bytes)
-            values = [self.registers[first[0], first[1] + place] for place in range(each)]
+            values = [self.registers[first[0], first[1] + index] for index in range(each)]
             made += pack(low, values, i32)
         return made
 
 
 @dataclass
 class Dot:
-    """One dot: the parts that its instructions share."""
+    """One dot: what its instructions share."""
 
     low: Lowering
     a: Matrix | Fragments
     b: Matrix
-    types: str  # of the result and the factors: ``f32.f16.f16``
+    types: str  # of the result and the operands: ``f32.f16.f16``
     n: int
     step: int  # elements along K of one instruction
     sum_type: Type
     tiles: list[Coords]
 
     def fragment(self, tile: Coords) -> list[Coords]:
-        """The coordinates of thread 0 in the accumulator of a tile, register by register."""
+        """Return the coordinates of thread 0's registers in the accumulator of a tile."""
         row, column = tile
         return [(row + 8 * (at >> 1 & 1), column + (at & 1) + 8 * (at >> 2)) for at in range(self.n // 2)]
 
     @property
-    def places(self) -> list[Coords]:
-        return [place for tile in self.tiles for place in self.fragment(tile)]
+    def coords(self) -> list[Coords]:
+        return [coords for tile in self.tiles for coords in self.fragment(tile)]
 
     @property
     def ending(self) -> str:
-        """The immediates: no signs are changed, and which factors are not K-major."""
+        """The immediates: no negation, and which operands are not K-major."""
         kind = self.types.split(".")[1]
         if kind == "s8":
             return ""
@@ -243,7 +243,7 @@ class Dot:
         return f", 1, 1{of_a}, {int(not self.b.form.is_k_major)}"
 
     def run(self, sums: list[Value] | None, use: Value | None, start: int, end: int, wait: bool) -> list[Value]:
-        """The sums of the products from `start` to `end` along K, on top of `sums` (where `use` is true)."""
+        """Emit the MMAs from `start` to `end` along K, accumulating onto `sums` (where `use` is true)."""
         low = self.low
         before = pack_sums(low, sums) if sums is not None else []
         count = len(self.tiles) * self.n * self.sum_type.bits // 64
@@ -259,8 +259,8 @@ class Dot:
         uses = "0" if sums is None else "1" if use is None else operand(use)
         each = count // len(self.tiles)
         words: dict[Coords, str] = {}
-        for number, (row, column) in enumerate(self.tiles):
-            target = ", ".join(f"${at}" for at in range(number * each, (number + 1) * each))
+        for index, (row, column) in enumerate(self.tiles):
+            target = ", ".join(f"${at}" for at in range(index * each, (index + 1) * each))
             for depth in range(start, end, self.step):
                 if isinstance(self.a, Matrix):
                     left = advanced(lines, "da", a, self.a.step(row, depth))
@@ -275,18 +275,18 @@ class Dot:
         lines.append("wgmma.commit_group.sync.aligned;")
         if wait:
             lines.append("wgmma.wait_group.sync.aligned 0;")
-        outputs = [self.word_type] * count
+        outputs = [self.accumulator_type] * count
         text = " ".join([*lines, "}"])
         made = ptx(low.builder, text, outputs, inputs, effect="write", convergent=True, tied=len(before))
         return sums_of(low, made, self.sum_type)
 
     @property
-    def word_type(self) -> Type:
+    def accumulator_type(self) -> Type:
         return i32 if self.sum_type is f16 else self.sum_type
 
 
 def advanced(lines: list[str], name: str, start: str, step: int) -> str:
-    """A descriptor that is `step` units further."""
+    """Return the name of a descriptor that is `step` units further."""
     if not step:
         return start
     lines.append(f"add.s64 {name}, {start}, {step};")
@@ -300,7 +300,7 @@ def sums_of(low: Lowering, words: list[Value], type: Type) -> list[Value]:
     return [lane for word in words for lane in b.lanes(b.bitcast(word, vector(f16, 2)))]
 
 
-def factor_of(type: Attribute) -> Attribute:
+def operand_element(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, MemDescType) else element_type(type)
 
 
@@ -309,9 +309,9 @@ def dot(low: Lowering, op: Operation) -> Dot:
     mma = encoding_of(d.type)
     assert isinstance(mma, NvidiaMma)
     if not low.gpu.has(Feature.WGMMA):
-        raise low.refuse(op, "a product of a warp group")
+        raise low.refuse(op, "a warp-group dot")
     if mma.rank != 2:
-        raise low.refuse(op, "a batch of products of warp groups")
+        raise low.refuse(op, "a batch of warp-group dots")
     n, bytes = mma.instr_shape[1], bit_width(a.type) // 8
     groups = layout(d)
     left: Matrix | Fragments
@@ -319,7 +319,7 @@ def dot(low: Lowering, op: Operation) -> Dot:
         left = matrix(low, op, a, 0, M, groups)
     else:
         left = Fragments(dict(zip(register_coords(layout(a)), low[a], strict=True)), bytes)
-    kinds = [SUMS[element_type(d.type)], *(FACTORS[factor_of(value.type)] for value in (a, b))]
+    kinds = [ACCUMULATOR_TYPES[element_type(d.type)], *(OPERAND_TYPES[operand_element(value.type)] for value in (a, b))]
     tiles = sorted({(row, column) for row, column in register_coords(groups) if row % M == 0 and column % n == 0})
     sums: Registers = low[op.operands[2]]
     right = matrix(low, op, b, 1, n, groups)
@@ -330,56 +330,54 @@ def dot(low: Lowering, op: Operation) -> Dot:
 def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
     depth, step = shape_of(op.operands[0].type)[-1], K_BYTES * 8 // bit_width(op.operands[0].type)
     if depth < step:
-        raise low.refuse(op, f"a product of {depth} elements along K, fewer than the {step} of an instruction,")
-    if not check_in_block(op):
-        raise low.refuse(op, "a dot whose factors lie in several blocks of a cluster")
+        raise low.refuse(op, f"a dot of {depth} elements along K, fewer than the {step} of an instruction,")
+    if not is_in_block(op):
+        raise low.refuse(op, "a dot with operands in several blocks of a cluster")
     it = dot(low, op)
     given: Registers = low[op.operands[2]]
     use = low.scalar(op.operands[3]) if len(op.operands) > 3 else None
     if use is not None and use.constant == 1:
         use = None
     known = register_coords(layout(op.results[0]))
-    by_place = dict(zip(known, given, strict=True))
+    by_coords = dict(zip(known, given, strict=True))
     starts_at_zero = (use is not None and use.constant == 0) or all(is_zero(value) for value in given)
-    sums = None if starts_at_zero else [by_place[place] for place in it.places]
+    sums = None if starts_at_zero else [by_coords[coords] for coords in it.coords]
     if (limit := imprecise(op)) is not None:
         made = in_parts(it, sums, use, depth, max(limit // it.step, 1) * it.step)
     else:
         is_async = bool(number_of(op, "isAsync", 0)) and it.sum_type is not f16
         made = it.run(sums, use, 0, depth, wait=not is_async)
-    found = dict(zip(it.places, made, strict=True))
-    return tuple(found[place] for place in known)
+    found = dict(zip(it.coords, made, strict=True))
+    return tuple(found[coords] for coords in known)
 
 
-def check_in_block(op: Operation) -> bool:
-    """Return True if each block has the rows of A and columns of B that its part of the result is made of, along all of
-    K.
-    """
+def is_in_block(op: Operation) -> bool:
+    """Return True if each block holds the rows of A and the columns of B of its part of the result, along all of K."""
     wanted = dict(layout(op.results[0]).bases)["block"]
     for axis, operand in enumerate(op.operands[:2]):
         if is_memdesc(operand.type):
             held = dict(layout(operand).bases)["block"]
             parts = [vector[axis] if dim == axis else 0 for vector in wanted for dim in range(2)]
-            if [place for vector in held for place in vector] != parts:
+            if [moved for vector in held for moved in vector] != parts:
                 return False
     return True
 
 
 def is_zero(value: Value) -> bool:
-    """A constant whose bits are all zero."""
+    """Return True for a constant whose bits are all zero."""
     return value.constant is not None and value.text == constant(value.type, 0 if value.type is i32 else 0.0).text
 
 
 def imprecise(op: Operation) -> int | None:
-    """The number of products that may be added with few bits, where one dot may have as many: 8-bit floats in f32."""
+    """Return the limit of imprecise accumulation (8-bit floats in f32) if the dot may exceed it, else None."""
     limit = number_of(op, "maxNumImpreciseAcc", 0)
-    factor, total = factor_of(op.operands[0].type), element_type(op.results[0].type)
+    factor, total = operand_element(op.operands[0].type), element_type(op.results[0].type)
     is_narrow = bit_width(factor) == 8 and not isinstance(factor, IntegerType) and isinstance(total, Float32Type)
     return limit if is_narrow and limit <= shape_of(op.operands[0].type)[1] else None
 
 
 def in_parts(it: Dot, sums: list[Value] | None, use: Value | None, depth: int, most: int) -> list[Value]:
-    """Sums of at most `most` products, added in f32."""
+    """Accumulate `most` elements of K at a time, and add these partial sums in f32."""
     b = it.low.builder
     if sums is not None and use is not None:
         sums = [b.select(use, value, constant(f32, 0.0)) for value in sums]
@@ -392,14 +390,14 @@ def in_parts(it: Dot, sums: list[Value] | None, use: Value | None, depth: int, m
 
 @lowers(ttng.WarpGroupDotWaitOp)
 def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | Shared]:
-    """Accumulators that are used pass through the wait, so that LLVM cannot use them before it; sums over their rows
-    come first.
+    """Wait for pending MMAs. Accumulators that are used pass through the wait, so that LLVM cannot use them before it;
+    row sums that are operands are computed before it.
     """
     pairs = zip(op.operands, op.results, strict=True)
     passed = [value for value, result in pairs if is_accumulator(value.type) and not is_only_summed(result)]
     flat = [register for value in passed for register in low[value]]
     rows = [register for value in op.operands if is_of_rows(value.type) for register in low[value]]
-    names = [f"${number}" for number in range(2 * len(flat), 2 * len(flat) + len(rows))]
+    names = [f"${index}" for index in range(2 * len(flat), 2 * len(flat) + len(rows))]
     text = f"{held_back_by(names)}wgmma.wait_group.sync.aligned {number_of(op, 'pendings', 0)};"
     outputs = [value.type for value in flat]
     made = iter(ptx(low.builder, text, outputs, [*flat, *rows], effect="write", convergent=True, tied=len(flat)))
@@ -415,10 +413,10 @@ def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | 
 
 
 def held_back_by(sums: Sequence[str]) -> str:
-    """Code behind which a wait stays until these registers are known.
+    """Return code that keeps a wait after the computation of these registers.
 
-    ptxas starts a wait as early as it can, with all that should happen meanwhile behind it. A branch it does not cross:
-    one that is never taken (no sum is this NaN, which is not the canonical one), and if it were, would do no harm.
+    ptxas hoists a wait above the work that should overlap with the MMAs, but not above a branch: this one is never
+    taken (no sum is this non-canonical NaN), and would be harmless.
     """
     if not sums:
         return ""
@@ -430,7 +428,7 @@ def held_back_by(sums: Sequence[str]) -> str:
 
 
 def is_only_summed(value: SSAValue) -> bool:
-    """Only products read `value`, to add to it: they come behind the wait anyway."""
+    """Return True if only dots use `value`, as their accumulator: they follow the wait anyway."""
     return all(type(use.operation) is ttng.WarpGroupDotOp and use.index == SUM for use in value.uses)
 
 
@@ -440,5 +438,5 @@ def is_accumulator(type: Attribute) -> bool:
 
 
 def is_of_rows(type: Attribute) -> bool:
-    """One number for each row of an accumulator."""
+    """Return True for a vector with one f32 for each row of an accumulator."""
     return not is_memdesc(type) and len(shape_of(type)) == 1 and isinstance(element_type(type), Float32Type)
