@@ -378,7 +378,9 @@ def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> Non
     text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 64, 32, True, tl.float32))
     device = Device(check=True, counters=True)
     places = [device.upload(value) for value in (a, b, c)]
-    device.launch(device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.metadata(text)["shared"])
+    device.launch(
+        device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.metadata(text)["shared"]
+    )
     device.synchronize()
     wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")
     np.testing.assert_array_equal(device.download(places[2], c), wide.sum(0))
