@@ -373,9 +373,7 @@ def test_asynchronous_products_and_views() -> None:
 
 
 def test_refused() -> None:
-    with pytest.raises(
-        PassError, match="a dot of 16 elements along K, fewer than the 32 of an instruction, cannot"
-    ):
+    with pytest.raises(PassError, match="a dot of 16 elements along K, fewer than the 32 of an instruction, cannot"):
         compiled(dot_text((64, 32, 16), "i8", "registers", nvmma(32, 8), sums="i32"))
     with pytest.raises(PassError, match="a warp-group dot of a matrix with the layout"):
         compiled(dot_text((64, 32, 32), "f16", nvmma(0, 16), nvmma(64, 16)))
