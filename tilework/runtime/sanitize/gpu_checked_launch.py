@@ -2,9 +2,7 @@
 
 A launch waits for its kernel. An access that fails its check is not executed, so the device stays usable.
 
-Two passes insert checks. `check_bounds.py` changes TTIR for GPUs: it masks off the bad lanes and the program goes on,
-because a trap would cost the process its context. `check_accesses.py` changes the fused loop nests of the CPU: it
-checks a vector by its first and last address, and stops the program.
+The checks of GPUs and of the CPU differ on purpose: see `transforms/sanitize/check_bounds.py`.
 """
 
 import ctypes

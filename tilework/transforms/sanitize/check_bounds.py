@@ -1,30 +1,49 @@
-"""Check every access to memory on a target whose launcher passes a table, and keep what is wrong from happening.
+"""Check every access to memory, on GPUs and on the CPU, before it happens.
+
+Two passes insert the checks, because the two devices need different ones. A GPU must survive a bad access, since a trap
+would destroy the context of the process: `triton-check-bounds` masks the bad lanes off, records them in a table, and
+lets the program go on. The CPU can stop a program: `ttc-sanitize` puts a `ttc.check` in front of each access of a loop
+nest, which tests a whole vector by its first and last address, and also checks the integers that the address is
+computed from. Both use `VERBS` and the provenance of pointers, a fact about the whole module
+(`analysis/provenance.py`).
+
+On a GPU:
 
     tt.store %p, %v, %m          ==>     %a = tt.ptr_to_int %p
-                                         %in = (%a - start < room) and (%a is aligned)         start, room: from the table
-                                         tell the table about lanes of %m where %in is false
+                                         %in = (%a - start < extent) and (%a is aligned)
+                                         record the lanes of %m where %in is false
                                          tt.store %p, %v, (%m and %in)
 
-The kernel, and every function that it calls, gets one parameter more: the address of the *table*, i64 words in memory
-of the device.
+where start and extent come from the table.
 
-    0              how many checks have failed
-    1              a word that nobody reads: atomics without a mask go there instead of memory that they must not touch
-    2 3 4          of the first one: the lowest address, inverted and bit 63 set; the code; the program (x + (y << 32) + (z << 48))
+The kernel, and every function that it calls, gets one more parameter: the address of the *table*, 64-bit words in
+device memory.
+
+    0              the count of failed checks
+    1              a dummy: atomics without a mask are redirected to it where they must not touch their address
+    2 3 4          the first failure: the lowest address, inverted and bit 63 set; its code; the program, which is
+                   x + (y << 32) + (z << 48)
     CODES ..       one word per code: 0, or 1 + a program in which the assert of this code, a warning, did not hold
-    then           the number of entries, and per entry the first byte and the byte behind the last: those of the parameters, then
-                   those of arrays that were registered
+    then           the count of entries, and for each entry its first byte and the byte behind its last: the parameters,
+                   then the registered arrays
 
-A program that fails counts word 0 up, and writes its record if it is the first: records of several programs do not mix.
-The asserts that `check_undefined.py` made become such records too; asserts of the user's stay. The program goes on,
-without the accesses that must not be: a GPU survives that, and so does the process, which a trap would leave without
-its context.
+A program that fails increments word 0, and writes its record if it is the first: records of several programs do not
+mix. The asserts that `check_undefined.py` inserts become such records too; asserts of the user remain. An attribute of
+the module describes the codes to the launcher, in JSON: `parameters`, `faults` and `checks` as in
+`targets/cpu/run/interface.py`, and the offsets of the parts of the table.
 
-What the codes mean is an attribute of the module, in JSON: `parameters`, `faults` and `checks` as in
-`targets/cpu/run/interface.py`, and where the parts of the table begin. Where a pointer may come from is a fact of the
-whole module (`analysis/provenance.py`). On the CPU, `transforms/sanitize/check_bounds.py` checks vectors of a nest by
-their first and last address instead, and can stop a program.
-Stage: TTIR to TTIR. Cost: one walk, and about 25 ops per access, one of them a reduction.
+On the CPU:
+
+    %r = arith.addi %start, %i : i32                 %r = arith.addi %start, %i : i32
+    %p = tt.addptr %x, %r                            ttc.assert <no overflow or masked off>, "int32 overflow ..." : i1
+    tt.store %p, %v, %m : !tt.ptr<f32>       ==>     %q = ttc.check %p, %m {arguments = array<i32: 0>, verb = "writes"}
+                                                     tt.store %q, %v, %m : !tt.ptr<f32>
+
+Overflow is checked in the sums, differences and products between an address and the values it starts from: loads,
+buffers, and results of other operations (a remainder brings an integer back into its range on purpose). Of an
+`arith.select` only the chosen side counts. Masked-off lanes are not checked, except for sums that loops and branches
+pass on: those are checked where they are computed.
+Stages: TTIR to TTIR, and TTCIR to TTCIR. Cost: one walk; on a GPU about 25 ops per access, one of them a reduction.
 """
 
 import json
@@ -40,7 +59,7 @@ from tilework.analysis.provenance import UNKNOWN, Provenance, pointer_provenance
 from tilework.analysis.value_flows import sources_of
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt, ttc
-from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import function_around, functions, has_body, is_private
@@ -54,7 +73,6 @@ from tilework.ir.types import (
     bit_width,
     element_type,
     i1,
-    i8,
     i64,
     is_integer,
     is_tensor,
@@ -68,21 +86,7 @@ from tilework.transforms.building.memory_access import mask_of, set_mask
 from tilework.transforms.passes import module_pass
 from tilework.transforms.sanitize.undefined_shadows import folded_bits, folded_tile
 
-# Check every access to memory before it happens, and the integers its address is made of.
-#
-#     %r = arith.addi %start, %i : i32                 %r = arith.addi %start, %i : i32
-#     %p = tt.addptr %x, %r                            ttc.assert <no overflow or masked off>, "int32 overflow ..." : i1
-#     tt.store %p, %v, %m : !tt.ptr<f32>       ==>     %q = ttc.check %p, %m {arguments = array<i32: 0>, verb = "writes"}
-#                                                      tt.store %q, %v, %m : !tt.ptr<f32>
-#
-# Where a pointer may come from is a fact of the whole module (`analysis/provenance.py`). Overflow is looked for in the
-# sums, differences and products between an address and what it is computed from: loaded values, values of buffers, and
-# results of other operations (a remainder brings a number back into its range on purpose). An `arith.select` is
-# followed on the side that it takes. Lanes that are masked off are not checked, except for sums that loops and branches
-# pass on: those are checked where they are made.
-# Stage: TTCIR to TTCIR. Cost: one walk, and the addresses of each access.
-
-VERBS: dict[type[Operation], str] = {  # what reports say of the accesses that are checked
+VERBS: dict[type[Operation], str] = {  # what reports say about the accesses that are checked
     tt.LoadOp: "reads",
     tt.StoreOp: "writes",
     **dict.fromkeys((tt.AtomicRMWOp, tt.AtomicCASOp), "updates"),
@@ -90,22 +94,22 @@ VERBS: dict[type[Operation], str] = {  # what reports say of the accesses that a
 OVERFLOW = "sanitizer: int{width} overflow detected for operation {name}, in the address of {what}"
 NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
 EXTENSIONS = (arith.ExtSIOp, arith.ExtUIOp)
-MOST_SIDES = 4  # selects inside selects: what is deeper is not followed
-REACH = 1 << 59  # elements; no array is as long, and the bytes up to there can be counted in 64 bits
+MOST_SIDES = 4  # nested selects beyond this depth are not followed
+REACH = 1 << 59  # elements; no array is that long, and its bytes can be counted in 64 bits
 
 
 @module_pass("ttc-sanitize")
 def check_accesses(module: ModuleOp) -> None:
-    origins, done = pointer_provenance(module), set[object]()
+    provenance, done = pointer_provenance(module), set[object]()
     for access in [inner for inner in module.walk() if type(inner) in VERBS]:
-        guard_native(access, origins, done)
+        guard_native(access, provenance, done)
     module.attributes[ttc.SANITIZED] = UnitAttr()
 
 
-def guard_native(access: Operation, origins: Provenance, done: set[object]) -> None:
+def guard_native(access: Operation, provenance: Provenance, done: set[object]) -> None:
     """Put the checks of one access in front of it, except those of sums that an earlier access has `done`."""
     pointer, mask = access.operands[0], mask_of(access)
-    found = origins.get(pointer, frozenset({UNKNOWN}))
+    found = provenance.get(pointer, frozenset({UNKNOWN}))
     arguments = () if UNKNOWN in found else sorted(found)
     what = f"argument #{arguments[0]}" if len(arguments) == 1 else "memory"
     cone = Cone()
@@ -122,14 +126,14 @@ def guard_native(access: Operation, origins: Provenance, done: set[object]) -> N
     access.operands[0] = put(access, check)
 
 
-Side = tuple[SSAValue, bool]  # a condition, and whether it must hold or not
+Side = tuple[SSAValue, bool]  # a condition, and the value it must have
 
 
 class Cone:
-    """The arithmetic below an address, innermost first.
+    """The arithmetic that computes an address, innermost first.
 
-    `found` are (op, is signed, the sides of selects on which it counts), `carried` those in a loop or branch that
-    passes their result on: where the access happens they cannot be seen.
+    `found` are (op, is signed, the sides of selects on which it counts), `carried` the ops inside a loop or branch that
+    passes their result on: they are out of scope at the access.
     """
 
     def __init__(self) -> None:
@@ -138,9 +142,9 @@ class Cone:
         self.carried: list[tuple[Operation, bool]] = []
 
     def visit(self, value: SSAValue, signed: bool, sides: tuple[Side, ...], inside: Operation | None = None) -> None:
-        """Follow the definition of `value`; `inside` is the loop or branch that yields it, for values computed there."""
+        """Follow the definition of `value`; `inside` is the loop or branch that computes and yields it, if any."""
         if inside is not None and not inside.is_ancestor(value.owner):
-            inside = None  # computed before, once
+            inside = None  # computed before the loop or branch
         key = (value, signed, sides, inside)
         if key in self.seen or is_bounded(value):
             return
@@ -192,7 +196,7 @@ def is_bounded(value: SSAValue) -> bool:
 
 
 def is_wide(offset: SSAValue) -> bool:
-    """An offset of 64 bits that uses them."""
+    """Return True for a 64-bit offset that is not an extended 32-bit one."""
     extended = isinstance(offset, OpResult) and type(offset.op) in EXTENSIONS
     return bit_width(offset.type) == 64 and not extended and not is_bounded(offset)
 
@@ -200,7 +204,7 @@ def is_wide(offset: SSAValue) -> bool:
 def refuse_overflow(
     before: Operation, mask: SSAValue | None, what: str, op: Operation, signed: bool, sides: tuple[Side, ...]
 ) -> None:
-    """Stop in front of an access where the result of `op` is not the exact one, in lanes that count."""
+    """Stop in front of an access where the result of `op` is not exact, in lanes that count."""
     code = Emitter(op.location)
     left, right = op.operands
     holds = FITS[type(op), signed](code, left, right, op.results[0])
@@ -212,18 +216,18 @@ def refuse_overflow(
 
 
 def signed_sum(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
-    """The sign of a sum is that of one of its terms if ``(a ^ r) & (b ^ r)`` is not negative."""
+    """A signed sum fits if it has the sign of one of its terms: ``(a ^ r) & (b ^ r)`` is not negative."""
     both = code.binary(arith.AndIOp, code.binary(arith.XOrIOp, a, result), code.binary(arith.XOrIOp, b, result))
-    return code.compare("sge", both, code.constant(0, both.type))
+    return code.compare("sge", both, 0)
 
 
 def signed_difference(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
     both = code.binary(arith.AndIOp, code.binary(arith.XOrIOp, a, b), code.binary(arith.XOrIOp, a, result))
-    return code.compare("sge", both, code.constant(0, both.type))
+    return code.compare("sge", both, 0)
 
 
 def signed_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
-    """Of 64 bits: the upper half repeats the sign of the lower."""
+    """A 64-bit product fits if its upper half repeats the sign of the lower."""
     if bit_width(result.type) <= 32:
         return in_64_bits(code, arith.ExtSIOp, a, b, result)
     shift = code.constant(63, a.type)
@@ -236,7 +240,7 @@ def signed_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) ->
 
 def in_64_bits(code: Emitter, extend: type[Operation], a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
     """Return True if a product of up to 32 bits is the same in 64 bits."""
-    wide = [code.append(convert(extend, value, i64, code.loc)) for value in (a, b, result)]
+    wide = [code.convert(extend, value, i64) for value in (a, b, result)]
     return code.compare("eq", code.binary(arith.MuliOp, wide[0], wide[1]), wide[2])
 
 
@@ -244,16 +248,12 @@ def unsigned_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) 
     if bit_width(result.type) <= 32:
         return in_64_bits(code, arith.ExtUIOp, a, b, result)
     upper = code.append(create_op(tt.MulhiUIOp, (a, b), (result.type,), code.loc))
-    return code.compare("eq", upper, code.constant(0, upper.type))
+    return code.compare("eq", upper, 0)
 
 
 def reaching(code: Emitter, pointer: SSAValue, offset: SSAValue, result: SSAValue) -> SSAValue:
-    """An offset whose bytes do not wrap around."""
-    return code.compare(
-        "ult",
-        code.binary(arith.AddiOp, offset, code.constant(REACH, offset.type)),
-        code.constant(2 * REACH, offset.type),
-    )
+    """An offset fits if its bytes do not wrap around."""
+    return code.compare("ult", code.binary(arith.AddiOp, offset, REACH), 2 * REACH)
 
 
 Fits = Callable[[Emitter, SSAValue, SSAValue, SSAValue], SSAValue]
@@ -270,16 +270,16 @@ FITS: dict[tuple[type[Operation], bool], Fits] = {
 
 FIRST = 2
 CODES = FIRST + 3
-MARK = -(1 << 63)  # what is recorded about an address is not 0
-MOST_ARGUMENTS = 4  # a pointer that may come from more is looked for among all
+MARK = -(1 << 63)  # so that the record of an address is not 0
+MOST_ARGUMENTS = 4  # a pointer that may come from more is compared with all
 
 
 @module_pass("triton-check-bounds")
 def check_bounds(module: ModuleOp) -> None:
     found = [inner for inner in module.walk() if type(inner) in VERBS or is_report(inner)]
     facts = Facts(parameters_of(module))
-    origins = pointer_provenance(module)
-    codes = [facts.code_of(inner, sorted(origins.get(inner.operands[0], {UNKNOWN}))) for inner in found]
+    provenance = pointer_provenance(module)
+    codes = [facts.code_of(inner, sorted(provenance.get(inner.operands[0], {UNKNOWN}))) for inner in found]
     bodies = [inner for inner in functions(module) if isinstance(inner, tt.FuncOp) and has_body(inner)]
     tables = {function: Table(function, len(facts.faults)) for function in bodies}
     for call in [inner for inner in module.walk() if type(inner) is tt.CallOp]:
@@ -296,7 +296,7 @@ def check_bounds(module: ModuleOp) -> None:
 
 
 def is_report(op: Operation) -> bool:
-    """An assert that the sanitizer made."""
+    """Return True for an assert that the sanitizer inserted."""
     return type(op) is tt.AssertOp and message_of(op).startswith((SANITIZER, SANITIZER_WARNING))
 
 
@@ -322,13 +322,13 @@ class Facts:
     faults: list[tuple[str, str]] = field(default_factory=list)
     checks: dict[int, tuple[str, int, list[int]]] = field(default_factory=dict)  # verb, bytes, parameters
 
-    def code_of(self, op: Operation, origins: Sequence[int]) -> int:
-        """The code of an access or assert: 1 + its position."""
+    def code_of(self, op: Operation, parameters: Sequence[int]) -> int:
+        """Add an access or assert, and return its code: 1 + its position."""
         is_access = type(op) in VERBS
         self.faults.append(("" if is_access else message_of(op), location_text(op.location) or ""))
         code = len(self.faults)
         if is_access:
-            arguments = [] if UNKNOWN in origins or len(origins) > MOST_ARGUMENTS else list(origins)
+            arguments = [] if UNKNOWN in parameters or len(parameters) > MOST_ARGUMENTS else list(parameters)
             self.checks[code] = (VERBS[type(op)], bytes_of(op), arguments)
         return code
 
@@ -347,7 +347,7 @@ def bytes_of(access: Operation) -> int:
 
 
 class Table:
-    """The table in one function; what does not depend on the access is computed once, at its start."""
+    """The table in one function; what does not depend on the access is computed once, at the start of the function."""
 
     def __init__(self, function: tt.FuncOp, codes: int) -> None:
         block, type = function.body.blocks[0], pointer_type(i64)
@@ -357,37 +357,35 @@ class Table:
         function.properties["function_type"] = FunctionType.from_lists([*old.inputs, type], list(old.outputs))
         if isinstance(attributes := function.properties.get("arg_attrs"), ArrayAttr):
             function.properties["arg_attrs"] = ArrayAttr([*attributes, DictionaryAttr({})])
-        self.entries = CODES + codes  # where the number of entries stands
+        self.entries = CODES + codes  # the index of the count of entries
         self.block, self.code = block, Emitter(function.location)
         self.known: dict[object, SSAValue] = {}
 
     def finish(self) -> None:
         self.code.insert_before(start_of(self.block))
 
-    def once(self, key: object, make: Any) -> SSAValue:
+    def once(self, key: object, make: Callable[[], SSAValue]) -> SSAValue:
         if key not in self.known:
             self.known[key] = make()
         return self.known[key]
 
-    def word_address(self, word: int) -> SSAValue:
-        """The address of a word."""
+    def word_address(self, index: int) -> SSAValue:
+        """The address of the word at an index."""
         code = self.code
-        offset = self.once(word, lambda: code.constant(word, i64))
-        return self.once(("at", word), lambda: code.append(tt.AddPtrOp.make(self.address, offset, code.loc)))
+        offset = self.once(index, lambda: code.constant(index, i64))
+        return self.once(("at", index), lambda: code.append(tt.AddPtrOp.make(self.address, offset, code.loc)))
 
-    def word(self, word: int) -> SSAValue:
-        """The content of a word, as it was when the function began."""
-        word_address = self.word_address(word)
-        return self.once(
-            ("word", word), lambda: self.code.append(tt.LoadOp.make(word_address, None, None, self.code.loc))
-        )
+    def word(self, index: int) -> SSAValue:
+        """The word at an index, as it was when the function began."""
+        address, code = self.word_address(index), self.code
+        return self.once(("word", index), lambda: code.append(tt.LoadOp.make(address, None, None, code.loc)))
 
-    def room(self, slot: int, size: int) -> tuple[SSAValue, SSAValue]:
+    def extent(self, slot: int, size: int) -> tuple[SSAValue, SSAValue]:
         """The first byte of a parameter's array, and the number of offsets from there at which elements of `size` bytes
         may start."""
         code = self.code
         start, end = (self.word(self.entries + 1 + 2 * slot + part) for part in (0, 1))
-        return start, self.once(("room", slot, size), lambda: room_between(code, start, end, size))
+        return start, self.once(("extent", slot, size), lambda: extent_between(code, start, end, size))
 
     def program(self) -> SSAValue:
         """x + (y << 32) + (z << 48)."""
@@ -396,10 +394,8 @@ class Table:
         def make() -> SSAValue:
             total = None
             for axis, shift in enumerate((0, 32, 48)):
-                id = code.append(
-                    convert(arith.ExtUIOp, code.append(tt.GetProgramIdOp.make(axis, code.loc)), i64, code.loc)
-                )
-                part = code.binary(arith.ShLIOp, id, code.constant(shift, i64)) if shift else id
+                id = code.convert(arith.ExtUIOp, code.append(tt.GetProgramIdOp.make(axis, code.loc)), i64)
+                part = code.binary(arith.ShLIOp, id, shift) if shift else id
                 total = part if total is None else code.binary(arith.OrIOp, total, part)
             assert total is not None
             return total
@@ -407,14 +403,14 @@ class Table:
         return self.once("program", make)
 
 
-def room_between(code: Emitter, start: SSAValue, end: SSAValue, size: int) -> SSAValue:
+def extent_between(code: Emitter, start: SSAValue, end: SSAValue, size: int) -> SSAValue:
     """The number of bytes from `start` on at which an element may begin."""
-    left = code.binary(arith.SubiOp, code.binary(arith.SubiOp, end, start), code.constant(size - 1, i64))
-    return code.binary(arith.MaxSIOp, left, code.constant(0, i64))
+    left = code.binary(arith.SubiOp, code.binary(arith.SubiOp, end, start), size - 1)
+    return code.binary(arith.MaxSIOp, left, 0)
 
 
 class Lanes:
-    """Code for all lanes of an access; scalars are spread where it has some."""
+    """Code for all lanes of an access; scalars are splat if the access is a tile."""
 
     def __init__(self, code: Emitter, like: Attribute) -> None:
         self.code, self.shape = code, shape_of(like) if is_tensor(like) else None
@@ -422,14 +418,8 @@ class Lanes:
     def spread(self, value: SSAValue) -> SSAValue:
         return value if self.shape is None or is_tensor(value.type) else self.code.splat(value, self.shape)
 
-    def number(self, value: int, like: SSAValue) -> SSAValue:
-        return self.code.constant(value, like.type)
-
     def both(self, a: SSAValue, b: SSAValue | None) -> SSAValue:
         return a if b is None else self.code.binary(arith.AndIOp, a, self.spread(b))
-
-    def inverted(self, bits: SSAValue) -> SSAValue:
-        return self.code.binary(arith.XOrIOp, bits, self.number(-1, bits))
 
 
 def guard(access: Operation, table: Table, code: int, check: tuple[str, int, list[int]]) -> None:
@@ -437,49 +427,48 @@ def guard(access: Operation, table: Table, code: int, check: tuple[str, int, lis
     pointer = access.operands[0]
     _, size, slots = check
     lanes = Lanes(Emitter(access.location), pointer.type)
-    emit, loc = lanes.code, access.location
-    address = emit.append(convert(tt.PtrToIntOp, pointer, with_element(pointer.type, i64), loc))
+    emit = lanes.code
+    address = emit.convert(tt.PtrToIntOp, pointer, with_element(pointer.type, i64))
     if slots:
-        inside = [is_inside(lanes, address, *table.room(slot, size)) for slot in slots]
+        inside = [is_inside(lanes, address, *table.extent(slot, size)) for slot in slots]
         good = inside[0]
         for other in inside[1:]:
             good = emit.binary(arith.OrIOp, good, other)
     else:
         good = is_anywhere(lanes, address, table, size)
     if size > 1:
-        rest = emit.binary(arith.AndIOp, address, lanes.number(size - 1, address))
-        good = lanes.both(good, emit.compare("eq", rest, lanes.number(0, rest)))
+        good = lanes.both(good, emit.compare("eq", emit.binary(arith.AndIOp, address, size - 1), 0))
     mask = mask_of(access)
     bad = lanes.both(emit.negated(good), mask)
-    marked = emit.binary(arith.OrIOp, lanes.inverted(address), lanes.number(MARK, address))
-    key = folded_tile(emit, emit.select(bad, marked, lanes.number(0, address)))
-    record(emit, table, emit.compare("ne", key, emit.constant(0, i64)), key, code)
+    marked = emit.binary(arith.OrIOp, emit.binary(arith.XOrIOp, address, -1), MARK)
+    key = folded_tile(emit, emit.select(bad, marked, emit.constant(0, address.type)))
+    record(emit, table, emit.compare("ne", key, 0), key, code)
     if type(access) is tt.AtomicCASOp:
-        nowhere = emit.append(convert(tt.BitcastOp, table.word_address(1), element_type(pointer.type), loc))
-        access.operands[0] = emit.select(good, pointer, lanes.spread(nowhere))
+        dummy = emit.convert(tt.BitcastOp, table.word_address(1), element_type(pointer.type))
+        access.operands[0] = emit.select(good, pointer, lanes.spread(dummy))
     else:
         set_mask(access, lanes.both(good, mask))
     emit.insert_before(access)
 
 
-def is_inside(lanes: Lanes, address: SSAValue, start: SSAValue, room: SSAValue) -> SSAValue:
+def is_inside(lanes: Lanes, address: SSAValue, start: SSAValue, extent: SSAValue) -> SSAValue:
     offset = lanes.code.binary(arith.SubiOp, address, lanes.spread(start))
-    return lanes.code.compare("ult", offset, lanes.spread(room))
+    return lanes.code.compare("ult", offset, lanes.spread(extent))
 
 
 def is_anywhere(lanes: Lanes, address: SSAValue, table: Table, size: int) -> SSAValue:
-    """In one of the arrays that the table has: a loop over its entries."""
+    """Return True in lanes whose address is in an array of the table: a loop over its entries."""
     code, loc = lanes.code, lanes.code.loc
     count = table.word(table.entries)
     inner = Emitter(loc)
     body = Block(arg_types=(i64, with_element(address.type, i1)))
-    number, found = body.args
-    at = inner.binary(arith.MuliOp, number, inner.constant(2, i64))
+    entry, found = body.args
+    at = inner.binary(arith.MuliOp, entry, 2)
     ends = []
     for part in (1, 2):
         word_address = inner.append(tt.AddPtrOp.make(table.word_address(table.entries + part), at, loc))
         ends.append(inner.append(tt.LoadOp.make(word_address, None, None, loc)))
-    here = is_inside(Lanes(inner, address.type), address, ends[0], room_between(inner, ends[0], ends[1], size))
+    here = is_inside(Lanes(inner, address.type), address, ends[0], extent_between(inner, ends[0], ends[1], size))
     inner.ops.append(make_yield((inner.binary(arith.OrIOp, found, here),), loc))
     body.add_ops(inner.ops)
     none = code.constant(0, with_element(address.type, i1))
@@ -487,14 +476,14 @@ def is_anywhere(lanes: Lanes, address: SSAValue, table: Table, size: int) -> SSA
 
 
 def record(emit: Emitter, table: Table, bad: SSAValue, address: SSAValue | None, code: int) -> None:
-    """If `bad`, count it, and write a record if it is the first."""
+    """If `bad`, count the failure, and write a record if it is the first."""
     loc = emit.loc
     inner = Emitter(loc)
     one = inner.constant(1, i64)
     ticket = inner.append(
         tt.AtomicRMWOp.make(RMWOp.ADD, table.word_address(0), one, None, MemSemantic.RELAXED, MemSyncScope.GPU, loc)
     )
-    first = inner.compare("eq", ticket, inner.constant(0, i64))
+    first = inner.compare("eq", ticket, 0)
     values = (address if address is not None else inner.constant(0, i64), inner.constant(code, i64), table.program())
     for word, value in enumerate(values, FIRST):
         inner.ops.append(tt.StoreOp.make(table.word_address(word), value, first, loc))
@@ -508,9 +497,9 @@ def report(check: Operation, table: Table, code: int) -> None:
     emit = lanes.code
     bad = emit.negated(check.operands[0])
     if is_tensor(bad.type):
-        bad = emit.compare("ne", folded_bits(emit, bad), emit.constant(0, i8))
+        bad = emit.compare("ne", folded_bits(emit, bad), 0)
     if message_of(check).startswith(SANITIZER_WARNING):
-        seen = table.once("seen", lambda: table.code.binary(arith.AddiOp, table.program(), table.code.constant(1, i64)))
+        seen = table.once("seen", lambda: table.code.binary(arith.AddiOp, table.program(), 1))
         emit.ops.append(tt.StoreOp.make(table.word_address(CODES + code - 1), seen, bad, check.location))
     else:
         record(emit, table, bad, None, code)

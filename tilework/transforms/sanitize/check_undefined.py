@@ -1,24 +1,24 @@
-"""Stop a kernel that uses elements which are undefined.
+"""Stop a kernel that uses undefined elements.
 
     %x = tt.load %p, %m                            %x = tt.load %p, %m
-    %s = "tt.reduce"(%x) addf         ==>          %u = arith.select %m, 0, 1          1: the load is the source
-    tt.store %q, %s                                %v = "tt.reduce"(%u) maxui          %s is undefined if any of these is
-                                                   tt.assert (%v != 1), "sanitizer: ..."    at the place of the load
+    %s = "tt.reduce"(%x) addf         ==>          %u = arith.select %m, 0, 1           1: the id of the load
+    tt.store %q, %s                                %v = "tt.reduce"(%u) maxui           %s is undefined if an element is
+                                                   tt.assert (%v != 1), "sanitizer: ..."    at the location of the load
                                                    %s = ... ; tt.store %q, %s
 
-A load with a mask and without `other` leaves the lanes that are masked off undefined; other sources are divisions by
-zero and the like (`undefined_values.py`). Every value that may hold such elements has a *shadow*, a tile of small
-integers: the number of the source, or 0 where the element is defined. Undefined elements may be computed with. It is a
-mistake when one is stored in a lane that is on, is part of an address or mask of such a lane, is counted, or decides a
+A load with a mask and without `other` leaves the masked-off lanes undefined; other sources are divisions by zero and
+the like (`undefined_values.py`). Every value that may hold such elements has a *shadow*, a tile of small integers: the
+id of the source, or 0 where the element is defined. Computing with undefined elements is allowed. It is a mistake to
+store one in an active lane, to use one in the address or mask of such a lane, to count one, or to let one decide a
 branch or the bounds of a loop. An element is defined, although an operand is not, when the operand cannot matter: the
 side of a select that is not taken, ``false & x``, ``true | x``, ``0 * x`` of integers. Loading under a mask and storing
-under it, or under one that implies it, costs nothing: that is seen while compiling.
+under the same mask, or under one that implies it, costs nothing: the pass proves it at compile time.
 
-A report is about the line of the source; the second line of its text is where the element is used. What a load leaves
+A report is about the line of the source; the second line of its text is the use. An element that a load leaves
 undefined is a warning unless the option `strict` is set. Values outside of the bins of a histogram are an error where
 they are counted.
 
-Not followed (`undefined_values.py`): what goes through memory, calls and sorting.
+Not followed (`undefined_values.py`): memory, calls and sorting.
 Stage: TTIR to TTIR. Cost: one walk; ops for the shadows.
 """
 
@@ -37,7 +37,8 @@ from tilework.ir.effects import is_elementwise
 from tilework.ir.functions import functions, has_body
 from tilework.ir.rewrite import attr_value, constant_value
 from tilework.ir.scf_ext import carry_beside
-from tilework.ir.types import bit_width, element_type, i1, i8, is_tensor, shape_of, with_element
+from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, with_element
+from tilework.numerics.twos_complement import signed
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.memory_access import mask_of
 from tilework.transforms.passes import Pass
@@ -67,11 +68,11 @@ from tilework.transforms.sanitize.undefined_values import (
     varied_values,
 )
 
-# Loops and branches carry the shadows of what they carry.
+# Loops and branches carry shadows beside values.
 
 
 def carried_sources(shadows: Shadows, op: Operation) -> Sources:
-    """The sources that a loop or branch may carry elements of: those in it, and those of what is used in it."""
+    """The sources whose elements a loop or branch may carry: those inside it, and those of values used inside it."""
     found = [(*sources_below(shadows, inner), *shadows.sources.get(inner, ())) for inner in op.walk()]
     return tuple(dict.fromkeys(source for sources in found for source in sources))
 
@@ -93,7 +94,7 @@ def carry_shadows(shadows: Shadows, op: Operation) -> None:
     )
 
 
-# How shadows go through ops: which elements of the results are undefined where elements of the operands are.
+# Propagation: which elements of the results are undefined where elements of the operands are.
 
 Follow = Callable[[Shadows, Emitter, Operation], Shadow | None]
 
@@ -103,7 +104,7 @@ def follow_elements(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | 
 
 
 def whole_shadow(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
-    """That of an op all of whose results are undefined or defined as a whole."""
+    """The shadow of an op whose results are undefined or defined as a whole; None for other ops."""
     if any(is_tensor(shadows.type_of(result)) for result in op.results if is_tensor(result.type)):
         return None
     found = [shadow for operand in op.operands if (shadow := shadows.of(operand)) is not None]
@@ -112,7 +113,7 @@ def whole_shadow(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | Non
 
 
 def follow_view(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
-    """The same op on shadows. Of a split each half is one result."""
+    """Apply the same op to the shadows; each half of a split is one result."""
     found = [shadow for operand in op.operands if (shadow := shadows.of(operand)) is not None]
     if not found or (whole := whole_shadow(shadows, code, op)) is not None:
         return whole if found else None
@@ -138,12 +139,12 @@ def follow_load(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None
     shadow = shadows.of(other)
     if shadow is None:
         return None
-    value = code.select(mask, shadows.number(code, 0, other.type), shadows.tile(code, other))
+    value = code.select(mask, shadows.id(code, 0, other.type), shadows.tile(code, other))
     return Shadow(shadow.sources, value=value)
 
 
 def follow_select(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
-    """The side that is taken, and the condition."""
+    """Combine the shadow of the chosen side with that of the condition."""
     condition, yes, no = op.operands
     taken = shadows.of(yes)
     if taken is not None and taken.value is None and implies_all(condition, taken.masks):
@@ -152,7 +153,7 @@ def follow_select(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | No
         return shadows.joined(code, (condition,), op.results[0].type)
     sources = joined_sources(one for one in (taken, shadows.of(no), shadows.of(condition)) if one is not None)
     second = shadows.carried(code, no, op.results[0])
-    first = shadows.carried(code, yes, op.results[0]) if taken is not None else shadows.number(code, 0, second.type)
+    first = shadows.carried(code, yes, op.results[0]) if taken is not None else shadows.id(code, 0, second.type)
     sides = code.select(condition, first, second)
     whole = shadows.joined(code, (condition,), op.results[0].type)
     if whole is not None:
@@ -183,9 +184,9 @@ def follow_absorbing(shadows: Shadows, code: Emitter, op: Operation) -> Shadow |
     if type(op) is arith.OrIOp:
         matters = code.negated(decides)
     else:
-        matters = decides if is_bool else code.compare("ne", decides, code.constant(0, decides.type))
+        matters = decides if is_bool else code.compare("ne", decides, 0)
     value = shadow.value if scalar is not None and shadow.value is not None else shadows.tile(code, undefined)
-    return Shadow(shadow.sources, value=code.select(matters, value, shadows.number(code, 0, value.type)))
+    return Shadow(shadow.sources, value=code.select(matters, value, shadows.id(code, 0, value.type)))
 
 
 def follow_fold(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
@@ -203,7 +204,7 @@ def follow_fold(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None
 
 
 def follow_dot(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
-    """Row i of `a` and column j of `b` make element (i, j)."""
+    """Element (i, j) depends on row i of `a` and column j of `b`."""
     sources = sources_below(shadows, op)
     if not sources or (whole := whole_shadow(shadows, code, op)) is not None:
         return whole if sources else None
@@ -250,25 +251,25 @@ class CheckUndefinedPass(Pass):
     strict: bool = False
 
     def run(self, module: ModuleOp) -> None:
-        origins = pointer_provenance(module)
+        provenance = pointer_provenance(module)
         for function in functions(module):
             if isinstance(function, tt.FuncOp) and has_body(function):
-                check_function(function, origins, self.strict)
+                check_function(function, provenance, self.strict)
 
 
-def check_function(function: tt.FuncOp, origins: Provenance, strict: bool) -> None:
+def check_function(function: tt.FuncOp, provenance: Provenance, strict: bool) -> None:
     flow = flow_of(function)
     sources = find_sources(flow.ops, stored_values(flow), strict)
     if not sources and not any(type(op) is tt.HistogramOp for op in flow.ops):
         return
     partial = partial_values(flow, sources)
-    shadows = Visitor(sources, partial, varied_values(flow, partial, sources), origins)
+    shadows = Visitor(sources, partial, varied_values(flow, partial, sources), provenance)
     for block in tuple(function.body.blocks):
         shadows.visit_block(block)
 
 
 class Visitor(Shadows):
-    """Walks over a function."""
+    """Computes the shadows of a function, in program order."""
 
     def visit_block(self, block: Block) -> None:
         for op in tuple(block.ops):
@@ -308,7 +309,7 @@ def use_access(shadows: Shadows, op: Operation) -> None:
 
 
 def use_as(*uses: str) -> Callable[[Shadows, Operation], None]:
-    """The first operands are used like this, in all lanes."""
+    """Refuse undefined elements in the first operands, in all lanes."""
 
     def use(shadows: Shadows, op: Operation) -> None:
         for value, what in zip(op.operands, uses, strict=False):
@@ -325,14 +326,13 @@ def use_histogram(shadows: Shadows, op: Operation) -> None:
     if count >> bits:
         return
     code = Emitter(op.location)
-    limit = code.constant(count - (1 << bits) if count >> (bits - 1) else count, counted.type)
-    good = code.compare("ult", counted, limit)
+    good = code.compare("ult", counted, signed(count, bits))
     if mask is not None:
         good = code.binary(arith.OrIOp, good, code.negated(mask))
     if shadows.of(counted) is not None:
         undefined = shadows.tile(code, counted)
-        good = code.binary(arith.OrIOp, good, code.compare("ne", undefined, shadows.number(code, 0, undefined.type)))
-    good = code.compare("eq", folded_bits(code, code.negated(good)), code.constant(0, i8))
+        good = code.binary(arith.OrIOp, good, code.compare("ne", undefined, 0))
+    good = code.compare("eq", folded_bits(code, code.negated(good)), 0)
     code.ops.append(tt.AssertOp.make(good, SANITIZER + BINS.format(count=count), op.location))
     code.insert_before(op)
 

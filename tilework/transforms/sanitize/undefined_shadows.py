@@ -16,11 +16,11 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from tilework.analysis.provenance import Provenance
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt
-from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.locations import location_text
 from tilework.ir.scf_ext import make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
+from tilework.numerics.twos_complement import signed
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_values import CONDITIONS, SAFE, Source
 
@@ -30,7 +30,7 @@ Sources = tuple[Source, ...]
 
 @dataclass(frozen=True, eq=False)
 class Shadow:
-    """The undefined elements of a value: those where `value` is not 0 or, without one, where any of `masks` is false."""
+    """The undefined elements of a value: where `value` is not 0 or, without one, where any of `masks` is false."""
 
     sources: Sources  # that it may come from
     masks: tuple[tuple[SSAValue, Source], ...] = ()
@@ -45,12 +45,12 @@ class Shadows(ABC):
         sources: dict[Operation, list[Source]],
         partial: set[SSAValue],
         varied: set[SSAValue],
-        origins: Provenance,
+        provenance: Provenance,
     ) -> None:
-        self.sources, self.partial, self.varied, self.origins = sources, partial, varied, origins
+        self.sources, self.partial, self.varied, self.provenance = sources, partial, varied, provenance
         everything = [source for made in sources.values() for source in made]
         self.element = i8 if len(everything) <= MOST_IN_BYTE else i16
-        self.last_overflow = max((source.number for source in everything if source.is_overflow), default=0)
+        self.last_overflow = max((source.id for source in everything if source.is_overflow), default=0)
         self.known: dict[SSAValue, Shadow] = {}
 
     def of(self, value: SSAValue) -> Shadow | None:
@@ -58,26 +58,25 @@ class Shadows(ABC):
 
     @abstractmethod
     def visit_block(self, block: Block) -> None:
-        """Follow what is undefined through a block."""
+        """Compute the shadows of the values of a block."""
 
     def type_of(self, value: SSAValue) -> Attribute:
         """The type of the shadow of a value."""
         whole = not is_tensor(value.type) or value not in self.varied
         return self.element if whole else with_element(value.type, self.element)
 
-    def number(self, code: Emitter, number: int, like: Attribute) -> SSAValue:
-        """The id of a source, in the shape of `like`."""
-        bits = bit_width(self.element)
-        return code.constant(number - (1 << bits) if number >> (bits - 1) else number, with_element(like, self.element))
+    def id(self, code: Emitter, id: int, like: Attribute) -> SSAValue:
+        """The id of a source (0: defined) as a constant in the shape of `like`."""
+        return code.constant(signed(id, bit_width(self.element)), with_element(like, self.element))
 
     def tile(self, code: Emitter, value: SSAValue) -> SSAValue:
         """The shadow of `value` in its own shape."""
         shadow = self.of(value)
         if shadow is None:
-            return self.number(code, 0, value.type)
+            return self.id(code, 0, value.type)
         if shadow.value is None:
-            zero = self.number(code, 0, value.type)
-            parts = [code.select(mask, zero, self.number(code, one.number, value.type)) for mask, one in shadow.masks]
+            zero = self.id(code, 0, value.type)
+            parts = [code.select(mask, zero, self.id(code, one.id, value.type)) for mask, one in shadow.masks]
             return highest(code, parts)
         if is_tensor(value.type) and not is_tensor(shadow.value.type):
             return code.splat(shadow.value, shape_of(value.type))
@@ -89,7 +88,7 @@ class Shadows(ABC):
         if is_tensor(self.type_of(like)) or not is_tensor(value.type):
             return self.tile(code, value)
         if shadow is None:
-            return self.number(code, 0, self.element)
+            return self.id(code, 0, self.element)
         assert shadow.value is not None, "a shadow of masks is varied"
         return shadow.value
 
@@ -111,24 +110,23 @@ class Shadows(ABC):
         return Shadow(sources, value=highest(code, parts))
 
     def cleaned(self, code: Emitter, result: SSAValue, shadow: Shadow) -> Shadow | None:
-        """Without what has overflowed."""
+        """Return `shadow` without the ids of overflows."""
         sources = tuple(source for source in shadow.sources if not source.is_overflow)
         if len(sources) == len(shadow.sources) or shadow.value is None:
             return shadow
         if not sources:
             return None
         type = shadow.value.type
-        over = code.compare("ugt", shadow.value, self.number(code, self.last_overflow, type))
-        return Shadow(sources, value=code.select(over, shadow.value, self.number(code, 0, type)))
+        over = code.compare("ugt", shadow.value, self.id(code, self.last_overflow, type))
+        return Shadow(sources, value=code.select(over, shadow.value, self.id(code, 0, type)))
 
     def with_own(self, code: Emitter, op: Operation, operands: Shadow | None) -> Shadow:
-        """Add the undefined elements that `op` itself makes to those of its operands; only defined operands are its own
-        mistake.
+        """Add the undefined elements that `op` itself creates to those of its operands, where the operands are defined.
 
         `op` gets an operand that is safe on every target: LLVM assumes that a divisor is not 0.
         """
         result, mine = op.results[0], self.sources[op]
-        value = zero = self.number(code, 0, result.type)
+        value = zero = self.id(code, 0, result.type)
         safe = SAFE.get(type(op))
         before = code if safe is None else Emitter(op.location)
         conditions = CONDITIONS[type(op)](before, op)
@@ -139,7 +137,7 @@ class Shadows(ABC):
             before.insert_before(op)
             op.operands[1] = operand
         for condition, source in zip(conditions, mine, strict=True):
-            value = code.select(condition, self.number(code, source.number, result.type), value)
+            value = code.select(condition, self.id(code, source.id, result.type), value)
         if operands is None:
             return Shadow(tuple(mine), value=value)
         self.known[result] = operands
@@ -167,7 +165,7 @@ class Shadows(ABC):
             inner = Emitter(op.location)
             self.assert_not(inner, self.among(inner, whole, active), sources, use, op)
             inner.ops.append(make_yield((), op.location))
-            some = code.compare("ne", whole, self.number(code, 0, whole.type))
+            some = code.compare("ne", whole, self.id(code, 0, whole.type))
             code.ops.append(make_if(some, (), Region(Block(inner.ops)), None, op.location))
         else:
             self.assert_not(code, self.among(code, self.tile(code, value), active), sources, use, op)
@@ -180,21 +178,21 @@ class Shadows(ABC):
             active, bad = (
                 code.splat(one, shape) if shape and not is_tensor(one.type) else one for one in (active, bad)
             )
-            bad = code.select(active, bad, self.number(code, 0, bad.type))
+            bad = code.select(active, bad, self.id(code, 0, bad.type))
         return folded_tile(code, bad)
 
     def assert_not(self, code: Emitter, bad: SSAValue, sources: Sequence[Source], use: str, op: Operation) -> None:
         """Emit one assert per source, at its location."""
         location = f"\n{text}" if (text := location_text(op.location)) is not None else ""
         for source in sources:
-            holds = code.compare("ne", bad, self.number(code, source.number, bad.type))
-            text = f"{source.text.format(what=self.origin(source.op))} {use}{location}"
+            holds = code.compare("ne", bad, self.id(code, source.id, bad.type))
+            text = f"{source.text.format(what=self.memory_text(source.op))} {use}{location}"
             prefix = SANITIZER_WARNING if source.is_warning else SANITIZER
             code.ops.append(tt.AssertOp.make(holds, prefix + text, source.op.location))
 
-    def origin(self, op: Operation) -> str:
-        """The text for what a load reads in a message; the launcher inserts the names of arguments."""
-        found = self.origins.get(op.operands[0], frozenset())
+    def memory_text(self, op: Operation) -> str:
+        """Name the memory that a load reads, for a message; the launcher inserts the names of arguments."""
+        found = self.provenance.get(op.operands[0], frozenset())
         return f"argument #{min(found)}" if len(found) == 1 and min(found) >= 0 else "memory"
 
 
@@ -229,8 +227,8 @@ def folded(code: Emitter, shadow: SSAValue, axis: int) -> SSAValue:
 
 
 def folded_bits(code: Emitter, bits: SSAValue) -> SSAValue:
-    """1 if one of a tile of i1 is set, else 0, as an i8."""
-    return folded_tile(code, code.append(convert(arith.ExtUIOp, bits, with_element(bits.type, i8), code.loc)))
+    """Return 1 if any element of a tile of i1 is set, else 0, as an i8."""
+    return folded_tile(code, code.convert(arith.ExtUIOp, bits, with_element(bits.type, i8)))
 
 
 def folded_tile(code: Emitter, bad: SSAValue) -> SSAValue:
@@ -253,7 +251,7 @@ def implies_all(condition: SSAValue, masks: Sequence[tuple[SSAValue, Source]]) -
 
 
 def implies_parts(mask: SSAValue, known: set[SSAValue]) -> bool:
-    """A conjunction whose parts are all known."""
+    """Return True for a conjunction whose parts are all known."""
     if isinstance(mask, OpResult) and type(mask.op) is arith.AndIOp:
         return all(part in known or implies_parts(part, known) for part in mask.op.operands)
     return False

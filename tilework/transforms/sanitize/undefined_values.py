@@ -2,7 +2,7 @@
 
     %x = tt.load %p, %m              lanes where %m is false are undefined: %x is *partial*
     %y = arith.addf %x, %b           an element of %y is undefined where that of %x is: partial
-    %h = tt.histogram %x             says nothing about single elements: *murky*
+    %h = tt.histogram %x             not followed element by element: *murky*
 
 A murky value comes from a partial one by an op that mixes elements in a way that is not followed: exchanges by
 exclusive or (sort, flip), histograms, calls, branches between blocks. What is computed from it is murky too. Only
@@ -28,19 +28,19 @@ from tilework.transforms.building.emitter import Emitter
 
 # Where undefined elements come from.
 #
-#     %x = tt.load %p, %m                  lanes that %m turns off
+#     %x = tt.load %p, %m                  lanes that %m masks off
 #     %q = arith.divsi %a, %b              lanes where %b is 0, or %a / %b is the smallest integer by -1
 #     %s = arith.shli %a, %n               lanes where %n is the width of %a or more
 #     %g = tt.gather %x[%i]                lanes whose index is outside of the axis
-#     %r = arith.addi %a, %b overflow<nsw> lanes where the sum of two signed numbers wraps around
+#     %r = arith.addi %a, %b overflow<nsw> lanes where the signed sum wraps around
 #
-# Each is a `Source` with a number of its own. The shadow of a value (`check_undefined.py`) holds for each element the
-# number of the source that made it undefined, or 0: that is how a report finds the line where the mistake was made.
-# Where several sources meet the highest number is kept, so that an error comes before a warning.
+# Each is a `Source` with an id. For each element, the shadow of a value (`check_undefined.py`) holds the id of the
+# source that made it undefined, or 0: that is how a report finds the line of the mistake. Where several sources meet,
+# the highest id is kept, so that an error takes precedence over a warning.
 #
-# Overflow counts only where its result reaches a store as a number: indices and masks have their own checks, and what
+# Overflow counts only where its result is stored as data: indices and masks have their own checks, and an integer that
 # is masked, shifted, truncated or divided with a remainder was brought back into its range on purpose. The frontend
-# sets the flag on sums, differences and products of signed numbers, as Triton's debug builds check them.
+# sets the flag on signed sums, differences and products, the ones that Triton's debug builds check.
 
 MASKED = "a load of {what} masks elements off and gives no `other` for them, and one"
 BY_ZERO = "division by zero, and the result"
@@ -51,7 +51,7 @@ OVERFLOW = "int{width} overflow detected for operation {name}, and the result"
 NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
 DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
 SHIFTS = (arith.ShLIOp, arith.ShRSIOp, arith.ShRUIOp)
-CLEANING = frozenset(  # what takes an overflow back, or uses it as no number
+CLEANING = frozenset(  # ops that undo an overflow, or do not use the result as data
     {
         arith.AndIOp,
         arith.OrIOp,
@@ -64,7 +64,7 @@ CLEANING = frozenset(  # what takes an overflow back, or uses it as no number
         *SHIFTS,
     }
 )
-WIDEST = 64  # checked are integers of fewer bits, as in Triton
+WIDEST = 64  # only narrower integers are checked, as in Triton
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Source:
     """One way in which an op makes elements undefined; `text` is what a report says about it."""
 
     op: Operation
-    number: int
+    id: int
     text: str
     is_warning: bool
     is_overflow: bool = False
@@ -84,7 +84,7 @@ def is_partial_load(op: Operation) -> bool:
 
 
 def is_shift(op: Operation) -> bool:
-    """By an amount that is not known to be in range."""
+    """Return True for a shift by an amount that is not known to be in range."""
     if type(op) not in SHIFTS:
         return False
     amount = constant_value(op.operands[1])
@@ -126,8 +126,8 @@ def find_sources(ops: Sequence[Operation], stored: set[SSAValue], strict: bool) 
         *(pair for pair in others if pair[1] is not MASKED),
     ]
     sources: dict[Operation, list[Source]] = {}
-    for number, (op, text) in enumerate(ordered, 1):
-        made = Source(op, number, text, text is MASKED and not strict, number <= len(found))
+    for id, (op, text) in enumerate(ordered, 1):
+        made = Source(op, id, text, text is MASKED and not strict, id <= len(found))
         sources.setdefault(op, []).append(made)
     return sources
 
@@ -137,28 +137,28 @@ def find_sources(ops: Sequence[Operation], stored: set[SSAValue], strict: bool) 
 
 def by_zero(code: Emitter, op: Operation) -> list[SSAValue]:
     dividend, divisor = op.operands
-    zero = code.compare("eq", divisor, code.constant(0, divisor.type))
+    zero = code.compare("eq", divisor, 0)
     if type(op) is not arith.DivSIOp:
         return [zero]
-    smallest = code.compare("eq", dividend, code.constant(-(1 << (width_of(op) - 1)), dividend.type))
-    negative = code.compare("eq", divisor, code.constant(-1, divisor.type))
+    smallest = code.compare("eq", dividend, -(1 << (width_of(op) - 1)))
+    negative = code.compare("eq", divisor, -1)
     return [zero, code.binary(arith.AndIOp, smallest, negative)]
 
 
 def too_far(code: Emitter, op: Operation) -> list[SSAValue]:
-    return [code.compare("uge", op.operands[1], code.constant(width_of(op), op.operands[1].type))]
+    return [code.compare("uge", op.operands[1], width_of(op))]
 
 
 def out_of_axis(code: Emitter, op: Operation) -> list[SSAValue]:
     source, index = op.operands
     size = shape_of(source.type)[int(attr_value(op.properties["axis"]) or 0)]
     if size >> (bit_width(element_type(index.type)) - 1):  # no index is too large
-        return [code.compare("slt", index, code.constant(0, index.type))]
-    return [code.compare("uge", index, code.constant(size, index.type))]
+        return [code.compare("slt", index, 0)]
+    return [code.compare("uge", index, size)]
 
 
 def wrapped(code: Emitter, op: Operation) -> list[SSAValue]:
-    """The exact result, in 64 bits, is another one."""
+    """The result in 64 bits differs."""
     left, right, result = (code.sign_extended(value) for value in (*op.operands, op.results[0]))
     return [code.compare("ne", code.binary(type(op), left, right), result)]
 
@@ -169,7 +169,7 @@ CONDITIONS: dict[type[Operation], Callable[[Emitter, Operation], list[SSAValue]]
     **dict.fromkeys(NAMES, wrapped),
     tt.GatherOp: out_of_axis,
 }
-# What the second operand is where it would be wrong.
+# A defined second operand for lanes where the given one is not allowed.
 SAFE: dict[type[Operation], int] = {**dict.fromkeys(DIVISIONS, 1), **dict.fromkeys(SHIFTS, 0), tt.GatherOp: 0}
 
 
@@ -195,7 +195,7 @@ SIDE_EFFECTS = (tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp)
 
 @dataclass(frozen=True)
 class Flow:
-    """The ops of a function, and what flows from where to where in it."""
+    """The ops of a function, and its (source, target) dependences between values."""
 
     ops: list[Operation]
     edges: list[tuple[SSAValue, SSAValue]]
@@ -256,7 +256,7 @@ def scalar_of(value: SSAValue) -> SSAValue | None:
 
 
 def in_combine(op: Operation) -> bool:
-    """In the region of a reduction, scan or map."""
+    """Return True for an op in the region of a reduction, scan or map."""
     parent = op.parent_op()
     while parent is not None and type(parent) in CONTROL:
         parent = parent.parent_op()
@@ -264,7 +264,7 @@ def in_combine(op: Operation) -> bool:
 
 
 def is_followed(op: Operation) -> bool:
-    """Return True if it is known which elements of the results depend on which of the operands."""
+    """Return True if the dependence of result elements on operand elements is known."""
     kind = type(op)
     if kind is tt.ReduceOp:
         return any(type(inner) is not arith.XOrIOp for inner in op.regions[0].walk() if not is_terminator(inner))
