@@ -10,13 +10,14 @@ from tilework.ir.printer import print_module
 from tilework.target import Target
 from tilework.targets.base import pass_of, run_passes
 from tilework.transforms import registry
-from tilework.transforms.needs import NEEDS, Present
 from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import (
+    NEEDS,
     PASSES,
     BadPassOption,
     BadPipeline,
+    Present,
     UnknownPass,
     get_pass,
     parse_pipeline,

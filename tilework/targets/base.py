@@ -144,7 +144,7 @@ def pass_of(item: str) -> Any:
 def run_needed(module: Any, names: list[str]) -> None:
     """Run passes in order; those that have nothing to do are not even loaded."""
     # lazily: the compiler loads when something is compiled
-    from tilework.transforms.needs import NEEDS, Present
+    from tilework.transforms.registry import NEEDS, Present
 
     present: Present | None = None  # in the module, if nothing has changed it since
     for name in names:

@@ -14,18 +14,17 @@ LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
     "triton-licm",
     "symbol-dce",
 ]
-
-
 COPIED_DESCRIPTORS = ["tt-odd-descriptors-to-pointers", "triton-remake-carried-descriptors"]
 
 
 def ttir_pipeline(
     target: Target, finds_races: bool = False, checks: Sequence[str] = (), reproducible: bool = False
 ) -> list[str]:
-    """The passes over TTIR; descriptors stay where the target copies what they describe, and become pointers elsewhere.
+    """The passes over TTIR; descriptors are kept on targets with TMA, and become pointers elsewhere.
 
-    Who looks for races must see which loads the user has made volatile. `checks` are the sanitizer's. Tiles that are
-    laid out over threads are padded last, so that all passes see what the user sees.
+    The race detector must see which loads the user has made volatile, so that spin loads are not marked for it
+    (`finds_races`). `checks` are the passes of the sanitizer. Tiles of GPUs are padded last, so that all passes see the
+    sizes of the user.
 
     >>> ttir_pipeline(Target.parse("cuda:90"))[:3]
     ['inline', 'tt-spin-loads', 'triton-count-exits']
@@ -53,14 +52,14 @@ def ttir_pipeline(
 
 
 def checking_pipeline(sanitize: bool | str) -> list[str]:
-    """The passes that the sanitizer adds to optimised TTIR for a GPU; descriptors and block pointers have become
-    pointers before."""
+    """The passes that the sanitizer adds to optimised TTIR for a GPU; descriptors and block pointers are pointers
+    by then."""
     strict = str(sanitize == "strict").lower()
     return [f"triton-check-undefined{{strict={strict}}}", "triton-check-bounds", "canonicalize", "cse"]
 
 
 def ttc_pipeline(sanitize: bool | str = False, may_alias: bool = False) -> list[str]:
-    """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access, if asked for.
+    """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access if `sanitize`.
 
     `may_alias`: arguments may be the same or overlapping memory.
     """

@@ -4,20 +4,24 @@
     run_pipeline(module, passes)
 
 Names are the reference compiler's. A pass is imported when it is first used. Options are the fields of the pass, with
-`-` or `_`: ``name{option=value other-option=value}``. Backends skip a pass that has nothing to do (`needs.py`). The
-target option of a pass may be spelled as its vendor does (entry points `tilework.target_options`), which means
-``target=BACKEND:ARCH``.
+`-` or `_`: ``name{option=value other-option=value}``. Backends neither load nor run a pass that has nothing to do
+(`NEEDS`). The target option of a pass may be spelled as its vendor does (entry points `tilework.target_options`), which
+means ``target=BACKEND:ARCH``.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from importlib import import_module
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tilework.errors import did_you_mean
+from tilework.ir.functions import given_types, ops_in_order
+from tilework.ir.types import is_block_pointer, is_descriptor, is_odd
+from tilework.process.forks import cached_property
 from tilework.process.plugins import find
 from tilework.transforms.passes import DECLARED, Pass
 
@@ -47,7 +51,7 @@ PASSES: dict[str, str] = {
     "triton-licm": "tt.licm:licm",
     "loop-invariant-code-motion": "tt.licm:licm",
     "ttc-uniform-increments": "ttc.uniform_increments:uniform_increments",
-    "ttc-check-steps": "ttc.check_steps:check_step",
+    "ttc-check-steps": "ttc.tile_loops:check_step",
     "triton-check-undefined": "sanitize.check_undefined:CheckUndefinedPass",
     "triton-check-bounds": "sanitize.check_bounds:check_bounds",
     "ttc-sanitize": "sanitize.check_bounds:check_accesses",
@@ -112,6 +116,54 @@ PASSES: dict[str, str] = {
     "tritongpu-coalesce-async-copy": "ttg.coalesce:coalesce_async_copy",
     "tritongpu-prefetch": "ttg.prefetch:prefetch",
     "test-print-alignment": "ttg.print_analyses:print_alignment",
+}
+
+
+# The ops, or kinds of types, of which a module must have at least one for a pass to have work.
+KINDS = {"block pointer": is_block_pointer, "descriptor": is_descriptor, "odd tile": is_odd}
+LOOPS = ("scf.for", "scf.while")
+DESCRIPTORS = (
+    "tt.make_tensor_descriptor",
+    *(f"tt.descriptor_{access}" for access in ("load", "store", "reduce", "gather", "scatter")),
+)
+BUFFERS = ("ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans")
+NEEDS: dict[str, tuple[str, ...]] = {
+    "triton-rewrite-tensor-pointer": ("block pointer",),
+    "triton-rewrite-tensor-descriptor-to-pointer": ("descriptor",),
+    "tt-odd-descriptors-to-pointers": ("descriptor",),
+    "triton-nvidia-optimize-descriptor-encoding": ("descriptor",),
+    "pad-tiles": ("odd tile",),
+    "triton-count-exits": ("scf.while",),
+    "triton-lift-skipped-loads": ("scf.for",),
+    "triton-remake-carried-descriptors": (*LOOPS, "tt.call"),
+    "tt-scaled-maximum": ("tt.dot",),
+    "tt-spin-loads": ("scf.while",),
+    "triton-loop-unroll": ("scf.for",),
+    "triton-licm": LOOPS,
+    "ttc-uniform-increments": ("scf.for",),
+    "ttc-check-steps": ("scf.for",),
+    "nvgpu-warp-specialization": (*LOOPS, "ttng.warp_group_dot"),
+    "tritongpu-assign-latencies": ("scf.for",),
+    "tritongpu-schedule-loops": ("scf.for",),
+    "tritongpu-pipeline": ("scf.for", "ttg.async_wait"),
+    "tritongpu-accelerate-matmul": ("tt.dot", "tt.dot_scaled"),
+    "tritongpu-F32DotTC": ("tt.dot",),
+    "tritongpu-optimize-thread-locality": ("tt.reduce", "tt.reshape", "tt.gather"),
+    "tritongpu-combine-tensor-select-and-if": ("scf.if",),
+    "tritongpu-fuse-nested-loops": ("scf.for",),
+    "tritongpu-store-layouts": ("ttg.convert_layout",),
+    "tritongpu-reduce-data-duplication": ("ttg.convert_layout",),
+    "tritongpu-reorder-instructions": ("ttg.convert_layout", "tt.trans", *BUFFERS),
+    "tritongpu-early-loads": ("tt.reduce", "tt.scan"),
+    "tritongpu-fetch-ahead": ("tt.reduce", "tt.scan"),
+    "tritongpu-repeated-loads": ("tt.load",),
+    "tritongpu-longest-first": ("scf.for",),
+    "tritongpu-persistent-programs": ("ttng.warp_group_dot",),
+    "tritongpu-shorten-partitions": ("ttg.warp_specialize",),
+    "triton-nvidia-gpu-fence-insertion": ("ttng.warp_group_dot",),
+    "triton-nvidia-tma-lowering": DESCRIPTORS,
+    "tritongpu-coalesce-async-copy": ("ttg.async_copy_global_to_local",),
+    "tritongpu-prefetch": ("scf.for",),
 }
 
 
@@ -189,7 +241,7 @@ def make_pass(name: str, options: str = "") -> Pass:
         if field is None and "target" in known and (spelling := find("tilework.target_options", key)) is not None:
             field, value = known["target"], spelling.load()(value)
         if field is None:
-            spellings = [word.replace("_", "-") for word in known]
+            spellings = [name.replace("_", "-") for name in known]
             raise BadPassOption(name, key, ", ".join(known), did_you_mean(key.replace("_", "-"), spellings))
         try:
             values[field.name] = convert_option(field, value)
@@ -227,3 +279,21 @@ def run_pipeline(
             stage.run(module)
             if after is not None:
                 after(stage, module)
+
+
+class Present:
+    """The ops and kinds of types in a module: ``Present(module).serves(NEEDS["triton-loop-unroll"])``."""
+
+    def __init__(self, module: Operation) -> None:
+        self.ops = ops_in_order(*module.regions)
+        self.names = {op.name for op in self.ops}
+
+    @cached_property
+    def kinds(self) -> set[str]:
+        """The kinds of types. Types are shared: each is tested once."""
+        types = {id(type): type for op in self.ops for type in given_types(op)}
+        return {kind for kind, holds in KINDS.items() if any(map(holds, types.values()))}
+
+    def serves(self, needs: Sequence[str]) -> bool:
+        """Return True if the module has one of the `needs`."""
+        return not self.names.isdisjoint(needs) or (needs[0] in KINDS and not self.kinds.isdisjoint(needs))

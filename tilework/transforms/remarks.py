@@ -3,7 +3,7 @@
     remark(loop, "the loop is not pipelined: it has a barrier")
     warning(loop, "the loop is not warp specialized: all warps run the whole of it")
 
-A remark says what could be faster, a warning that the compiler does not do what the user asked for. Nothing is emitted
+A remark says what could be faster, a warning that the compiler ignores a request of the user. Nothing is emitted
 without a listener: a knob or a test collects the reasons with `listening`.
 
     with listening() as remarks:
@@ -39,7 +39,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Listener:
-    """A collector of remarks; `with_ops` adds the op and the stack of the pass that emits them."""
+    """A collector of remarks, which adds the op, or the stack of the pass that emits a remark, if requested."""
 
     heard: list[Remark] = field(default_factory=list)
     operations: bool = False
@@ -55,7 +55,7 @@ def remark(op: Operation, text: str, *notes: str) -> None:
 
 
 def warning(op: Operation, text: str) -> None:
-    """Warn all listeners that the compiler does not do what the user asked for."""
+    """Warn all listeners that the compiler ignores a request of the user."""
     report(op, text, "warning")
 
 

@@ -185,7 +185,7 @@ def test_scalars_are_asked_in_a_loop_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("kernel", "count", "reason"),
     [
-        (until_found, 2, "what tiles hold decides"),
+        (until_found, 2, "the content of a tile decides"),
         (until_own_mark, 1, "what it loads decides when it ends, and it writes"),
     ],
 )

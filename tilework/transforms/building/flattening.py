@@ -35,9 +35,13 @@ class Flattening:
     """
 
     def __init__(
-        self, what: str, replaces: Callable[[Attribute], bool], components: Callable[[Attribute], tuple[Attribute, ...]],
-        rules: Mapping[type[Operation], Rule], mark: Mapping[str, Attribute] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        what: str,
+        replaces: Callable[[Attribute], bool],
+        components: Callable[[Attribute], tuple[Attribute, ...]],
+        rules: Mapping[type[Operation], Rule],
+        mark: Mapping[str, Attribute] | None = None,
+    ) -> None:
         self.what, self.replaces, self.held, self.mark = what, replaces, components, mark or {}
         self.rules = {
             tt.FuncOp: flatten_function,
@@ -78,7 +82,7 @@ class Flattening:
             self.regions(op)
 
     def expand_arguments(self, block: Block) -> Iterator[BlockArgument]:
-        """Put the components in front of each argument that is replaced; the old ones, to be erased."""
+        """Put the components in front of each replaced argument. Yield the old arguments, which are to be erased."""
         for argument in block.args:
             if self.replaces(argument.type):
                 first = argument.index
@@ -154,7 +158,7 @@ def flatten_function(rewrite: Flattening, op: Operation) -> None:
 
 
 def flatten_poison(rewrite: Flattening, op: Operation) -> None:
-    """One that was never set."""
+    """Replace a value that was never set by poison components."""
     (result,) = op.results
     if rewrite.replaces(result.type):
         code = Emitter(op.location)
@@ -163,12 +167,12 @@ def flatten_poison(rewrite: Flattening, op: Operation) -> None:
 
 
 def flatten_select(rewrite: Flattening, op: Operation) -> None:
-    """Choose between the parts that differ."""
+    """Select between the components that differ."""
     condition, a, b = op.operands
     if rewrite.replaces(a.type):
         code = Emitter(op.location)
         pairs = zip(rewrite.values(a, op), rewrite.values(b, op), strict=True)
-        chosen = (x if x is y else code.append(SelectOp.make(condition, x, y, op.location)) for x, y in pairs)
+        chosen = (x if x is y else code.select(condition, x, y) for x, y in pairs)
         rewrite.replace(op, code, tuple(chosen))
 
 
@@ -178,8 +182,9 @@ def flatten_select(rewrite: Flattening, op: Operation) -> None:
 #
 #     base + broadcast((o0 + 0..7)[:, None] * s0) + broadcast((o1 + 0..3)[None, :] * s1)
 #
-# and lies inside where ``0 <= (o0 + 0..7) < shape0`` and the same on axis 1. Each stride is splat to the *expanded*
-# shape (8x1), so that its divisibility survives: a broadcast keeps it, a product at the full shape would not.
+# and is inside the array where ``0 <= (o0 + 0..7) < shape0``, and the same on axis 1. Each stride is splat to the
+# *expanded* shape (8x1), so that its divisibility survives: a broadcast keeps it, a multiplication at the full shape
+# would not.
 
 
 class BlockAccess:

@@ -29,7 +29,7 @@ MASKS: dict[type[Operation], int] = {
 
 
 def mask_of(op: Operation) -> SSAValue | None:
-    """The condition under which `op` does something, if it has one."""
+    """The mask or predicate of `op`, if it has one."""
     if (index := MASKS.get(type(op))) is None:
         return None
     sizes = op.properties.get(SEGMENTS)
@@ -74,7 +74,7 @@ def order(block: Block, before: Accesses, of: Callable[[Operation], Accesses], n
         if not op.regions:
             before |= own
             continue
-        inside = before | own if type(op) in LOOPS and own.written else before  # what the iteration before has done
+        inside = before | own if type(op) in LOOPS and own.written else before  # accesses of the iteration before
         for end in [order(inner, inside, of, none) for region in op.regions for inner in region.blocks]:
             before |= end
     return before

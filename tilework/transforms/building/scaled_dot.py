@@ -11,7 +11,7 @@
 A power of two need not be representable in f16, so for f16 the multiplication is done in f32 and rounded once. Scales
 of type f8E4M3FN (one for 16 elements) are values, not exponents. The expansion works for tensors with and without
 layouts; with layouts, `ttg.fp4_to_fp` unpacks 4-bit operands, and a dot with only a scale on the right is transposed,
-so that the scaled operand is the left one, which can stay in registers.
+so that the scaled operand is the left one, which can be held in registers.
 """
 
 from typing import cast
@@ -22,7 +22,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import ops_in_order
@@ -119,20 +118,20 @@ class Expansion:
             rank = len(shape_of(value.type))
             value = self.unpacked(value, rank - 1 if (index == 0) == packed_in_k else rank - 2)
         if scale is None:
-            return self.number(value, self.compute)
+            return self.as_float(value, self.compute)
         wide = f32 if self.compute == f16 else bf16
-        return self.number(self.scaled(self.number(value, wide), scale, index), self.compute)
+        return self.as_float(self.scaled(self.as_float(value, wide), scale, index), self.compute)
 
-    def number(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """`value` in another float type."""
+    def as_float(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """Convert `value` to another float type."""
         old, type = element_type(value.type), with_element(value.type, element)
         if old == element:
             return value
         if old in (f8E4M3FN, f8E5M2):
             return self.code.append(tt.FpToFpOp.make(value, type, self.code.loc))
         if element != f32 and old != f32:
-            return self.number(self.number(value, f32), element)
-        return self.code.append(convert(arith.ExtFOp if element == f32 else arith.TruncFOp, value, type, self.code.loc))
+            return self.as_float(self.as_float(value, f32), element)
+        return self.code.convert(arith.ExtFOp if element == f32 else arith.TruncFOp, value, type)
 
     def unpacked(self, value: SSAValue, axis: int) -> SSAValue:
         """Two values of the type `compute` for each byte, along an axis that doubles."""
@@ -142,8 +141,8 @@ class Expansion:
             layout = infer_fp4_to_fp(cast(Distributed, encoding), axis, shape)
             type = with_encoding(tensor_type(full, self.compute), layout)
             return self.code.append(ttg.Fp4ToFpOp.make(value, axis, type, self.code.loc))
-        wide = self.code.append(convert(arith.ExtUIOp, value, with_element(value.type, i16), self.code.loc))
-        low, high = self.small_float(wide), self.small_float(self.of_bits(arith.ShRUIOp, wide, 4))
+        wide = self.code.convert(arith.ExtUIOp, value, with_element(value.type, i16))
+        low, high = self.small_float(wide), self.small_float(self.code.binary(arith.ShRUIOp, wide, 4))
         pairs = self.code.append(tt.JoinOp.make(low, high, self.code.loc))
         return self.reshaped(pairs if axis == len(shape) - 1 else self.transposed(pairs), full)
 
@@ -154,15 +153,11 @@ class Expansion:
         Multiplication by a power of two corrects the bias and normalizes subnormals.
         """
         format = PATTERNS[self.compute][1]
-        magnitude = self.of_bits(arith.ShLIOp, self.of_bits(arith.AndIOp, bits, 7), format.fraction - 1)
-        pattern = self.code.binary(
-            arith.OrIOp, magnitude, self.of_bits(arith.ShLIOp, self.of_bits(arith.AndIOp, bits, 8), 12)
-        )
-        value = self.bitcast(pattern, self.compute)
-        return self.code.binary(arith.MulfOp, value, self.code.constant(2.0 ** (format.bias - 1), value.type))
-
-    def of_bits(self, kind: type[Operation], bits: SSAValue, value: int) -> SSAValue:
-        return self.code.binary(kind, bits, self.code.constant(value, bits.type))
+        code = self.code
+        magnitude = code.binary(arith.ShLIOp, code.binary(arith.AndIOp, bits, 7), format.fraction - 1)
+        sign = code.binary(arith.ShLIOp, code.binary(arith.AndIOp, bits, 8), 12)
+        value = self.bitcast(code.binary(arith.OrIOp, magnitude, sign), self.compute)
+        return code.binary(arith.MulfOp, value, 2.0 ** (format.bias - 1))
 
     def bitcast(self, value: SSAValue, element: Attribute) -> SSAValue:
         return self.code.append(tt.BitcastOp.make(value, with_element(value.type, element), self.code.loc))
@@ -173,25 +168,23 @@ class Expansion:
         if index == 1:
             scale = self.transposed(scale)
         factor = self.factor(scale, element_type(value.type))
-        product = code.binary(arith.MulfOp, value, self.spread(factor, value, index))
+        scaled = code.binary(arith.MulfOp, value, self.spread(factor, value, index))
         if is_true(self.op.fast_math) or element_type(scale.type) != i8:
-            return product
-        is_nan = self.spread(code.compare("eq", scale, code.constant(NAN_SCALE, scale.type)), value, index)
-        nan = code.constant(float("nan"), value.type)
-        return code.append(SelectOp.make(is_nan, nan, product, code.loc))
+            return scaled
+        is_nan = self.spread(code.compare("eq", scale, NAN_SCALE), value, index)
+        return code.select(is_nan, code.constant(float("nan"), value.type), scaled)
 
     def factor(self, scale: SSAValue, element: Attribute) -> SSAValue:
         """The scales as floats: the byte is the exponent; 0 is half of the smallest normal float."""
         if element_type(scale.type) != i8:
-            return self.number(scale, element)
+            return self.as_float(scale, element)
         code, (bits, format) = self.code, PATTERNS[element]
-        wide = code.append(convert(arith.ExtUIOp, scale, with_element(scale.type, bits), code.loc))
-        shifted = self.of_bits(arith.ShLIOp, wide, format.fraction)
-        least = code.constant(1 << (format.fraction - 1), wide.type)
-        return self.bitcast(code.binary(arith.MaxUIOp, shifted, least), element)
+        wide = code.convert(arith.ExtUIOp, scale, with_element(scale.type, bits))
+        shifted = code.binary(arith.ShLIOp, wide, format.fraction)
+        return self.bitcast(code.binary(arith.MaxUIOp, shifted, 1 << (format.fraction - 1)), element)
 
     def spread(self, scale: SSAValue, value: SSAValue, index: int) -> SSAValue:
-        """Each scale for all its elements along K, laid out as `value`."""
+        """Repeat each scale for all its elements along K, in the layout of `value`."""
         code = self.code
         shape, full = shape_of(scale.type), shape_of(value.type)
         rank = len(shape)

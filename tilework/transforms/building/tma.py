@@ -1,8 +1,10 @@
-"""Build the 128-byte tensor map that TMA reads from a `tt.make_tensor_descriptor`, and TMA copies.
+"""Build TMA copies, and lower `tt.make_tensor_descriptor` to the 128-byte tensor map that they read.
 
-    %d = tt.make_tensor_descriptor %p, [%m, %n], [%s, 1]      ttng.tensormap_create %slot, %p, [box], [%n, %m], [2 * %s], [1, 1]
-                                                       ==>    ttng.tensormap_fenceproxy_acquire %slot
-                                                              %d = ttng.reinterpret_tensor_descriptor %slot
+    %d = tt.make_tensor_descriptor %p, [%m, %n], [%s, 1]
+
+    ttng.tensormap_create %slot, %p, [box], [%n, %m], [2 * %s], [1, 1]
+    ttng.tensormap_fenceproxy_acquire %slot
+    %d = ttng.reinterpret_tensor_descriptor %slot
 
 TMA counts dimensions from the contiguous one, and strides in bytes, without that of the contiguous dimension, which is
 1. A box is what one instruction copies: at most 256 in each dimension, and one row of the swizzle in the contiguous
@@ -16,10 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.errors import PassError
 from tilework.ir import tt, ttng
 from tilework.ir.create import create_op
-from tilework.ir.encodings import (
-    encoding_of,
-    shared_of,
-)
+from tilework.ir.encodings import encoding_of, shared_of
 from tilework.ir.enums import PaddingOption
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
@@ -61,7 +60,7 @@ def box_shape(block: Attribute, rows: int | None = None) -> tuple[int, ...]:
 
 
 def write_tensormap(code: Emitter, make: Operation, slot: SSAValue) -> SSAValue:
-    """Write the descriptor that `make` describes to the memory at `slot`, and give it as a value."""
+    """Write the tensor map that `make` describes to the memory at `slot`, and return the descriptor."""
     assert isinstance(make, tt.MakeTensorDescOp)
     descriptor = make.result.type
     assert isinstance(descriptor, TensorDescType)
@@ -88,7 +87,7 @@ def write_tensormap(code: Emitter, make: Operation, slot: SSAValue) -> SSAValue:
 
 
 def refuse_impossible(make: tt.MakeTensorDescOp, itemsize: int) -> None:
-    """An error for constants that no tensor map can have; the stride of a single row is never used."""
+    """Raise an error for constants that no tensor map can have; the stride of a single row is never used."""
     sizes, strides = map(constant_value, make.shape), map(constant_value, make.strides)
     for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
         if size is not None and size < 0:

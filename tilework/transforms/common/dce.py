@@ -28,8 +28,8 @@ def dce(function: Operation) -> None:
 # Drop private functions that no public function can reach.
 #
 #     tt.func public @kernel() { tt.call @used() }
-#     tt.func private @used()                        stays
-#     tt.func private @helper() { tt.call @helper() }   goes, although it calls itself
+#     tt.func private @used()                            is kept
+#     tt.func private @unused() { tt.call @unused() }    is erased, although it calls itself
 #
 # Stage: any. Cost: a walk, if there are private functions.
 

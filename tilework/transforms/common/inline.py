@@ -7,7 +7,7 @@
       %0 = arith.mulf %a, %a
       tt.return %0
 
-Functions are taken bottom up: a callee is canonicalized, and its own calls inlined, before it is copied (or, at its
+Functions are processed bottom up: a callee is canonicalized, and its own calls inlined, before it is copied (or, at its
 last call, moved). A callee of several blocks is spliced into the caller with `cf.br`; that is possible only where
 blocks may branch, so inside `scf` or `tt.reduce` such a call is kept. Calls to `noinline` functions and to functions
 that are still being processed (recursion) are kept as well. Private functions without calls are dropped.

@@ -59,7 +59,7 @@ def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:
         if isinstance(fact, State):
             return False
         entry = entry_block(value, body)
-        key = (repr(fact), value.type, entry)  # repr: 0.0 and -0.0 are equal numbers
+        key = (repr(fact), value.type, entry)  # repr: 0.0 and -0.0 compare equal
         if key not in made:
             new = constant(fact, value.type, location)
             made[key] = put(start_of(entry), new)
@@ -95,7 +95,7 @@ def entry_block(value: SSAValue, body: Region) -> Block:
 
 
 class Propagation:
-    """The facts about one function body, computed when it is made."""
+    """The facts about one function body, computed by the constructor."""
 
     def __init__(self, body: Region) -> None:
         self.facts: dict[SSAValue, Fact] = {}
@@ -133,12 +133,12 @@ class Propagation:
             self.worklist.append(use.operation)
 
     def flow(self, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
-        """Each target may be its source."""
+        """Propagate the fact of each source to its target."""
         for source, target in zip(sources, targets, strict=True):
             self.learn(target, self.fact(source))
 
-    def hand_on(self, op: Operation) -> None:
-        """The values that a loop or terminator passes on."""
+    def pass_on(self, op: Operation) -> None:
+        """Propagate the values that a loop or terminator passes on."""
         for source, target in control_flows(op) or ():
             self.learn(target, self.fact(source))
 
@@ -183,11 +183,11 @@ class Propagation:
         self.visit_while(op)
 
     def visit_while(self, op: Operation) -> None:
-        self.hand_on(op)
+        self.pass_on(op)
         self.execute(body_of(op))
 
     def from_terminator(self, block: Block | None) -> None:
-        """Visit again what the block yields: its op can be reached now."""
+        """Visit the terminator of a block again: its op can be reached now."""
         if block is not None and block.last_op is not None:
             self.worklist.append(block.last_op)
 
@@ -288,7 +288,7 @@ RULES = {
     scf.IfOp: Propagation.visit_if,
     scf.ForOp: Propagation.visit_for,
     scf.WhileOp: Propagation.visit_while,
-    scf.YieldOp: Propagation.hand_on,
+    scf.YieldOp: Propagation.pass_on,
     scf.ConditionOp: Propagation.visit_condition,
     cf.BranchOp: Propagation.visit_branch,
     cf.ConditionalBranchOp: Propagation.visit_branch,

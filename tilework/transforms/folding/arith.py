@@ -33,12 +33,12 @@ def constant_int(value: SSAValue) -> int | None:
 
 
 def producer(value: SSAValue, *kinds: type[Operation]) -> Operation | None:
-    """The op of one of the classes `kinds` that makes `value`, or None."""
+    """The op of one of the classes `kinds` that defines `value`, or None."""
     owner = value.owner
     return owner if type(owner) in kinds else None  # pyright: ignore[reportReturnType]
 
 
-# Identities: one operand decides
+# Identities that one operand decides
 
 DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
 SHIFTS = (arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)
@@ -236,8 +236,8 @@ def rewrite_select(op: Operation, driver: Driver) -> bool:
 
 def rewrite_addi(op: Operation, driver: Driver) -> bool:
     lhs, rhs = op._operands
-    for product, other in ((lhs, rhs), (rhs, lhs)):
-        mul = producer(product, arith.MuliOp)
+    for negated, other in ((lhs, rhs), (rhs, lhs)):
+        mul = producer(negated, arith.MuliOp)
         if mul is not None and constant_int(mul.operands[1]) == -1:
             return driver.replace_with(op, binary(arith.SubiOp, other, mul.operands[0], op.location))
     return merge_sum(op, driver)
@@ -248,21 +248,21 @@ def with_offset(op: Operation | None) -> tuple[int, SSAValue, int] | None:
     if type(op) not in (arith.AddiOp, arith.SubiOp) or op is None:
         return None
     (first, second), adds = op._operands, type(op) is arith.AddiOp
-    if (number := constant_int(second)) is not None:
-        return 1, first, number if adds else -number
-    number = None if adds else constant_int(first)
-    return None if number is None else (-1, second, number)
+    if (offset := constant_int(second)) is not None:
+        return 1, first, offset if adds else -offset
+    offset = None if adds else constant_int(first)
+    return None if offset is None else (-1, second, offset)
 
 
 def merge_sum(op: Operation, driver: Driver) -> bool:
     """``(x + 3) - 4`` is ``x + -1``, ``4 - (x + 3)`` is ``1 - x``, ``(x - 3) - 4`` is ``x - 7``."""
     if is_tensor(op._operands[0].type) or (outer := with_offset(op)) is None:
         return False
-    sign, variable, number = outer
+    sign, variable, offset = outer
     source = producer(variable, arith.AddiOp, arith.SubiOp)
     if (inner := with_offset(source)) is None:
         return False
-    total = number + sign * inner[2]
+    total = offset + sign * inner[2]
     if sign * inner[0] < 0:
         return merge(op, driver, arith.SubiOp, inner[1], total, constant_first=True)
     if sign > 0 and type(op) is type(source) is arith.SubiOp:
@@ -280,10 +280,10 @@ def rewrite_muli(op: Operation, driver: Driver) -> bool:
 
 
 def merge(
-    op: Operation, driver: Driver, kind: type[Operation], value: SSAValue, number: int, constant_first: bool = False
+    op: Operation, driver: Driver, kind: type[Operation], value: SSAValue, constant: int, constant_first: bool = False
 ) -> bool:
-    """Replace `op` by `kind` of `value` and the constant `number`."""
-    known = driver.constant(op, number, value)
+    """Replace `op` by `kind` of `value` and a constant."""
+    known = driver.constant(op, constant, value)
     operands = (known, value) if constant_first else (value, known)
     return driver.replace_with(op, binary(kind, *operands, op.location))
 

@@ -27,7 +27,7 @@ from tilework.ir.scf_ext import make_br, make_cond_br
 from tilework.transforms.folding.arith import constant_int
 from tilework.transforms.folding.worklist import Driver
 
-Edge = tuple[Block, tuple[SSAValue, ...]]  # where a branch goes, and what it passes
+Edge = tuple[Block, tuple[SSAValue, ...]]  # the target of a branch, and the values passed to it
 
 
 def simplify_blocks(region: Region, driver: Driver) -> bool:
@@ -71,7 +71,7 @@ def ops_in_block(block: Block) -> list[Operation]:
 
 
 def edges(end: Operation) -> list[Edge]:
-    """The successors of a branch with what each is passed."""
+    """The successors of a branch, with the values passed to each."""
     if type(end) is cf.BranchOp:
         return [(end.successors[0], tuple(end.operands))]
     taken, other = end.successors
@@ -157,7 +157,7 @@ def condition_from_predecessor(end: Operation, condition: SSAValue) -> int | Non
 
 
 def join_edges(end: Operation, condition: SSAValue, taken: Edge, other: Edge, driver: Driver) -> bool:
-    """Both edges reach the same block: select what is passed."""
+    """Both edges reach the same block: select the values passed to it."""
     block = end.parent
     if taken[1] != other[1] and any(use.operation is not end for use in taken[0].uses):
         return False

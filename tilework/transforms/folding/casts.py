@@ -3,13 +3,14 @@
     arith.extsi (extui %b : i1 to i8)   -> extui %b : i1 to i32
     arith.trunci (extsi %x : i32 to i64) : i64 to i32 -> %x
     arith.mulf %x, 1.0                  -> %x            arith.addf %x, -0.0 -> %x
-    arith.truncf 0.5 : f32 to f16       -> 0.5           arith.truncf 1.1    stays: it would lose digits
+    arith.truncf 0.5 : f32 to f16       -> 0.5           arith.truncf 1.1    is kept: it would lose digits
 
-A float identity fires only if it holds for every value, so ``x + 0.0`` (which turns -0.0 into 0.0), ``x * 0`` and ``x -
-x`` are kept.
+A float identity fires only if it holds for every value, so ``x + 0.0`` (0.0 where x is -0.0), ``x * 0`` and ``x - x``
+are kept.
 """
 
 import math as python_math
+import operator
 import struct
 from collections.abc import Callable
 
@@ -84,10 +85,10 @@ def rewrite_trunci(op: Operation, driver: Driver) -> bool:
     if type(inner) is arith.TruncIOp:
         return driver.set_operands(op, (inner.operands[0],))
     if inner is not None:
-        origin, result = inner._operands[0], op.results[0].type
-        if bit_width(origin.type) > bit_width(result):
-            return driver.set_operands(op, (origin,))
-        new = type(inner).create(operands=(origin,), result_types=(result,), location=op.location)
+        source, result = inner._operands[0], op.results[0].type
+        if bit_width(source.type) > bit_width(result):
+            return driver.set_operands(op, (source,))
+        new = type(inner).create(operands=(source,), result_types=(result,), location=op.location)
         return driver.replace_with(op, new)
     return False
 
@@ -147,7 +148,7 @@ def converted(op: Operation, known: int) -> float | None:
         known = unsigned(known, bit_width(source))
     elif element_type(source) == i1:
         known = -known
-    # A number of more than 53 bits is first rounded to f64; keep the op if that could be a second rounding.
+    # An integer of more than 53 bits is first rounded to f64; keep the op if that could be a second rounding.
     return rounded(float(known), element) if abs(known) < 1 << 53 or element == f64 else None
 
 
@@ -250,7 +251,7 @@ def fold_negf(op: Operation) -> SSAValue | Scalar | None:
     return -known if known is not None and known == known else None
 
 
-def rewrite_product_of_negated(op: Operation, driver: Driver) -> bool:
+def rewrite_negated_operands(op: Operation, driver: Driver) -> bool:
     """``(-x) * (-y)`` is ``x * y``; the same for division."""
     lhs, rhs = (producer(value, arith.NegfOp) for value in op._operands)
     if lhs is None or rhs is None:
@@ -258,15 +259,8 @@ def rewrite_product_of_negated(op: Operation, driver: Driver) -> bool:
     return driver.set_operands(op, (lhs.operands[0], rhs.operands[0]))
 
 
-COMPARE_ORDERED: dict[int, Callable[[float, float], bool]] = {  # predicate modulo 7, unordered ones are 7 higher
-    1: lambda a, b: a == b,
-    2: lambda a, b: a > b,
-    3: lambda a, b: a >= b,
-    4: lambda a, b: a < b,
-    5: lambda a, b: a <= b,
-    6: lambda a, b: a != b,
-    7: lambda a, b: True,
-}
+# By predicate; unordered ones are 7 higher.
+COMPARE_ORDERED = (None, operator.eq, operator.gt, operator.ge, operator.lt, operator.le, operator.ne)
 
 
 def fold_cmpf(op: Operation) -> SSAValue | Scalar | None:
@@ -282,7 +276,9 @@ def fold_cmpf(op: Operation) -> SSAValue | Scalar | None:
         return None
     if predicate in (7, 14):  # ord, uno
         return int(predicate == 7)
-    return int(COMPARE_ORDERED[predicate if predicate < 7 else predicate - 7](a, b))
+    compare = COMPARE_ORDERED[predicate % 7]
+    assert compare is not None, "predicates 0, 7 and 14 are decided above"
+    return int(compare(a, b))
 
 
 UNARY_MATH: dict[type[Operation], tuple[Callable[[float], float], Callable[[float], bool]]] = {  # value, domain
@@ -330,6 +326,6 @@ REWRITES: dict[type[Operation], Rewrite] = {
     arith.TruncIOp: rewrite_trunci,
     arith.BitcastOp: rewrite_bitcast,
     arith.TruncFOp: rewrite_truncf,
-    arith.MulfOp: rewrite_product_of_negated,
-    arith.DivfOp: rewrite_product_of_negated,
+    arith.MulfOp: rewrite_negated_operands,
+    arith.DivfOp: rewrite_negated_operands,
 }

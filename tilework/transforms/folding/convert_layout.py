@@ -3,7 +3,7 @@
     convert x to its own type                    -> x
     convert (convert x)                          -> convert x
     convert (splat, range, splat constant)       -> the same op in the new layout
-    convert (reshape allow_reorder x)            -> reshape, if it stays a renaming of registers
+    convert (reshape allow_reorder x)            -> reshape, if that only renames registers
     convert (histogram, cat, local_load)         -> the same op in the new layout
     reshape, trans (convert x)                   -> of x, if nothing moves or any order will do
     histogram, gather, split (convert x)         -> of x
@@ -45,7 +45,7 @@ def clean_converts(function: Operation) -> bool:
     return Driver(RULES, bottom_up=True).run(function, simplify_blocks)
 
 
-# Questions about types
+# Predicates on types
 
 
 @cache
@@ -85,7 +85,7 @@ def converted_source(op: Operation, index: int = 0) -> SSAValue | None:
 
 
 def fold_convert(op: Operation) -> SSAValue | None:
-    """Nothing to do."""
+    """Drop a conversion to the same type."""
     (source,) = op._operands
     return source if is_same(source.type, op.results[0].type) else None
 
@@ -108,12 +108,12 @@ def of_constant(op: Operation, inner: Operation, driver: Driver) -> bool:
 
 
 def of_rebuilt(op: Operation, inner: Operation, driver: Driver) -> bool:
-    """The producer can make its result in any layout."""
+    """The producer can compute its result in any layout."""
     return driver.replace_with(op, recreate(inner, result_types=(op.results[0].type,)))
 
 
 def of_local_load(op: Operation, inner: Operation, driver: Driver) -> bool:
-    """Read where it was read before: later the memory may hold something else."""
+    """Load at the location of the old load: later the memory may hold something else."""
     again = recreate(inner, result_types=(op.results[0].type,))
     driver.insert(inner, again)
     return driver.replace(op, again.results)
@@ -178,7 +178,7 @@ def rewrite_trans(op: Operation, driver: Driver) -> bool:
 
 
 def rewrite_histogram(op: Operation, driver: Driver) -> bool:
-    """Counted in the layout that the integers have; the mask follows them."""
+    """Count in the layout of the integers; the mask is converted to it."""
     if (source := converted_source(op)) is None:
         return False
     operands = [source]
@@ -207,7 +207,7 @@ def rewrite_split(op: Operation, driver: Driver) -> bool:
 
 
 def fold_local_alloc(op: Operation) -> SSAValue | None:
-    """Memory filled with what was read from memory of the same kind, which is never written again."""
+    """Return the memory that the initial value was loaded from, if it has the same type and is immutable."""
     if not op._operands or (load := producer(op._operands[0], ttg.LocalLoadOp)) is None:
         return None
     memory, type = load._operands[0], op.results[0].type

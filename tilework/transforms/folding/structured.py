@@ -1,7 +1,7 @@
 """Rules of `canonicalize` for structured control flow and warp-specialized partitions.
 
     scf.for with a carried value that never changes     the value itself
-    scf.for that runs never, or once                    its initial values, or its body
+    scf.for of no iteration, or of one                  its initial values, or its body
     scf.if true                                         its first branch
     scf.if that yields values from outside              arith.select
     two scf.if in a row on one condition                one scf.if
@@ -36,7 +36,7 @@ def inline_body(op: Operation, block: Block, arguments: Sequence[SSAValue], driv
 
 
 def is_inside(value: SSAValue, op: Operation) -> bool:
-    """True if `value` is made inside a region of `op`."""
+    """Return True if `value` is defined inside a region of `op`."""
     return op.is_ancestor(value.owner)
 
 
@@ -58,7 +58,7 @@ def keep_operands(op: Operation, keep: Sequence[int], driver: Driver, first: int
 
 
 def keep_arguments(block: Block, keep: Sequence[int], first: int = 0) -> None:
-    """The same for the arguments of a block; the others are unused."""
+    """Keep the arguments of a block before `first`, and the ones in `keep` of those after it; the others are unused."""
     for index in reversed(range(first, len(block.args))):
         if index - first not in keep:
             block.erase_arg(block.args[index])
@@ -75,7 +75,7 @@ def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
     """Replace a carried value that is yielded unchanged, or never read, by its initial value; merge equal ones."""
     block = body_of(op)
     initial, carried, end = op._operands[3:], block.args[1:], end_of(block)
-    first: dict[tuple[SSAValue, SSAValue], int] = {}  # those that are kept, by where they start and what is yielded
+    first: dict[tuple[SSAValue, SSAValue], int] = {}  # the kept ones, by initial and yielded value
     for i, (start, argument, yielded) in enumerate(zip(initial, carried, end._operands, strict=True)):
         is_unused = argument.first_use is None and op.results[i].first_use is None
         if argument is not yielded and start is not yielded and not is_unused:
@@ -95,7 +95,8 @@ def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
 
 
 def run_known_trip_count(op: Operation, driver: Driver) -> bool:
-    """No iteration: the initial values. One: the body. Several of an empty body: the yielded values."""
+    """Replace a loop of no iteration by its initial values, one of a single iteration by its body, and an empty one by
+    the values it yields."""
     lower, upper, step, *initial = op._operands
     if lower is upper:
         return driver.replace(op, initial)
@@ -357,17 +358,18 @@ REWRITES: dict[type[Operation], Rewrite] = {
 }
 
 
-# What `canonicalize` knows about `ttg.warp_specialize`: captures and results that nobody needs.
+# `ttg.warp_specialize`: drop unused captures and results.
 #
 #     ttg.warp_specialize(%p, %n, %p)                                  ttg.warp_specialize(%p)
 #     default { ttg.warp_yield %x : i32 }                       ==>    default { ttg.warp_yield }
 #     partition0(%a: .., %b: i32, %c: ..) { store %a, store %c }       partition0(%a: ..) { store %a, store %a }
 #
-# A capture that no partition uses goes, one that is captured twice is captured once, and so do results without uses.
+# A capture that no partition uses is dropped, a value that is captured twice is captured once, and results without uses
+# are dropped.
 
 
 def rewrite_warp_specialize(op: Operation, driver: Driver) -> bool:
-    """Drop what is not needed. True if anything was."""
+    """Drop unused captures and results. True if there were any."""
     assert isinstance(op, ttg.WarpSpecializeOp), op.name
     partitions = op.partitions
     merged = merge_captures(op, partitions)

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.rewrite import constant_value, recreate
-from tilework.ir.types import Tensor, axis_of, i32_array, shape_of, with_shape
+from tilework.ir.types import Tensor, array_values, axis_of, i32_array, shape_of, with_shape
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, Scalar, is_same
 
@@ -39,7 +39,7 @@ def known_elements(value: SSAValue, type_: Attribute) -> Attribute | None:
 
 
 def fold_broadcast(op: Operation) -> SSAValue | Scalar | None:
-    """Nothing to do, or a splat constant."""
+    """Drop a broadcast to the same type, or fold a splat constant."""
     (source,) = op._operands
     return source if is_same(source.type, op.results[0].type) else known_scalar(source)
 
@@ -53,7 +53,7 @@ def fold_shape(op: Operation) -> SSAValue | Scalar | Attribute | None:
 
 
 def fold_reshape(op: Operation) -> SSAValue | Scalar | Attribute | None:
-    """Nothing to do, or a constant."""
+    """Drop a reshape to the same type, or fold a constant."""
     (source,) = op._operands
     if "allow_reorder" not in op.properties and is_same(source.type, op.results[0].type):
         return source
@@ -61,16 +61,12 @@ def fold_reshape(op: Operation) -> SSAValue | Scalar | Attribute | None:
 
 
 def fold_trans(op: Operation) -> SSAValue | Scalar | None:
-    """Of tiles, and of memory."""
+    """Drop a transposition that changes nothing, of a tile or of memory, or fold a splat constant."""
     (source,) = op._operands
-    order = order_of(op)
+    order = array_values(op.properties["order"])
     if order == tuple(range(len(order))) and is_same(source.type, op.results[0].type):
         return source
     return known_scalar(source)
-
-
-def order_of(op: Operation) -> tuple[int, ...]:
-    return op.properties["order"].get_values()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def fold_make_range(op: Operation) -> int | None:
@@ -93,7 +89,7 @@ def fold_fp_to_fp(op: Operation) -> SSAValue | Scalar | None:
 
 
 def fold_load(op: Operation) -> SSAValue | None:
-    """Nothing is read: the value is `other`."""
+    """Return `other` where the mask is false everywhere."""
     if len(op._operands) == 3 and constant_int(op._operands[1]) == 0:
         return op._operands[2]
     return None
@@ -154,13 +150,13 @@ def rewrite_trans(op: Operation, driver: Driver) -> bool:
     """Two transpositions are one: dimension i of the result is dimension inner[outer[i]] of the source."""
     if (inner := producer(op._operands[0], type(op))) is None:
         return False
-    first = order_of(inner)
-    op.properties["order"] = i32_array(*(first[axis] for axis in order_of(op)))
+    first = array_values(inner.properties["order"])
+    op.properties["order"] = i32_array(*(first[axis] for axis in array_values(op.properties["order"])))
     return driver.set_operands(op, inner._operands)
 
 
 def rewrite_load(op: Operation, driver: Driver) -> bool:
-    """Everything is read: no mask and no `other`."""
+    """Drop a mask that is true everywhere, and `other`."""
     if len(op._operands) < 2 or constant_int(op._operands[1]) != 1:
         return False
     op.properties[SEGMENTS] = i32_array(1, 0, 0)
@@ -168,7 +164,7 @@ def rewrite_load(op: Operation, driver: Driver) -> bool:
 
 
 def rewrite_store(op: Operation, driver: Driver) -> bool:
-    """Everything is written: no mask. Nothing is written: no store."""
+    """Drop a mask that is true everywhere; drop the store if it is false everywhere."""
     if len(op._operands) < 3 or (mask := constant_int(op._operands[2])) is None:
         return False
     if not mask:

@@ -2,8 +2,8 @@
 
 A table maps an op class to a rule. A *fold* is a pure function that returns another value for the op's result, or None.
 
-    %y = arith.addi %x, %c0    the fold answers %x       every use of %y becomes %x
-    %y = arith.addi %c1, %c2   the fold answers 3        a constant takes the place of %y
+    %y = arith.addi %x, %c0    the fold returns %x       every use of %y becomes %x
+    %y = arith.addi %c1, %c2   the fold returns 3        a constant replaces %y
 
 A *rewrite* does anything else through the `Driver` passed to it, and returns True if it did. After a change only the
 ops that can notice are visited again: users of a replaced value, and producers that lost a use.
@@ -30,12 +30,12 @@ from tilework.ir.rewrite import constant, erase_op, replace_all_uses
 # One object for equal attributes, found without hashing twice.
 #
 # xDSL compares and hashes attributes field by field (5 us and more for a dense constant). Passes that look attributes
-# up use `identity` instead: a number that equal attributes share, remembered in the attribute itself.
+# up use `identity` instead: an id that equal attributes share, memoized in the attribute itself.
 #
 #     >>> identity(IntegerAttr(1, i32)) == identity(IntegerAttr(1, i32))
 #     True
 
-FIRST: dict[Attribute, Attribute] = {}  # each attribute seen, to the first one equal to it, which stays alive
+FIRST: dict[Attribute, Attribute] = {}  # each attribute seen, to the first one equal to it, which is kept alive
 
 
 def identity(attribute: Attribute) -> int:
@@ -77,8 +77,8 @@ def rule_table(folds: Mapping[type[Operation], Fold], rewrites: Mapping[type[Ope
 class Driver:
     """Applies `rules` to one function until none fires.
 
-    It starts with the first op of the function, or with the last one if it goes `bottom_up`: where several rules could
-    fire, another one comes first.
+    It starts with the first op of the function, or with the last one if `bottom_up`: that decides which of several
+    applicable rules fires first.
     """
 
     def __init__(self, rules: Mapping[str, Rule], bottom_up: bool = False) -> None:
@@ -245,7 +245,7 @@ class Driver:
         return self.insert(before, constant(value, type_, before.location)).results[0]
 
     def use_constant(self, uses: Sequence[Use], before: Operation, value: Scalar, like: SSAValue) -> None:
-        """Replace these uses of `like` by a constant in front of `before`."""
+        """Replace the given uses of `like` by a constant in front of `before`."""
         made = self.constant(before, value, like)
         for use in uses:
             use.operation.operands[use.index] = made
@@ -330,8 +330,8 @@ def visible_ops(body: Region, isolated: list[Operation]) -> list[Operation]:
 class Constants:
     """The constants of a function: one of each value, at the start of its `entry` block.
 
-    A constant that directly follows known constants at the start stays; any other moves to the front. It loses its
-    location when it replaces several constants, or comes from another block.
+    A constant that directly follows known constants at the start is left there; any other moves to the front. It loses
+    its location when it replaces several constants, or comes from another block.
     """
 
     def __init__(self) -> None:
@@ -344,13 +344,13 @@ class Constants:
         first = self.known.get(value)
         if first is not None and first.parent is not None:
             replace_all_uses(op.results[0], first.results[0])
-            forget_origin(first)
+            forget_location(first)
             erase_op(op)
             return False
         block, entry = op.parent, self.entry
         assert block is not None and entry is not None, "constants are hoisted into the function they are in"
         if block is not entry:
-            forget_origin(op)
+            forget_location(op)
         if block is not entry or (op.prev_op is not None and type(op.prev_op) is not arith.ConstantOp):
             block.detach_op(op)
             entry.insert_op_before(op, start_of(entry))
@@ -358,7 +358,7 @@ class Constants:
         return True
 
 
-def forget_origin(op: Operation) -> None:
+def forget_location(op: Operation) -> None:
     """Drop location and name of a constant that several uses share."""
     op.location = unknown
     op.results[0].name_hint = None

@@ -7,7 +7,7 @@
     tt.reshape to one dimension, only added up after it  -> tt.reshape ... allow_reorder
     tt.reshape (tt.descriptor_load ...) to fewer dims    -> tt.descriptor_load of that shape
 
-In modules that must give the same bits everywhere the first (of floats), the fourth and the fifth do not fire.
+In reproducible modules the first (of floats), the fourth and the fifth do not fire.
 
 A dot with other users is kept, since it would be computed twice; so is a load if memory is written between it and the
 select. Offsets are added only where the sum cannot wrap: 64 bits, or constants.
@@ -49,9 +49,9 @@ def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
 
     Of two dots the second takes the first, so that they are computed in program order.
     """
-    for product, addend in (op._operands[::-1], op._operands):
-        dot = producer(product, tt.DotOp)
-        if dot is None or not product.has_one_use() or not is_zero(dot._operands[2]):
+    for result, addend in (op._operands[::-1], op._operands):
+        dot = producer(result, tt.DotOp)
+        if dot is None or not result.has_one_use() or not is_zero(dot._operands[2]):
             continue
         if type(op) is arith.AddfOp and number_of(dot, "maxNumImpreciseAcc") != 0:
             continue
@@ -79,7 +79,7 @@ def combine_addptr(op: Operation, driver: Driver) -> bool:
 
 
 def combine_select_and_load(op: Operation, driver: Driver) -> bool:
-    """The other side of the select is what the load gives where it reads nothing."""
+    """Use the other side of the select as the `other` of the load."""
     condition, loaded, other = op._operands
     load = producer(loaded, tt.LoadOp)
     if load is None or len(load._operands) < 2 or splat_of(load._operands[1]) is not condition:
@@ -153,7 +153,7 @@ def is_any_order(op: Operation) -> bool:
 
 
 def keep_order(op: Operation, driver: Driver) -> bool:
-    """A reduction of a whole tile by a function of its own, or of two tiles, which their layouts might reorder
+    """Keep the order for reductions by any other function, or of several tiles, which layouts might reorder
     differently."""
     uses = (use.operation for use in op.results[0].uses)
     if "allow_reorder" not in op.properties or not any(
@@ -189,7 +189,7 @@ REWRITES: dict[type[Operation], Rewrite] = {
     tt.ReduceOp: combine_broadcast_multiply_reduce,
     tt.ReshapeOp: combine_reshape,
 }
-EXACT_REWRITES: dict[type[Operation], Rewrite] = {  # those that round nothing in another order
+EXACT_REWRITES: dict[type[Operation], Rewrite] = {  # without those that change the order of roundings
     **{kind: REWRITES[kind] for kind in (arith.AddiOp, tt.AddPtrOp, SelectOp)},
     tt.ReshapeOp: combine_reshape_and_descriptor_load,
 }

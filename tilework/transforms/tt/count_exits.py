@@ -2,9 +2,9 @@
 advance.
 
     for k in range(0, n, 32):                    stop = min(n, limit)
-        a = load(k)                              for k in range(0, stop, 32):        pipelined, vectorised as any other
+        a = load(k)                              for k in range(0, stop, 32):        pipelined like any other loop
             if k >= limit: break         ==>         a = load(k); use(a)
-        use(a)                                   if stop < n: a = load(stop)         what the last iteration does before it leaves
+        use(a)                                   if stop < n: a = load(stop)         the last iteration up to its exit
 
 The trip count is known if the exit condition is computed from scalars that the loop does not load: then only that part
 of the body runs first in a loop of its own, which finds the iteration that exits. An exit by ``k >= limit`` needs no
@@ -54,7 +54,7 @@ Mapping = dict[SSAValue, SSAValue]
 
 
 def count_exits(loop: Operation, module: ModuleOp, may_alias: bool = False) -> None:
-    """Make an `scf.for` of a loop that the frontend has marked; if it cannot be, a remark says why."""
+    """Convert a loop that the frontend has marked to an `scf.for`; if that is impossible, a remark says why."""
     exiting = ExitingLoop(loop, module, may_alias)
     if (reason := exiting.problem()) is None:
         exiting.convert()
@@ -78,16 +78,21 @@ class ExitingLoop:
         self.code = Emitter(loop.location)
 
     def has_form(self) -> bool:
-        """Find the parts; False if the loop is not as the frontend makes it."""
+        """Find the parts; return False if the loop does not have the form that the frontend emits."""
         test, *passed = self.condition.operands
         before = self.loop.regions[0].blocks[0]
         both = defining_op(test)
         if not isinstance(both, arith.AndIOp) or not all(value in before.args for value in passed):
             return False
-        for compared, stays in (tuple(both.operands), tuple(reversed(both.operands))):
+        for compared, continues in (tuple(both.operands), tuple(reversed(both.operands))):
             counted = comparison_of(compared)
-            flags = {argument.index for argument in arguments_in(stays)}
-            if counted is None or counted[0] != SLT or counted[1] not in before.args or not is_none_of(stays, before):
+            flags = {argument.index for argument in arguments_in(continues)}
+            if (
+                counted is None
+                or counted[0] != SLT
+                or counted[1] not in before.args
+                or not is_none_of(continues, before)
+            ):
                 continue
             counter = counted[1].index  # pyright: ignore[reportAttributeAccessIssue]
             self.inputs = [value.index for value in passed]  # pyright: ignore[reportAttributeAccessIssue]
@@ -102,7 +107,7 @@ class ExitingLoop:
         return False
 
     def sum_of(self, following: SSAValue) -> Operation | None:
-        """The counter and the step, without the check that their sum is below the end."""
+        """The op that adds the step to the counter, without the check that the sum is below the end."""
         choice = choice_of(following)
         return defining_op(following if choice is None or choice[2] is not self.end else choice[1])
 
@@ -110,13 +115,13 @@ class ExitingLoop:
         return self.body.args[self.inputs.index(index)]
 
     def is_outside(self, value: SSAValue) -> bool:
-        """`value` is made in front of the loop."""
+        """Return True if `value` is defined outside of the loop."""
         owner = owner_of(value)
         return owner is None or (owner is not self.loop and not is_inside(owner, self.loop))
 
     @cached_property
     def is_worth_counting(self) -> bool:
-        """The loop would be pipelined."""
+        """True if the loop would be pipelined."""
         has_dots = any(type(op) in DOTS for op in self.body.walk())
         return has_dots or "tt.num_stages" in self.loop.attributes
 
@@ -159,7 +164,7 @@ class ExitingLoop:
         return [(predicate, limit)] if is_limit else None
 
     def is_fixed(self, value: SSAValue) -> bool:
-        """`value` is the same in all iterations, and can be computed in front of them."""
+        """Return True if `value` is loop-invariant and can be computed in front of the loop."""
         if self.is_outside(value):
             return True
         op = defining_op(value)
@@ -174,10 +179,10 @@ class ExitingLoop:
         if self.bounds is not None:
             return None
         if not self.is_worth_counting:
-            return "it has no products"
+            return "it has no dots"
         return self.decision.problem
 
-    # the new loop
+    # The new loop.
 
     def result(self, index: int) -> OpResult | None:
         """The result of the loop for an input, if it is used."""
@@ -192,8 +197,8 @@ class ExitingLoop:
         index_of_exit, stop, leaves = self.known_stop() if self.bounds is not None else self.counted_stop()
         (flag, *others) = self.flags
         is_whole = not others and only_ends(self.yields[flag], end_of(self.body), self.body)
-        if is_whole:  # nothing depends on whether this iteration leaves: it is one as all others
-            behind = self.code.binary(arith.AddiOp, index_of_exit, self.code.constant(1, index_of_exit.type))
+        if is_whole:  # nothing depends on whether this iteration exits: it is like all others
+            behind = self.code.binary(arith.AddiOp, index_of_exit, 1)
             stop = self.code.select(leaves, behind, stop)
         rest = None if is_whole else self.copy_of_body(index_of_exit)
         new = self.counted_loop(stop)
@@ -207,11 +212,11 @@ class ExitingLoop:
         erase_op(self.loop)
 
     def known_stop(self) -> tuple[SSAValue, SSAValue, SSAValue]:
-        """The iteration that leaves; a bound between the last one before it and that; and whether there is one."""
+        """(the index of the exiting iteration, an upper bound that excludes only it, "there is one")."""
         code, stop, copies = self.code, self.end, Mapping()
         for predicate, limit in self.bounds or ():
             limit = self.copied_in_front(limit, copies)
-            first = limit if predicate == SGE else code.binary(arith.AddiOp, limit, code.constant(1, limit.type))
+            first = limit if predicate == SGE else code.binary(arith.AddiOp, limit, 1)
             stop = code.select(code.compare("slt", limit, stop), first, stop)
         count, all = (iterations(code, self.first, end, self.step) for end in (stop, self.end))
         leaves = code.compare("ult", count, all)
@@ -229,7 +234,7 @@ class ExitingLoop:
         return copies[value]
 
     def counted_stop(self) -> tuple[SSAValue, SSAValue, SSAValue]:
-        """The same by a loop of what decides."""
+        """The same, found by a loop over the ops that decide."""
         carried, loc = self.decision.carried, self.loop.location
         indices = (self.counter, *carried)
         initial = [self.loop.operands[index] for index in indices]
@@ -238,8 +243,8 @@ class ExitingLoop:
         mapping: Mapping = dict(zip(map(self.argument, indices), before.args, strict=True))
         self.decision.copy(self.body, decided, mapping)
         code = Emitter(loc)
-        stays = [code.negated(mapping.get(self.yields[flag], self.yields[flag])) for flag in self.flags]
-        goes_on = stays[0] if len(stays) == 1 else code.binary(arith.AndIOp, *stays)
+        unset = [code.negated(mapping.get(self.yields[flag], self.yields[flag])) for flag in self.flags]
+        goes_on = unset[0] if len(unset) == 1 else code.binary(arith.AndIOp, *unset)
         code.ops.append(make_yield([goes_on, *(mapping.get(v := self.yields[index], v) for index in carried)], loc))
         decided.add_ops(code.ops)
         over.add_ops([no := constant(0, i1, loc), make_yield([no.results[0], *before.args[1:]], loc)])
@@ -258,7 +263,7 @@ class ExitingLoop:
         return found, found, self.code.compare("slt", found, self.end)
 
     def counted_loop(self, stop: SSAValue) -> Operation:
-        """The iterations before the one that leaves; the body moves there."""
+        """The loop over the iterations before the exiting one; the body moves there."""
         body, region = self.body, self.loop.detach_region(self.loop.regions[1])
         order = [self.counter, *self.carried]
         for flag in self.flags:
@@ -279,7 +284,7 @@ class ExitingLoop:
         return made
 
     def copy_of_body(self, counter: SSAValue) -> Block:
-        """The iteration that leaves, on the arguments of the old body but for the counter."""
+        """The exiting iteration, on the arguments of the old body except the counter."""
         block, mapping = Block(), Mapping({self.argument(self.counter): counter})
         for op in self.body.ops:
             append_op(block, clone_op(op, mapping))
@@ -288,7 +293,7 @@ class ExitingLoop:
         return block
 
     def finished(self, leaves: SSAValue, rest: Block, new: Operation) -> dict[int, SSAValue]:
-        """The results of the `new` loop after its last iteration, if there is one; otherwise flags are not set."""
+        """The results after the exiting iteration, if there is one; else those of the `new` loop, and unset flags."""
         loc, region, last = self.loop.location, Region(rest), end_of(rest)
         given: Mapping = dict(zip(body_of(new).args[1:], new.results, strict=True))
         indices = [*self.carried, *self.flags]
@@ -320,7 +325,7 @@ class Decision:
 
     @property
     def carried(self) -> list[int]:
-        """The arguments of the body, without the counter, that take part."""
+        """The arguments of the body, without the counter, that decide."""
         return sorted(self.indices)
 
     def needs(self, value: SSAValue) -> list[SSAValue]:
@@ -335,16 +340,17 @@ class Decision:
         if op is None or not is_inside(op, loop):
             return []
         if is_tensor(value.type):
-            self.problem = "what tiles hold decides when it ends"
+            self.problem = "the content of a tile decides when it ends"
             return []
         needed = self.needed.setdefault(op, set())
         if type(op) is scf.IfOp:
             needed.add(value.index)  # pyright: ignore[reportAttributeAccessIssue]
-            return [op.operands[0], *(end_of(region.blocks[0]).operands[value.index] for region in op.regions)]  # pyright: ignore
+            yielded = [end_of(region.blocks[0]).operands[value.index] for region in op.regions]  # pyright: ignore
+            return [op.operands[0], *yielded]
         if type(op) is tt.LoadOp and not is_true(op.properties.get("isVolatile")):
             self.loads.append(op)
         elif op.regions and any(is_tensor(operand.type) for operand in op.operands):
-            self.problem = "what tiles hold decides when it ends"
+            self.problem = "the content of a tile decides when it ends"
         elif op.regions:
             self.problem = "a loop inside decides when it ends"
         elif not is_pure(op):
@@ -352,7 +358,7 @@ class Decision:
         return list(op.operands)
 
     def are_fixed_in_memory(self) -> bool:
-        """Nothing in the loop writes what its loads read.
+        """Return True if nothing in the loop writes what its loads read.
 
         Parameters are taken to be different memory, as by the pipeliner, unless they may alias.
         """
@@ -361,17 +367,17 @@ class Decision:
             return False
         if not effects or self.exiting.may_alias:
             return not effects
-        origins = pointer_provenance(self.exiting.module)
-        own = self.parameters(self.loads, origins)
-        return UNKNOWN not in own and not own & self.parameters(effects, origins)
+        provenance = pointer_provenance(self.exiting.module)
+        own = self.parameters(self.loads, provenance)
+        return UNKNOWN not in own and not own & self.parameters(effects, provenance)
 
     @staticmethod
-    def parameters(accesses: Sequence[Operation], origins: Provenance) -> frozenset[int]:
-        found = (origins.get(op.operands[WRITERS.get(type(op), 0)], NO_PARAMETER) for op in accesses)
+    def parameters(accesses: Sequence[Operation], provenance: Provenance) -> frozenset[int]:
+        found = (provenance.get(op.operands[WRITERS.get(type(op), 0)], NO_PARAMETER) for op in accesses)
         return frozenset[int]().union(*found)
 
     def copy(self, source: Block, target: Block, mapping: Mapping) -> None:
-        """Append what is needed of `source`, without its end, to `target`."""
+        """Append the needed ops of `source`, without its terminator, to `target`."""
         for op in source.ops:
             if op not in self.needed:
                 continue

@@ -1,6 +1,8 @@
 """Boolean logic on i1 values: the definition of a flag, and what its value implies.
 
-%stop = scf.if %c -> (i1) { ...; scf.yield %d } else { scf.yield %true }         if %stop is false, so is %d, and %c is true
+    %stop = scf.if %c -> (i1) { ...; scf.yield %d } else { scf.yield %true }
+
+If %stop is false, so is %d, and %c is true.
 """
 
 import operator
@@ -24,7 +26,7 @@ LOGIC: dict[type[Operation], Callable[[bool, bool], bool]] = {
 
 
 def assume(value: SSAValue, known: bool, scope: Block) -> None:
-    """Wherever `scope` runs, `value` is `known`: use that, and what follows for the values it is made of."""
+    """Replace `value` by `known` in `scope`, and every value by what that implies for it."""
     op = defining_op(value)
     if op is None or type(op) is arith.ConstantOp:
         return
@@ -85,7 +87,7 @@ def choice_of(value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue] | None:
 
 
 def is_none_of(value: SSAValue, block: Block) -> bool:
-    """Return True if `value` is true exactly if none of the arguments of `block` that it is made of is."""
+    """Return True if `value` is true exactly if none of the arguments of `block` that it is computed from is."""
     flags = list(dict.fromkeys(arguments_in(value)))
     if not flags or len(flags) > 2 or not all(flag.block is block for flag in flags):
         return False
@@ -128,7 +130,7 @@ def arguments_in(value: SSAValue) -> Iterator[BlockArgument]:
 
 
 def only_ends(flag: SSAValue, user: Operation, body: Block) -> bool:
-    """Return True if nothing in `body` but `user`, which hands it on, depends on `flag` or on what decides it."""
+    """Return True if nothing in `body` but `user`, which passes it on, depends on `flag` or its conditions."""
     if any(use.operation is not user and is_under(use.operation, body) for use in flag.uses):
         return False
     op = defining_op(flag)

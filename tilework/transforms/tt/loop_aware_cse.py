@@ -7,7 +7,7 @@
     }                                                          (both results are %r)
 
 Ordinary CSE cannot see this: `%s` equals `%t` only if `%a` equals `%b`, and the reverse. So the pass assumes that
-values with equal initial values stay equal, computes value numbers of the body under that assumption, splits the
+values with equal initial values remain equal, computes value numbers of the body under that assumption, splits the
 classes whose yielded values differ, and repeats until nothing splits. The remaining classes are equal in every
 iteration. Values that the loop only passes on are dropped too.
 Stage: TTIR or TTGIR to itself. Cost: one CSE, or two where loops have such values, and two walks over each loop body.
@@ -49,8 +49,8 @@ def equal_classes(loop: Operation) -> list[int]:
     yields = tuple(end_of(body).operands)
     classes = firsts(list(loop.operands[3:]))
     while True:
-        numbers = Numbering(body, classes)
-        refined = firsts([(own, numbers.of(value)) for own, value in zip(classes, yields, strict=True)])
+        numbering = Numbering(body, classes)
+        refined = firsts([(own, numbering.of(value)) for own, value in zip(classes, yields, strict=True)])
         if refined == classes:
             return classes
         classes = refined
@@ -67,14 +67,14 @@ class Numbering:
 
     def __init__(self, body: Block, classes: Sequence[int]) -> None:
         self.body = body
-        self.numbers: dict[SSAValue, int] = {
+        self.value_numbers: dict[SSAValue, int] = {
             argument: id(body.args[1 + first]) for argument, first in zip(body.args[1:], classes, strict=True)
         }
         self.keys: dict[Hashable, int] = {}
 
     def of(self, value: SSAValue) -> int:
         """The value number of `value`; that of a pure op in the body follows from those of its operands."""
-        if (number := self.numbers.get(value)) is None:
+        if (number := self.value_numbers.get(value)) is None:
             number = id(value)
             if (
                 isinstance(value, OpResult)
@@ -84,8 +84,8 @@ class Numbering:
             ):
                 for operand in value.op.operands:
                     self.of(operand)
-                number = self.keys.setdefault((value.index, key_of(value.op, self.numbers)), number)
-            self.numbers[value] = number
+                number = self.keys.setdefault((value.index, key_of(value.op, self.value_numbers)), number)
+            self.value_numbers[value] = number
         return number
 
 
@@ -102,7 +102,7 @@ def merge_equal(loop: Operation, classes: Sequence[int]) -> bool:
 
 
 def drop_forwarded(loop: Operation) -> None:
-    """Drop the carried values that every iteration passes on as they came: they are the initial ones."""
+    """Drop the carried values that every iteration passes on unchanged: they are the initial ones."""
     (body,) = loop.regions[0].blocks
     terminator = end_of(body)
     carried, initial, yields = body.args[1:], loop.operands[3:], tuple(terminator.operands)

@@ -25,20 +25,20 @@ from tilework.transforms.passes import Pass, module_pass
 # read nothing.
 #
 #     for k in range(n):                         for k in range(n):
-#         if mask[k] == 0: continue                  stays = mask[k] != 0
-#         a = load(p + k)               ==>          a = load(p + k, mask=stays)
-#         acc = dot(a, b, acc)                       if stays: acc = dot(a, b, acc)
+#         if mask[k] == 0: continue                  runs = mask[k] != 0
+#         a = load(p + k)               ==>          a = load(p + k, mask=runs)
+#         acc = dot(a, b, acc)                       if runs: acc = dot(a, b, acc)
 #
-# What they need to be computed goes with them, and so do the pointers of the next iteration, which become selects. All
-# else stays where it is: products of skipped iterations are not computed. A load by descriptor is given a place in
-# front of its array, where nothing is read. Loads behind something with an effect stay, and so do those that need what
-# cannot run ahead.
+# The ops that compute their addresses move with them, and so do the pointers of the next iteration, which become
+# selects. Everything else remains in the branch: the dots of skipped iterations are not computed. A skipped load by
+# descriptor gets coordinates in front of its array, where nothing is read. Loads after an op with an effect remain, and
+# so do those whose address cannot be computed ahead.
 #
 # The frontend marks loops with `continue`; no other loop is touched.
 # Stage: TTIR to TTIR. Cost: one walk; for each such loop two over its body.
 
 DOTS = (tt.DotOp, tt.DotScaledOp)
-IN_FRONT = -(2**30)  # of any array, with all of a block
+IN_FRONT = -(2**30)  # a coordinate at which a whole block is in front of any array
 
 
 def lift_skipped_loads(loop: Operation) -> None:
@@ -75,7 +75,7 @@ def lift_loads(branch: Operation, block: Block, holds: bool) -> None:
         move_before(branch, *needed)
         if isinstance(op, tt.LoadOp):
             set_mask(op, narrowed(code, op, predicate))
-        else:  # a load in front of the array where the predicate is false
+        else:  # in front of the array where the predicate is false
             op.operands[1] = code.select(predicate, op.operands[1], code.constant(IN_FRONT, i32))
         code.insert_before(branch)
         move_before(branch, op)
@@ -104,7 +104,7 @@ def movable(values: Sequence[SSAValue], block: Block) -> list[Operation] | None:
 
 
 def selected(branch: Operation, result: OpResult) -> SSAValue | None:
-    """Replace one result of `branch` by a select, in front of it, of what its two sides give; None if these cannot go
+    """Replace one result of `branch` by a select in front of it; None if the values of its two sides cannot be computed
     there."""
     sides = [region.blocks[0] for region in branch.regions]
     for side in sides:
@@ -154,6 +154,4 @@ class CountExitsPass(Pass):
 @module_pass("triton-lift-skipped-loads")
 def lift_marked_loads(module: ModuleOp) -> None:
     for loop in [op for op in ops_in_order(*module.regions) if type(op) is scf.ForOp and SKIPS in op.attributes]:
-        from tilework.transforms.tt.loop_exits import lift_skipped_loads  # lazily: few kernels need it
-
         lift_skipped_loads(loop)

@@ -64,11 +64,11 @@ def split_bounds(loop: Operation, factor: int, known_step: object) -> tuple[SSAV
     left = code.binary(arith.RemUIOp, trips, count)
     wide_step = code.binary(arith.MuliOp, step, count)
     if not isinstance(known_step, int):
-        fits = code.compare("sle", step, code.constant(largest(lower.type) // factor, lower.type))
+        fits = code.compare("sle", step, largest(lower.type) // factor)
         left, wide_step = code.select(fits, left, trips), code.select(fits, wide_step, step)
     whole = code.binary(arith.MuliOp, code.binary(arith.SubiOp, trips, left), step)
-    is_whole = code.compare("eq", left, code.constant(0, lower.type))
-    middle = code.select(is_whole, upper, code.binary(arith.AddiOp, lower, whole))  # what is behind `upper` may not fit
+    is_whole = code.compare("eq", left, 0)
+    middle = code.select(is_whole, upper, code.binary(arith.AddiOp, lower, whole))  # a sum beyond `upper` may not fit
     code.insert_before(loop)
     return middle, wide_step
 
@@ -132,7 +132,7 @@ def advanced_counter(loop: Operation, body: Block, terminator: Operation, copy: 
     """The induction variable of iteration `copy` of the group."""
     counter = body.args[0]
     code = Emitter(loop.location)
-    distance = code.binary(arith.MuliOp, loop.operands[2], code.constant(copy, counter.type))
+    distance = code.binary(arith.MuliOp, loop.operands[2], copy)
     value = code.binary(arith.AddiOp, counter, distance)
     code.insert_before(terminator)
     return value

@@ -62,7 +62,7 @@ def memory_in_order(function: Operation) -> None:
 
 
 def accesses(op: Operation) -> Accesses:
-    """Of an op and those in it."""
+    """The accesses of an op, with those inside its regions."""
     if type(op) in SEEN_BY_NO_LOAD or is_pure(op):
         return NONE
     if op.regions:
@@ -78,7 +78,7 @@ def union(parts: Iterable[Accesses]) -> Accesses:
     return reduce(or_, parts, NONE)
 
 
-# A load that a `while` waits for is read again in every round.
+# Spin loops: a load that a `while` waits for is volatile, so that every iteration reads memory.
 #
 #     scf.while : () -> () {                               scf.while : () -> () {
 #       %v = tt.load %flag                                   %v = tt.load %flag {isVolatile = true}
@@ -86,11 +86,11 @@ def union(parts: Iterable[Accesses]) -> Accesses:
 #       scf.condition(%go)                                   scf.condition(%go)
 #     } do { scf.yield }                                   } do { scf.yield }
 #
-# As a plain load it would see the same memory every time: the loop has no effect and is deleted, or the load is hoisted
-# and the loop never ends. A load waits if its address is the same in every round and its value decides whether there is
-# another one; no other load is touched, so that loops which work on memory stay as fast as they are. What volatile
-# means every later pass and code generator knows already. Calls have been inlined; in a function that is not, what it
-# reads for such a loop is treated alike.
+# A plain load would see the same memory every time: the loop would have no effect and be deleted, or the load would be
+# hoisted and the loop never end. A load belongs to a spin loop if its address is loop-invariant and its value decides
+# whether there is another iteration; no other load is touched, so that other loops keep their speed. Later passes and
+# code generators respect `isVolatile`. Loads in functions that were not inlined, and that such a loop calls, are
+# treated alike.
 # Stage: TTIR to TTIR. Cost: one walk, and one over each `scf.while`.
 
 VOLATILE = int_attr(1, i1)
@@ -98,7 +98,7 @@ VOLATILE = int_attr(1, i1)
 
 @names_pass("tt-spin-loads")
 def mark_spins(functions: Mapping[str, Operation]) -> None:
-    """The loads of one module that loops wait for, in the loops and in the functions that they call."""
+    """Mark the loads of one module that loops wait for, in the loops and in the functions that they call."""
     called: set[str] = set()
     for loop in [
         op for function in functions.values() for op in ops_in_order(*function.regions) if type(op) is scf.WhileOp
@@ -118,12 +118,12 @@ def mark_spins(functions: Mapping[str, Operation]) -> None:
 
 
 def make_volatile(ops: Iterable[Operation], inside: set[Block]) -> set[str]:
-    """Read again what is at the same address in every round; gives the functions that are called, which may read too."""
+    """Make the loads volatile whose address is loop-invariant. Return the called functions, which may load too."""
     called: set[str] = set()
     for op in ops:
         if type(op) is tt.CallOp:
             called.add(callee_of(op))
-        elif type(op) is tt.LoadOp and is_same_every_round(op.operands[0], inside):
+        elif type(op) is tt.LoadOp and is_invariant(op.operands[0], inside):
             op.properties["isVolatile"] = VOLATILE
     return called
 
@@ -134,7 +134,7 @@ def deciding_ops(loop: Operation, inside: set[Block]) -> list[Operation]:
     assert type(condition) is scf.ConditionOp, "the first region of a while ends with its condition"
 
     def needs(value: SSAValue) -> Iterator[SSAValue]:
-        found = inputs(value.op) if isinstance(value, OpResult) else incoming(value)  # pyright: ignore[reportArgumentType]
+        found = inputs(value.op) if isinstance(value, OpResult) else incoming(value)  # pyright: ignore
         return (one for one in found if home_of(one) in inside)
 
     start = [value for value in condition.operands[:1] if home_of(value) in inside]
@@ -158,8 +158,8 @@ def incoming(argument: BlockArgument) -> list[SSAValue]:
     return list(inputs(parent)) if parent is not None else []
 
 
-def is_same_every_round(value: SSAValue, inside: set[Block]) -> bool:
-    """Nothing that `value` is computed from changes in the loop."""
+def is_invariant(value: SSAValue, inside: set[Block]) -> bool:
+    """Return True if nothing that `value` is computed from changes in the loop."""
     waiting, seen = [value], set[SSAValue]()
     while waiting:
         value = waiting.pop()

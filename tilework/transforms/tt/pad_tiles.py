@@ -376,7 +376,7 @@ def guard_divisions(op: Operation, block: Block, flags: Sequence[SSAValue], all_
 
 
 def pad_map(padding: Padding, op: Operation) -> None:
-    """Where the region divides, pass it the mask of visible lanes."""
+    """Pass the mask of visible lanes to a region that divides."""
     pack = op.properties["pack"].value.data  # pyright: ignore[reportAttributeAccessIssue]
     if padding.size(op.operands[0])[-1] % pack:
         op = in_one_row(padding, op)
@@ -429,7 +429,9 @@ def pad_gather(padding: Padding, op: Operation) -> None:
 #
 # A combine function of one op has a neutral element, which the invisible lanes are filled with:
 #
-#     addf -0.0    mulf 1.0    maximumf -inf    maxnumf NaN    andi -1    ...    (x + -0.0 is x bit by bit, x + 0.0 is not)
+#     addf -0.0    mulf 1.0    maximumf -inf    maxnumf NaN    andi -1    ...
+#
+# (x + -0.0 is x, bit by bit; x + 0.0 is not.)
 #
 # Any other function gets a validity flag beside each operand, and returns the valid one where only one is:
 #

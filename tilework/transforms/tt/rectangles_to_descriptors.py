@@ -1,6 +1,6 @@
 """Load dot operands through tensor descriptors that the launcher makes, where pointers would read the same elements.
 
-    tt.func @k(%a: !tt.ptr<f16>, %M: i32, ...)               tt.func @k(%a: !tt.ptr<f16>, %M: i32, ..., %d: !tt.tensordesc<tensor<128x64xf16>>)
+    tt.func @k(%a: !tt.ptr<f16>, %M: i32, ...)               tt.func @k(..., %d: !tt.tensordesc<tensor<128x64xf16>>)
       %p = tt.addptr ... : tensor<128x64x!tt.ptr<f16>>   ==>   %row = arith.muli %pid, %c128
       %x = tt.load %p, %mask, %zero                            %x = tt.descriptor_load %d[%row, %column]
       tt.dot %x, ...                                           tt.dot %x, ...
@@ -35,7 +35,6 @@ from tilework.analysis.rectangles import (
     worth_copying,
 )
 from tilework.ir import llvm, tt
-from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_terminator, reads, writes
 from tilework.ir.enums import PaddingOption
@@ -60,14 +59,14 @@ from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 
-TURNED = i32_array(1, 0)
+TRANSPOSED = i32_array(1, 0)
 HARMLESS = frozenset({llvm.AssumeOp, llvm.GpuBarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees
-STAYS = "this operand of a dot is not copied by TMA:"
+NOT_COPIED = "this operand of a dot is not copied by TMA:"
 
 
 class RectanglesToDescriptorsPass(Pass):
     name = "tt-rectangles-to-descriptors"
-    when: str = "always"  # or "pays": what `analysis/rectangles.py` finds, if launches should justify it
+    when: str = "always"  # or "pays": only loads for which `analysis/rectangles.py` expects copies to be faster
     num_warps: int = 4
 
     def run(self, module: ModuleOp) -> None:
@@ -82,7 +81,9 @@ class RectanglesToDescriptorsPass(Pass):
         rewrite = Rewrite(kernels[0], pays)
         candidates = worth_copying(loops, rewrite.is_copyable) if pays else filter(is_candidate, ops)
         chosen = dict.fromkeys(load for load in candidates if rewrite.is_copyable(load))
-        rewrite.numbers = LaunchExpressions(rewrite.forms)  # of these loads only: the launch must know all of them
+        rewrite.expressions = LaunchExpressions(
+            rewrite.forms
+        )  # of these loads only: the launcher evaluates all of them
         for load in chosen:
             rewrite.load(load)
         for op in [] if pays else ops:
@@ -91,7 +92,7 @@ class RectanglesToDescriptorsPass(Pass):
         if rewrite.made:
             rewrite.finish()
             lists = {"fits": rewrite.fits, "written": rewrite.written, "maps": rewrite.made.values()}
-            description = {"nodes": rewrite.numbers.nodes, **{name: list(found) for name, found in lists.items()}}
+            description = {"nodes": rewrite.expressions.nodes, **{name: list(found) for name, found in lists.items()}}
             module.attributes[RECTANGLES] = string_attr(json.dumps(description))
 
 
@@ -124,7 +125,7 @@ class Rewrite:
         self.kernel, self.entry, self.only_likely = kernel, body_of(kernel), only_likely
         self.count = len(self.entry.args)
         self.forms = IndexForms()
-        self.numbers = LaunchExpressions(self.forms)
+        self.expressions = LaunchExpressions(self.forms)
         self.made: dict[Any, dict[str, Any]] = {}
         self.fits: dict[tuple[int, int], None] = {}
         self.remainders: dict[tuple[int, Operation], SSAValue] = {}
@@ -136,25 +137,23 @@ class Rewrite:
         """The copy that may replace a load, if the load reads a rectangle that the launcher can compute."""
         if (found := rectangle_of(load, self.forms)) is None:
             return remark(
-                load, f"{STAYS} it reads no rectangle of an array that is bounded by its mask, or pads not with 0"
+                load, f"{NOT_COPIED} it reads no rectangle of an array that is bounded by its mask, or pads not with 0"
             )
         if self.only_likely and not is_likely(found, self.forms, bit_width(load.result.type) // 8):
             return remark(
                 load,
-                f"{STAYS} its array, a stride or a size that it wraps around in is no multiple of 16, or not known to be",
+                f"{NOT_COPIED} its array, a stride or a size that wraps around is not known to be a multiple of 16",
             )
         if (before := self.written_before(load)) is None:
             return remark(
-                load, f"{STAYS} what comes before it writes to unknown places, or may wait for another program"
+                load, f"{NOT_COPIED} an op before it writes to unknown addresses, or may wait for another program"
             )
-        description, fits = (
-            self.description(found, load),
-            self.numbers.fits(*(root for root in (load.ptr, load.mask) if root)),
-        )
+        description = self.description(found, load)
+        fits = self.expressions.fits(*(root for root in (load.ptr, load.mask) if root))
         if description is None or fits is None:
-            return remark(load, f"{STAYS} its place depends on values that a launch does not know")
-        places, more = before
-        return Copy(found, description, dict.fromkeys([*fits, *more]), places)
+            return remark(load, f"{NOT_COPIED} its address depends on values that a launch does not know")
+        written, more = before
+        return Copy(found, description, dict.fromkeys([*fits, *more]), written)
 
     def is_copyable(self, load: tt.LoadOp) -> bool:
         return self.find(load) is not None
@@ -175,32 +174,37 @@ class Rewrite:
         properties = {name: load.properties[name] for name in ("cache", "evict") if name in load.properties}
         value = code.append(create_op(tt.DescriptorLoadOp, (argument, *starts), (tile,), load.location, properties))
         if found.is_transposed:
-            value = code.append(create_op(tt.TransOp, (value,), (load.result.type,), load.location, {"order": TURNED}))
+            value = code.append(
+                create_op(tt.TransOp, (value,), (load.result.type,), load.location, {"order": TRANSPOSED})
+            )
         code.insert_before(load)
         replace_all_uses(load.result, value)
         erase_op(load)
 
     def descriptor(self, make: tt.MakeTensorDescOp) -> None:
-        """Take a descriptor that the kernel makes from its arguments from the launch; it writes none to memory then."""
-        base, *numbers = map(self.forms.of, make.operands)
+        """Let the launcher make a descriptor that the kernel would make from its arguments, and write to memory."""
+        base, *sizes = map(self.forms.of, make.operands)
         array = None if base is None else based(base, self.forms)
-        if array is None or not all(map(self.forms.is_constant, (array[1], *numbers))):
+        if array is None or not all(map(self.forms.is_constant, (array[1], *sizes))):
             return
-        nodes, fits = [self.numbers.of(atom_id) for atom_id in (array[1], *numbers)], self.numbers.fits(*make.operands)
+        nodes, fits = (
+            [self.expressions.of(atom_id) for atom_id in (array[1], *sizes)],
+            self.expressions.fits(*make.operands),
+        )
         if None in nodes or fits is None:
             return
         self.fits |= dict.fromkeys(fits)
         rank = len(make.shape)
-        axes = [[nodes[1 + rank + dim], self.numbers.of({}), nodes[1 + dim], False, 1] for dim in range(rank)]
+        axes = [[nodes[1 + rank + dim], self.expressions.of({}), nodes[1 + dim], False, 1] for dim in range(rank)]
         size = bit_width(block_type(make.result.type)) // 8
-        description = {"base": array[0].index, "offset": nodes[0], "bytes": size, "axes": axes, "padding": make.padding.value.data == PaddingOption.NAN}  # fmt: skip
-        replace_all_uses(
-            make.result, self.argument(repr((description, make.result.type)), description, make.result.type, make)
-        )
+        pads_nan = make.padding.value.data == PaddingOption.NAN
+        description = {"base": array[0].index, "offset": nodes[0], "bytes": size, "axes": axes, "padding": pads_nan}
+        argument = self.argument(repr((description, make.result.type)), description, make.result.type, make)
+        replace_all_uses(make.result, argument)
         erase_op(make)
 
     def argument(self, key: str, description: dict[str, Any], type_: Attribute, op: Operation) -> SSAValue:
-        """The hidden argument that is made so; a new one if there is none."""
+        """The hidden argument with this description; a new one if there is none."""
         if key not in self.made:
             self.made[key] = description
             new = self.entry.insert_arg(type_, len(self.entry.args))
@@ -217,8 +221,8 @@ class Rewrite:
                 continue
             address = self.forms.of(op.operands[0]) if isinstance(op, tt.StoreOp) else None
             array = None if address is None else based(address, self.forms)
-            node = None if array is None else self.numbers.of(array[1], shape_of(op.operands[0].type))
-            if array is None or node is None or (fits := self.numbers.fits(op.operands[0])) is None:
+            node = None if array is None else self.expressions.of(array[1], shape_of(op.operands[0].type))
+            if array is None or node is None or (fits := self.expressions.fits(op.operands[0])) is None:
                 return None
             fitting += fits
             found[array[0].index, node, max(bit_width(op.operands[1].type) // 8, 1)] = None
@@ -228,29 +232,29 @@ class Rewrite:
         """The description of a hidden argument for the launcher; None if the launcher cannot compute it."""
         axes: list[list[Any]] = []
         for axis in found.axes:
-            parts = [self.numbers.of(axis.stride), self.numbers.of(axis.start)]
-            parts += [] if axis.size is None else [self.numbers.of(axis.size)]
+            parts = [self.expressions.of(axis.stride), self.expressions.of(axis.start)]
+            parts += [] if axis.size is None else [self.expressions.of(axis.size)]
             if None in parts:
                 return None
             axes.append([*parts[:2], *(parts[2:] or [None]), axis.starts_masked, axis.block])
-        if (offset := self.numbers.of(found.offset)) is None:
+        if (offset := self.expressions.of(found.offset)) is None:
             return None
         size = bit_width(load.result.type) // 8
         return {"base": found.base.index, "offset": offset, "bytes": size, "axes": axes, "padding": False}
 
     def emit(self, code: Emitter, poly: Poly, load: Operation) -> SSAValue:
-        """A polynomial as 32 bits, what changes in the loop around `load` last."""
+        """Compute a polynomial in 32 bits; terms that change in the loop around `load` come last."""
         loop = loop_around(load)
         inside = [
             monomial for monomial in sorted(poly) if loop and not all(self.forms.is_outside(n, loop) for n in monomial)
         ]
         total: SSAValue | None = None
         for monomial in [*(monomial for monomial in sorted(poly) if monomial not in inside), *inside]:
-            term = self.product(code, monomial, poly[monomial], load)
+            term = self.term(code, monomial, poly[monomial], load)
             total = term if total is None else code.binary(arith.AddiOp, total, term)
         return code.constant(0, i32) if total is None else total
 
-    def product(self, code: Emitter, monomial: tuple[int, ...], coefficient: int, load: Operation) -> SSAValue:
+    def term(self, code: Emitter, monomial: tuple[int, ...], coefficient: int, load: Operation) -> SSAValue:
         factors = [self.atom(code, atom_id, load) for atom_id in monomial]
         if coefficient != 1 or not factors:
             factors.append(code.constant(coefficient, i32))
@@ -265,10 +269,10 @@ class Rewrite:
             return self.wrapped(atom_id, atom, load)
         if atom.type == i32:
             return atom
-        return code.append(convert(arith.ExtSIOp if bit_width(atom.type) < 32 else arith.TruncIOp, atom, i32, code.loc))
+        return code.convert(arith.ExtSIOp if bit_width(atom.type) < 32 else arith.TruncIOp, atom, i32)
 
     def wrapped(self, atom_id: int, atom: Wrapped, load: Operation) -> SSAValue:
-        """A remainder, in front of the loops that it does not change in."""
+        """A remainder, in front of the loops in which it is invariant."""
         outside: Operation = load
         while (loop := loop_around(outside)) is not None and self.forms.is_outside(atom_id, loop):
             outside = loop
@@ -282,7 +286,7 @@ class Rewrite:
         return self.remainders[atom_id, outside]
 
     def finish(self) -> None:
-        """The signature of the kernel follows its new arguments; loops no longer move what they carried for the loads."""
+        """Update the signature of the kernel, and drop what loops carried for the replaced loads."""
         cut_dead_loop_arguments(self.kernel)
         inputs = tuple(argument.type for argument in self.entry.args)
         self.kernel.properties["function_type"] = function_type(inputs, tuple(function_type_of(self.kernel).outputs))

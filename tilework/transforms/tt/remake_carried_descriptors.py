@@ -1,8 +1,9 @@
 """Carry the components of a descriptor to the next iteration of a loop, and make the descriptor again there.
 
     scf.for ... iter_args(%last = %d) {              scf.for ... iter_args(%last = %d, %kind = 0, %p = ..., %m = ...) {
-      ...                                              %l = scf.if %kind != 0 { make_tensor_descriptor %p, [%m] } else { yield %last }
-      use %last                              ==>       use %l
+      ...                                              %l = scf.if %kind != 0 { make_tensor_descriptor %p, [%m] }
+                                             ==>            else { yield %last }
+      use %last                                        use %l
       %new = tt.make_tensor_descriptor %q, [%k]        %new = tt.make_tensor_descriptor %q, [%k]
       scf.yield %new                                   scf.yield %new, 1, %q, %k
 
@@ -50,7 +51,7 @@ def remake_carried_descriptors(module: ModuleOp) -> None:
 
 
 def makes_descriptor(call: Operation) -> bool:
-    """Return True if `call` gives a descriptor in each iteration of a loop."""
+    """Return True if `call` returns a descriptor in each iteration of a loop."""
     return any(is_descriptor(result.type) for result in call.results) and loop_around(call) is not None
 
 
@@ -70,7 +71,7 @@ class Rewrite:
         self.paddings = sorted({padding_of(make) for make in makes}, key=KINDS.__getitem__)
 
     def run(self, loops: Sequence[Operation], calls: Sequence[Operation]) -> None:
-        """Outer loops first: what they carry is known when an inner one takes it over."""
+        """Rewrite outer loops first, so that inner ones can take over the parts they carry."""
         for call in calls:
             if self.is_of_one_block(call):
                 self.inline(call)
@@ -79,7 +80,7 @@ class Rewrite:
                 self.carry_parts(loop)
 
     def is_stale(self, index: int, loop: Operation) -> bool:
-        """Return True if the loop reads, as carried value `index`, a descriptor that it made in an earlier iteration."""
+        """Return True if the loop reads, as carried value `index`, a descriptor made by an earlier iteration."""
         if not is_descriptor(loop.operands[index].type):
             return False
         first = 3 if type(loop) is scf.ForOp else 0
@@ -102,7 +103,7 @@ class Rewrite:
         return True
 
     def parts_of(self, value: SSAValue) -> Parts:
-        """The parts of a descriptor, as values that are there where it is."""
+        """The parts of a descriptor, as values that dominate its uses."""
         if (known := self.parts.get(value)) is not None:
             return known
         owner = owner_of(value)
@@ -121,8 +122,8 @@ class Rewrite:
         if type(owner) is SelectOp:
             return self.convert_select(owner)
         if type(owner) is tt.CallOp:
-            what = "a tensor descriptor from a noinline function with several returns cannot be carried to the next iteration"
-            raise PassError(what, owner.location)
+            what = "a tensor descriptor from a noinline function with several returns"
+            raise PassError(f"{what} cannot be carried to the next iteration", owner.location)
         return self.handle(value)
 
     def handle(self, value: SSAValue) -> Parts:
@@ -138,10 +139,10 @@ class Rewrite:
         parts = self.parts[value] = (kind, *rest)
         return parts
 
-    # ops that pass descriptors on
+    # Ops that pass descriptors on.
 
     def carry_parts(self, op: Operation) -> None:
-        """Hand every descriptor of a loop or branch on in parts."""
+        """Carry the parts of every descriptor of a loop or branch beside it."""
         learned: list[SSAValue] = []
 
         def learn(value: SSAValue, parts: Sequence[SSAValue]) -> None:
@@ -164,9 +165,7 @@ class Rewrite:
         first, second = (self.parts_of(side) for side in sides)
         code = Emitter(select.location)
         pairs = zip(first, second, strict=True)
-        chosen = [
-            one if one is other else code.append(SelectOp.make(condition, one, other, code.loc)) for one, other in pairs
-        ]
+        chosen = [one if one is other else code.select(condition, one, other) for one, other in pairs]
         insert_after(select, *code.ops)
         parts = self.parts[select.results[0]] = tuple(chosen)
         return parts
@@ -186,7 +185,7 @@ class Rewrite:
                 self.inline(op)
 
     def remake(self, value: SSAValue, before: Operation) -> None:
-        """Use a descriptor made of the parts of `value` instead of it, where its handle may be of an iteration before."""
+        """Replace the uses of `value`, whose handle may be stale, by a descriptor built from its parts."""
         kind, base, *rest = self.parts[value]
         assert isinstance(value.type, TensorDescType)
         uses = [use for use in value.uses if use.operation not in self.in_parts]
@@ -195,7 +194,7 @@ class Rewrite:
         block, rank, loc = value.type.block, len(rest) // 2, before.location
 
         def make(paddings: Sequence[PaddingOption]) -> list[Operation]:
-            """Make it with the padding that `kind` says."""
+            """Build the descriptor with the padding that `kind` selects."""
             made = tt.MakeTensorDescOp.make(base, rest[:rank], rest[rank:], block, paddings[0], loc)
             if len(paddings) == 1:
                 return [made]
@@ -219,7 +218,7 @@ def choice(
     `then` is in the branch that a pipeline may run for no iteration.
     """
     code = Emitter(otherwise[-1].location)
-    other = code.compare("ne", kind, code.constant(wanted, i32))
+    other = code.compare("ne", kind, wanted)
     otherwise.append(make_yield(otherwise[-1].results, code.loc))
     then.append(make_yield([chosen], code.loc))
     regions = (Region(Block(otherwise)), Region(Block(then)))
@@ -227,7 +226,7 @@ def choice(
 
 
 def part_types(type: Attribute) -> tuple[Attribute, ...]:
-    """The types of what is carried beside the handle."""
+    """The types of the parts that are carried beside the handle."""
     base, *sizes, _ = components(type)
     rank = len(sizes) // 2
     return (i32, base, *(i32,) * rank, *(i64,) * rank)

@@ -51,7 +51,7 @@ def rewrite_elementwise(op: Operation, driver: Driver) -> bool:
 
 
 def packed_elements(op: Operation) -> int:
-    """The number of neighbouring elements that inline assembly takes at a time; it cannot run on fewer."""
+    """The number of adjacent elements that inline assembly processes at a time; it cannot run on fewer."""
     packed = op.properties.get("packed_element")
     return packed.value.data if isinstance(packed, IntegerAttr) else 1
 
@@ -68,7 +68,7 @@ def move_splat_after(op: Operation, operands: Sequence[SSAValue], driver: Driver
 def compute_small(
     op: Operation, operands: Sequence[SSAValue], types: Sequence[Attribute], repeat: Any, driver: Driver
 ) -> bool:
-    """Compute `op` on `operands`, and `repeat` what that gives."""
+    """Compute `op` on `operands`, and `repeat` its results."""
     small = driver.insert(op, recreate(op, operands=operands, result_types=types))
     pairs = zip(small.results, op.results, strict=True)
     wide = [driver.insert(op, repeat.make(value, result.type, op.location)).results[0] for value, result in pairs]

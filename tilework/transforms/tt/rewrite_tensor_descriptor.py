@@ -26,7 +26,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.module_facts import DESCRIBED
@@ -58,7 +57,7 @@ def rewrite_tensor_descriptor(module: ModuleOp) -> None:
     rewrite_descriptors(module, {type for op in ops_in_order(*module.regions) for type in descriptors_of(op)})
 
 
-COPIED_BYTES = 16  # the least of a row that the hardware copies
+COPIED_BYTES = 16  # the shortest row that TMA copies
 
 
 @module_pass("tt-odd-descriptors-to-pointers")
@@ -72,15 +71,18 @@ def odd_descriptors_to_pointers(module: ModuleOp) -> None:
 
 
 def rewrite_descriptors(module: ModuleOp, types: Collection[Attribute], marks: bool = False) -> None:
-    """Replace the descriptors of `types`; with `marks`, arguments say so."""
+    """Replace the descriptors of `types`; with `marks`, mark arguments that were descriptors."""
+
+    def replaces(type: Attribute) -> bool:
+        return is_descriptor(type) and type in types  # the cheap test first
+
     if types:
         mark = {DESCRIBED: UnitAttr()} if marks else None
-        replaces = lambda type: is_descriptor(type) and type in types  # noqa: E731  # few types are looked up
         Flattening("a tensor descriptor", replaces, components, RULES, mark).run(module)
 
 
 def descriptors_of(op: Operation) -> Iterable[Attribute]:
-    """The types of descriptors that an op makes, or a function takes."""
+    """The types of descriptors among the results of an op, or the parameters of a function."""
     return filter(is_descriptor, given_types(op))
 
 
@@ -91,7 +93,7 @@ def odd_rows(op: Operation) -> Iterable[Attribute]:
 
 
 def row_bytes(descriptor: Attribute) -> int:
-    """Of a row of the block."""
+    """The bytes of a row of the block."""
     block = block_of(descriptor)
     return shape_of(block)[-1] * bit_width(block) // 8
 
@@ -161,7 +163,7 @@ def padding(code: Emitter, descriptor: Descriptor, type: Attribute) -> SSAValue:
     if not is_float(element_type(type)):
         return code.constant(0, type)
     filled, zero = code.constant(nan, type), code.constant(0.0, type)
-    return code.append(SelectOp.make(descriptor.pad_nan, filled, zero, code.loc))
+    return code.select(descriptor.pad_nan, filled, zero)
 
 
 def addresses(access: BlockAccess, descriptor: Descriptor) -> tuple[SSAValue, SSAValue]:
@@ -189,7 +191,7 @@ def make_store(code: Emitter, op: Operation, access: BlockAccess, descriptor: De
 
 def make_atomic(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
     element = element_type(block_of(op.operands[0].type))
-    atomic = ATOMICS.get(DescriptorReduceKind(number_of(op, "kind")), {}).get(number_kind(element))
+    atomic = ATOMICS.get(DescriptorReduceKind(number_of(op, "kind")), {}).get(element_kind(element))
     if atomic is None:
         raise PassError(f"Cannot fallback on descriptor atomic op, unsupported for type {element}", op.location)
     pointers, mask = addresses(access, descriptor)
@@ -197,7 +199,7 @@ def make_atomic(code: Emitter, op: Operation, access: BlockAccess, descriptor: D
     return tt.AtomicRMWOp.make(atomic, pointers, value, mask, MemSemantic.RELEASE, MemSyncScope.GPU, op.location)
 
 
-def number_kind(element: Attribute) -> str:
+def element_kind(element: Attribute) -> str:
     """``float``, or the signedness of an integer: ``signed``, ``unsigned``, ``signless``."""
     if not isinstance(element, IntegerType):
         return "float"
@@ -242,7 +244,7 @@ def rewrite_access(rewrite: Flattening, op: Operation) -> None:
         tile = op.results[0] if op.results else stored_value(op)
         access = access_rows(code, shape_of(tile.type), op.x_offsets, op.y_offset)
     else:
-        access = access_at(code, shape_of(block_of(desc.type)), op.indices)  # pyright: ignore[reportAttributeAccessIssue]
+        access = access_at(code, shape_of(block_of(desc.type)), op.indices)  # pyright: ignore
     new = ACCESSES[type(op)](code, op, access, descriptor)
     if type(op) is not tt.DescriptorReduceOp:
         new.attributes.update(op.attributes)

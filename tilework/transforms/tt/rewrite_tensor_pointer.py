@@ -5,8 +5,8 @@
     %v = tt.load %c {boundaryCheck = array<i32: 0>, padding = 1 : i32} : !tt.ptr<tensor<8x4xf32>>
 
 becomes the arithmetic of `building/flattening.py` on ``extsi %o + extsi %c0`` and ``extsi %c0 + extsi %c4``, a mask for
-axis 0 and a load of ``tensor<8x4x!tt.ptr<f32>>`` with zeros where the mask is off. A block pointer becomes 1 + 3 * rank
-values: base, shape, strides and offsets (i64), wherever it is passed on (`flattening.py`).
+axis 0 and a load of ``tensor<8x4x!tt.ptr<f32>>`` with zeros where the mask is false. A block pointer becomes 1 + 3 *
+rank values: base, shape, strides and offsets (i64), wherever it is passed on (`flattening.py`).
 Stage: TTIR to TTIR. Cost: one walk.
 """
 

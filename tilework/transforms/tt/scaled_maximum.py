@@ -54,29 +54,29 @@ class Scaling(NamedTuple):
     loop: Operation
     dot: Operation
     left: SSAValue
-    product: Operation
+    scaled: Operation
     scale: SSAValue
 
 
 def scaling_of(dot: Operation) -> Scaling | None:
     """The pattern that starts at a dot."""
-    loop, (sums,), left = loop_around(dot), dot.results, dot.operands[0]
-    product = sums.get_user_of_unique_use()
-    if loop is None or product is None or type(product) is not arith.MulfOp or constant_value(dot.operands[2]) != 0:
+    loop, (result,), left = loop_around(dot), dot.results, dot.operands[0]
+    scaled = result.get_user_of_unique_use()
+    if loop is None or scaled is None or type(scaled) is not arith.MulfOp or constant_value(dot.operands[2]) != 0:
         return None
-    factor = product.operands[0] if product.operands[1] is sums else product.operands[1]
+    factor = scaled.operands[0] if scaled.operands[1] is result else scaled.operands[1]
     splat = defining_op(factor)
     if splat is None or type(splat) is not tt.SplatOp or not isinstance(element_type(left.type), FACTORS):
         return None
     scale = splat.operands[0]
     if any(is_inside(owner, loop) for value in (left, scale) if (owner := owner_of(value)) is not None):
         return None
-    return Scaling(loop, dot, left, product, scale)
+    return Scaling(loop, dot, left, scaled, scale)
 
 
 def maximum_of(scaling: Scaling) -> Operation | None:
     """The maximum of the scaled result over an axis, if its only other use is a subtraction."""
-    (scaled,) = scaling.product.results
+    (scaled,) = scaling.scaled.results
     users = [use.operation for use in scaled.uses]
     maxima = [user for user in users if type(user) is tt.ReduceOp and len(user.operands) == 1]
     if len(maxima) != 1 or type(only_op(maxima[0].regions[0].block)) not in MAXIMA:
@@ -88,8 +88,8 @@ def maximum_of(scaling: Scaling) -> Operation | None:
 
 
 def move_sign(scaling: Scaling) -> None:
-    """Move the sign of the scale to the left factor, once; `cse` finds what is computed for several."""
-    loop, dot, left, product, scale = scaling
+    """Move the sign of the scale to the left operand, once; `cse` merges what several dots share."""
+    loop, dot, left, scaled, scale = scaling
     if dot.operands[0] is not left:
         return
     code = Emitter(dot.location)
@@ -98,11 +98,11 @@ def move_sign(scaling: Scaling) -> None:
     sign = code.select(is_negative, code.constant(-1.0, element), code.constant(1.0, element))
     dot.operands[0] = code.binary(arith.MulfOp, left, code.splat(sign, shape_of(left.type)))
     positive = code.append(unary(math.AbsFOp, scale, code.loc))
-    whole = code.splat(positive, shape_of(product.results[0].type))
+    whole = code.splat(positive, shape_of(scaled.results[0].type))
     code.insert_before(loop)
-    for index, operand in enumerate(product.operands):
+    for index, operand in enumerate(scaled.operands):
         if operand is not dot.results[0]:
-            product.operands[index] = whole
+            scaled.operands[index] = whole
 
 
 def scale_maximum(scaling: Scaling, maximum: Operation) -> None:

@@ -19,7 +19,6 @@ from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.ir.arith_ext import convert
 from tilework.ir.enums import RMWOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import constant_value, defining_op, insert_after
@@ -32,7 +31,7 @@ SHOW_BITS = frozenset({
     tt.StoreOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp, tt.AtomicRMWOp, tt.AtomicCASOp,
     tt.BitcastOp, arith.BitcastOp, math.CopySignOp, tt.ExternElementwiseOp, tt.PrintOp,
 })  # fmt: skip
-NUMBERS = (arith.SIToFPOp, arith.UIToFPOp)
+CONVERTED_INTEGERS = (arith.SIToFPOp, arith.UIToFPOp)
 
 
 @function_pass("tt-visible-nans")
@@ -58,12 +57,12 @@ def may_be_nan(value: SSAValue) -> bool:
     known = constant_value(value)
     if known is not None:
         return known != known
-    return type(owner) not in NUMBERS
+    return type(owner) not in CONVERTED_INTEGERS
 
 
 def canonical(code: Emitter, value: SSAValue) -> SSAValue:
     bits, is_nan, nan = seen_as_bits(code, value)
-    return code.append(convert(tt.BitcastOp, code.select(is_nan, nan, bits), value.type, code.loc))
+    return code.convert(tt.BitcastOp, code.select(is_nan, nan, bits), value.type)
 
 
 def seen_as_bits(code: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
@@ -72,9 +71,9 @@ def seen_as_bits(code: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue, SS
     last = format.last_number
     assert last is not None
     type = with_element(value.type, integer_type(format.bits))
-    bits = code.append(convert(tt.BitcastOp, value, type, code.loc))
-    size = code.binary(arith.AndIOp, bits, code.constant((1 << (format.bits - 1)) - 1, type))
-    return bits, code.compare("ugt", size, code.constant(last, type)), code.constant(format.nan, type)
+    bits = code.convert(tt.BitcastOp, value, type)
+    size = code.binary(arith.AndIOp, bits, (1 << (format.bits - 1)) - 1)
+    return bits, code.compare("ugt", size, last), code.constant(format.nan, type)
 
 
 def store_nan(op: Operation) -> None:
@@ -87,9 +86,6 @@ def store_nan(op: Operation) -> None:
     of = element_type(pointers.type)
     assert isinstance(of, PointerType)
     pointer_type = with_element(pointers.type, PointerType(element_type(nan.type), of.address_space))
-    code.ops.append(
-        tt.StoreOp.make(
-            code.append(convert(tt.BitcastOp, pointers, pointer_type, op.location)), nan, wanted, op.location
-        )
-    )
+    target = code.convert(tt.BitcastOp, pointers, pointer_type)
+    code.ops.append(tt.StoreOp.make(target, nan, wanted, op.location))
     insert_after(op, *code.ops)

@@ -8,10 +8,10 @@
                                                            ttc.end
                                                          }
 
-The ops of each block are read once, in order. Ops that only compute are remembered; they are written into the nests
-that need them (`index_maps.py`, `nests.py`). Loads, stores, atomics and reductions are put into nests (`schedule.py`),
-in the order memory demands (`hazards.py`); dots and scans work on buffers. Tiles that loops and branches carry live in
-buffers (`carried.py`). The original ops are erased at the end: no tile is left.
+The ops of each block are read once, in order. Pure ops are only recorded; they are emitted into the nests that need
+them (`index_maps.py`, `nests.py`). Loads, stores, atomics and reductions are put into nests (`schedule.py`), in an
+order that memory dependences allow (`hazards.py`); dots and scans work on buffers. Tiles that loops and branches carry
+are stored in buffers (`carried.py`). The original ops are erased at the end: no tile is left.
 Stage: TTIR to TTCIR. Cost: one walk, and one small walk per load, store and reduction.
 """
 
@@ -31,10 +31,19 @@ from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.llvm import AssumeOp, GpuBarrierOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
-from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op, replace_values
+from tilework.ir.rewrite import (
+    attr_value,
+    constant_value,
+    erase_op,
+    insert_before,
+    replace_all_uses,
+    replace_op,
+    replace_values,
+)
 from tilework.ir.types import element_type, i32_array, is_pointer, is_tensor, shape_of, tensor_type
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import Pass, op_pass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
 from tilework.transforms.ttc.loops.index_maps import (
@@ -52,7 +61,8 @@ from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table,
 
 ANYTHING = Access(None, None, True, True)
 DEPENDENT_LAUNCH = "griddepcontrol."  # how its instructions begin
-MAX_DEPTH = 40  # of the expression an element is computed by: deeper ones are cut by computing a value early
+STEP_MESSAGE = "the step of a loop must be positive"
+MAX_DEPTH = 40  # of the expression of an element: deeper ones are cut by computing a value early
 
 
 class TileLoopsPass(Pass):
@@ -136,13 +146,13 @@ class Converter:
                 block.erase_arg(argument)  # pyright: ignore[reportArgumentType]
 
     def keep(self, op: Operation, buffers: Sequence[Buffer], writer: Item | None = None) -> None:
-        """The tiles that `op` gives are in `buffers`, where `writer` puts them."""
+        """Record that the result tiles of `op` are in `buffers`, which `writer` writes."""
         for result, buffer in zip(carried.tiles(op.results), buffers, strict=True):
             buffer.writer = writer
             self.outer_scope.stored[result] = buffer
 
     def whole(self, value: SSAValue) -> SSAValue:
-        """A scalar, or the buffer that holds a tile as it is."""
+        """A scalar, or the buffer of a tile in its own shape."""
         return slot(self.schedule.materialise(value, exact=True)) if is_tensor(value.type) else value
 
     @property
@@ -191,8 +201,7 @@ class Converter:
         self.dead.append(op)
 
     def keep_source(self, op: Operation) -> None:
-        """Store a value that is read with sizes no loop nest has together with those it is computed with, and read it
-        as one row."""
+        """Store a value that is computed and read with sizes that no loop nest has both of, to read it as one row."""
         source = op.operands[0]
         shapes = shape_of(source.type), shape_of(op.results[0].type)
         if not agree(*shapes) and not is_pointer(element_type(source.type)):
@@ -213,7 +222,7 @@ class Converter:
         return self.passed_buffer(value, self.outer_scope)
 
     def add_elements(self, op: Operation, access: Access | None) -> None:
-        """Run `op` on each element at its position; a plain load at its first use."""
+        """Run `op` on each element at its index; a plain load at its first use."""
 
         def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
             types = [element_type(result.type) for result in op.results]
@@ -371,7 +380,7 @@ def convert_resize(converter: Converter, op: Operation) -> None:
 def convert_unsplat(converter: Converter, op: Operation) -> None:
     schedule = converter.schedule
     buffer = schedule.materialise(op.operands[0], exact=True)
-    zero = schedule.constants.number(0)
+    zero = schedule.constants.integer(0)
     read = ttc.ReadOp.make(slot(buffer), [zero] * len(buffer.shape), op.location)
     schedule.append(read)
     replace_all_uses(op.results[0], read.results[0])
@@ -456,7 +465,9 @@ def convert_asm(converter: Converter, op: Operation) -> None:
 RULES: dict[type[Operation], Callable[[Converter, Operation], object]] = {
     **dict.fromkeys(MEMORY, convert_memory),
     AssumeOp: lambda converter, op: converter.schedule.delay(op),
-    GpuBarrierOp: lambda converter, op: converter.schedule.flush(op),  # one core: only the order of memory matters
+    GpuBarrierOp: lambda converter, op: converter.schedule.flush(
+        op
+    ),  # one thread per program: only the memory order matters
     scf.ForOp: carried.convert_for,
     scf.IfOp: carried.convert_if,
     scf.WhileOp: carried.convert_while,
@@ -477,3 +488,22 @@ TERMINATORS: dict[type[Operation], Callable[[Converter, Operation], None]] = {
     cf.BranchOp: carried.convert_branch,
     tt.ReturnOp: carried.convert_return,
 }
+
+
+# A loop whose step is not positive would never end: stop the kernel instead, before the conversion to nests.
+#
+#     scf.for %i = %lb to %ub step %s {...}   ==>   %ok = arith.cmpi sgt, %s, %zero : i32
+#                                                   tt.assert %ok, "the step of a loop must be positive" : i1
+#                                                   scf.for %i = %lb to %ub step %s {...}
+#
+# Loops with a constant step are left alone: the frontend has refused those that are not positive, or reversed the loop.
+
+
+@op_pass("ttc-check-steps", scf.ForOp)
+def check_step(loop: Operation) -> None:
+    """Put the assertion in front of `loop`, if its step is not known."""
+    step = loop.operands[2]
+    if constant_value(step) is None:
+        code = Emitter(loop.location)
+        code.ops.append(tt.AssertOp.make(code.compare("sgt", step, 0), STEP_MESSAGE, loop.location))
+        code.insert_before(loop)

@@ -64,7 +64,7 @@ def uniform_steps(loop: Operation, index: int) -> list[SSAValue] | None:
 
 
 def is_uniform(value: SSAValue) -> bool:
-    """Every element of the tile is the same scalar."""
+    """Return True if every element of the tile is the same scalar."""
     if not isinstance(value, OpResult):
         return False
     return type(value.op) is tt.SplatOp or (type(value.op) is arith.ConstantOp and constant_value(value) is not None)
@@ -116,7 +116,7 @@ def moved_tile(initial: SSAValue, amount: SSAValue, before: Operation) -> SSAVal
 
 
 def total(amount: BlockArgument, steps: list[SSAValue], end: Operation) -> SSAValue:
-    """`amount` plus all steps, in front of the yield."""
+    """Add all steps to `amount`, in front of the yield."""
     value: SSAValue = amount
     for step in steps:
         scalar = step_scalar(step, end)

@@ -1,4 +1,4 @@
-"""Tiles that cross blocks (carried by loops, yielded by branches, passed to functions) live in buffers.
+"""Store tiles that cross blocks (carried by loops, yielded by branches, passed to functions) in buffers.
 
 A loop-carried tile has one buffer, updated in place: the nest that computes the new value writes it, behind all reads
 of the old one. Where the old value is still read later, or read at other indices (transposed, gathered), the new value
@@ -53,7 +53,7 @@ def exact_buffer(schedule: Schedule, value: SSAValue) -> Buffer:
 
 
 def update(schedule: Schedule, updates: Updates) -> None:
-    """Give each buffer its new value, as if all at once."""
+    """Write the new value of each buffer, as if all were written at once."""
     targets = {buffer for _, buffer in updates}
     changed = [(value, buffer) for value, buffer in updates if schedule.scope.buffer(value) is not buffer]
     for value, _ in changed:
@@ -72,7 +72,7 @@ def update(schedule: Schedule, updates: Updates) -> None:
 
 
 def waiting_home(schedule: Schedule, value: SSAValue) -> Nest | None:
-    """The waiting nest in which `value` is at hand at the index of the nest."""
+    """The waiting nest that computes or reads `value` at its index."""
     full = at_index((value,))[0]
     for item in schedule.items:
         if isinstance(item, Nest) and (value in item.values or full in item.choices):
@@ -81,7 +81,7 @@ def waiting_home(schedule: Schedule, value: SSAValue) -> Nest | None:
 
 
 def is_last_reader(schedule: Schedule, nest: Nest, buffer: Buffer) -> bool:
-    """No waiting item behind `nest` uses `buffer`, and `nest` itself only at its own index."""
+    """Return True if no later item uses `buffer`, and `nest` itself only at its own index."""
     behind = schedule.items[schedule.items.index(nest) + 1 :]
     return nest.reads.get(buffer, True) and not any(uses(item, buffer) for item in behind)
 
@@ -107,7 +107,7 @@ def staged(schedule: Schedule, value: SSAValue, targets: set[Buffer]) -> Buffer:
 
 
 def copy(schedule: Schedule, source: Buffer, target: Buffer, value: SSAValue) -> None:
-    """A nest behind all others."""
+    """Add a nest that copies a buffer, after all others."""
     shape = tuple(size for size in shape_of(value.type) if size > 1)
     nest = schedule.new_nest(shape, location_of(value), len(schedule.items))
     full = at_index((value,))[0]
@@ -120,7 +120,7 @@ def copy(schedule: Schedule, source: Buffer, target: Buffer, value: SSAValue) ->
 
 
 def keep_for_loop(schedule: Schedule, op: Operation) -> None:
-    """Compute before the loop what every iteration would have to compute again."""
+    """Compute before the loop what every iteration would have to recompute."""
     inside = set(blocks_within(op))
     used = tiles([operand for inner in ops_in_order(*op.regions) for operand in inner.operands])
 
@@ -175,7 +175,7 @@ def carried_pairs(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
 
 
 def end_block(converter: "Converter", terminator: Operation) -> None:
-    """Write down what waits; the terminator passes only scalars."""
+    """Emit the waiting items; the terminator passes only scalars."""
     converter.schedule.flush(terminator)
     terminator.operands = scalars(terminator.operands)
 
@@ -265,7 +265,7 @@ def buffer_for(type: Attribute) -> Attribute:
 
 
 def convert_signature(function: Operation) -> list[SSAValue]:
-    """Tiles are passed in buffers; those returned go to buffers that the caller adds. Gives the latter."""
+    """Pass tiles in buffers. Return the new parameters: buffers of the caller for the returned tiles."""
     type = function.properties["function_type"]
     inputs, outputs = [buffer_for(t) for t in type.inputs], list(type.outputs)  # pyright: ignore
     returned = [buffer_for(t) for t in outputs if is_tensor(t)]
@@ -326,7 +326,7 @@ def accumulator(converter: "Converter", op: Operation) -> Buffer:
 
 
 def carried_target(converter: "Converter", op: Operation) -> Buffer | None:
-    """The buffer of the loop-carried tile that `op` gives the next value of, if its old value goes nowhere else."""
+    """The buffer of the loop-carried tile whose next value `op` computes, if its old value has no other use."""
     if not converter.loops or not op.results[0].has_one_use():
         return None
     loop, buffers = converter.loops[-1]
@@ -341,7 +341,7 @@ def carried_target(converter: "Converter", op: Operation) -> Buffer | None:
 
 
 def flows_only_into(value: SSAValue, op: Operation) -> bool:
-    """`value` is used by elementwise ops that lead to the accumulator of `op`, and by nothing else."""
+    """Return True if `value` only flows, through elementwise ops, into the accumulator of `op`."""
     while value.has_one_use():
         use = value.first_use
         assert use is not None

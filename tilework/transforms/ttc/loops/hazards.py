@@ -1,4 +1,4 @@
-"""Memory dependences: the accesses that must stay in order.
+"""Memory dependences: the accesses that must be kept in order.
 
 Two accesses may be swapped, or run element by element together, when
 
@@ -6,10 +6,10 @@ Two accesses may be swapped, or run element by element together, when
     their pointers come from different arguments of the kernel, which are assumed not to overlap, or
     they use the same tile of pointers, which are all different: then each element meets only itself.
 
-Anything else stays in order. A pointer without a known base (it was loaded, or selected) may point anywhere. Each pair
-of arguments of which the second rule was used is recorded in `Bases.apart`: the launcher checks that they do not
-overlap, and else runs code compiled without the rule (`may_alias`). Functions that kernels call never use it, because
-one call may pass the same array twice.
+Anything else is kept in order. A pointer without a known base (it was loaded, or selected) may point anywhere. Each
+pair of arguments that the second rule was applied to is recorded in `Bases.apart`: the launcher checks that they do not
+overlap, and otherwise runs code compiled without the rule (`may_alias`). Functions that kernels call never use it,
+because one call may pass the same array twice.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ MEMORY = frozenset({tt.LoadOp, tt.StoreOp, *ATOMICS})
 # Ops that keep different pointers different, given operands that do.
 SPREADING = frozenset({tt.AddPtrOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ExtSIOp, arith.ExtUIOp})
 WIDENING = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.SplatOp, arith.ExtSIOp})
-Steps = dict[tuple[int, int], int]  # (divisor, radix) of a digit of the nest's index to what one more of it adds
+Steps = dict[tuple[int, int], int]  # (divisor, radix) of a digit of the nest's index, to its stride
 VIEWS = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.MakeRangeOp})
 
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """One use of memory by a tile; without a pointer it may touch anything."""
+    """One memory access of a tile; without a pointer it may touch anything."""
 
     pointer: SSAValue | None
     base: SSAValue | None
@@ -64,10 +64,12 @@ class Bases:
     def of(self, pointer: SSAValue) -> SSAValue | None:
         """The kernel argument `pointer` is computed from, or None."""
         if pointer not in self.known:
-            self.known[pointer] = pointer  # while it is being found: a loop that only moves its own pointer
+            self.known[pointer] = (
+                pointer  # provisional, while it is being found: a loop that only moves its own pointer
+            )
             found = self.find(pointer)
-            for other, origin in self.known.items():
-                if origin is pointer:
+            for other, base in self.known.items():
+                if base is pointer:
                     self.known[other] = found
         return self.known[pointer]
 
@@ -90,14 +92,14 @@ class Bases:
             return pointer if pointer.block is body_of(owner) and not is_tensor(pointer.type) else None
         if type(owner) is scf.ForOp and pointer.index > 0:
             yielded = end_of(pointer.block)
-            origin = self.of(owner.operands[2 + pointer.index])
+            initial = self.of(owner.operands[2 + pointer.index])
             moved = self.of(yielded.operands[pointer.index - 1])
-            return origin if moved is origin or moved is pointer else None
+            return initial if moved is initial or moved is pointer else None
         return None
 
     def keep(self, arguments: Sequence[SSAValue]) -> None:
-        """Find the bases of carried pointers now, while all of them are yielded: their results are looked up behind the
-        loop."""
+        """Find the bases of carried pointers now, while the loop still yields them; accesses behind the loop look them
+        up."""
         for argument in arguments:
             if isinstance(element_type(argument.type), PointerType):
                 self.of(argument)
@@ -107,7 +109,7 @@ class Bases:
         return found.pop() if len(found) == 1 else None
 
     def is_spread(self, pointer: SSAValue) -> bool:
-        """Return True if the elements of a tile of pointers are known to be different: strides of the launch are not."""
+        """Return True if all pointers of a tile are known to differ; with strides that are arguments they are not."""
         if pointer not in self.spread:
             count = prod(shape_of(pointer.type))
             self.spread[pointer] = are_different(steps_of(pointer, whole(count)), count)
@@ -115,7 +117,7 @@ class Bases:
 
 
 def steps_of(value: SSAValue, digits: Digits) -> Steps | None:
-    """The step of element `digits` of a sum of ranges for each part of the nest's index; None if unknown."""
+    """The strides of a sum of ranges along the digits of the nest's index; None if unknown."""
     known: dict[Source, Steps] = {}
     stack: list[Source] = [(value, digits)]
     while stack:
@@ -164,13 +166,13 @@ def combined(value: SSAValue, digits: Digits, steps: Sequence[Steps]) -> Steps |
         return {part: step for part, step in added.items() if step}
     if one and other:
         return None
-    moving, factor = one or other, uniform_number(op.operands[1] if one else op.operands[0])
+    moving, factor = one or other, uniform_integer(op.operands[1] if one else op.operands[0])
     if not moving or factor == 0:
         return {}
     return None if factor is None else {part: step * factor for part, step in moving.items()}
 
 
-def uniform_number(value: SSAValue) -> int | None:
+def uniform_integer(value: SSAValue) -> int | None:
     """The integer that all elements of `value` are, if it is a constant."""
     while isinstance(value, OpResult) and type(value.op) in WIDENING:
         value = value.op.operands[0]
@@ -179,7 +181,7 @@ def uniform_number(value: SSAValue) -> int | None:
 
 
 def are_different(steps: Steps | None, count: int) -> bool:
-    """Return True if all `count` elements of a sum of ranges are different: smaller steps together never reach a larger
+    """Return True if all `count` elements of a sum of ranges differ: smaller strides together never reach a larger
     one."""
     known, reached = 1, 0
     for divisor, radix in sorted(steps or ()):

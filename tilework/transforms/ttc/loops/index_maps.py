@@ -10,7 +10,7 @@ loop nest's index, ``nest's index // divisor % radix``, or known:
 `sources` gives the elements of the operands that one element of a result needs. A reshape keeps all digits as they are,
 a broadcast drops some, a split adds a fixed one. Digits that follow each other are written as one, so that equal
 indices are equal tuples. A digit can be cut where its radix can be divided: 8 into 2 and 4. Where an op would have to
-cut elsewhere (a transposed 6x4 seen as 3x8), the digit is one of the whole number that the digits below make:
+cut elsewhere (a transposed 6x4 seen as 3x8), the digit is computed from the integer that the lower digits form:
 ``(digits) // divisor % radix``.
 """
 
@@ -29,11 +29,11 @@ from tilework.ir.types import Shape, array_values, axis_of, is_tensor, shape_of
 
 
 class Digit(NamedTuple):
-    """``index // divisor % radix`` of the nest's index, or of the value `of`; `number` itself where the divisor is 0."""
+    """``index // divisor % radix`` of the nest's index, or of the value `of`; the fixed `value` if the divisor is 0."""
 
     radix: int
     divisor: int
-    number: int = 0
+    value: int = 0
     of: "Digits" = ()
 
 
@@ -42,8 +42,8 @@ Source = tuple[SSAValue, Digits]
 SMALL_AXIS = 2  # a reduction along so few elements is computed where it is used
 
 
-def fixed(number: int, radix: int) -> Digit:
-    return Digit(radix, 0, number)
+def fixed(value: int, radix: int) -> Digit:
+    return Digit(radix, 0, value)
 
 
 @cache
@@ -54,7 +54,7 @@ def whole(count: int) -> Digits:
 
 @cache
 def spans(shape: Shape) -> tuple[tuple[int, int], ...]:
-    """The steps of the row-major index along each dimension, and behind its end: (8, 32) and (1, 8) of 4x8."""
+    """(step of the row-major index, step times size) of each dimension: (8, 32) and (1, 8) of 4x8."""
     ends = [prod(shape[dimension:]) for dimension in range(len(shape) + 1)]
     return tuple((ends[dimension + 1], ends[dimension]) for dimension in range(len(shape)))
 
@@ -68,7 +68,7 @@ def agree(one: Shape, other: Shape) -> bool:
 
 @cache
 def part(digits: Digits, low: int, high: int) -> Digits:
-    """The digits that `low` divides, modulo `high`: ``value // low % (high // low)``, cut where that is needed."""
+    """The digits of ``value // low % (high // low)``, cut where necessary."""
     found: list[Digit] = []
     weight = 1
     for digit in digits:
@@ -86,19 +86,19 @@ def cut(digit: Digit, low: int, high: int) -> Digit:
     """``digit // low % (high // low)``, both of which divide the radix."""
     radix = high // low
     if digit.divisor == 0:
-        return fixed(digit.number // low % radix, radix)
+        return fixed(digit.value // low % radix, radix)
     return Digit(radix, digit.divisor * low, of=digit.of)
 
 
 def joined(digits: Iterable[Digit]) -> Digits:
-    """Digits as few as say the same."""
+    """Merge adjacent digits where possible."""
     found: list[Digit] = []
     for digit in digits:
         if digit.radix == 1:
             continue
         last = found[-1] if found else digit
         if found and last.divisor == digit.divisor == 0:
-            found[-1] = fixed(last.number + last.radix * digit.number, last.radix * digit.radix)
+            found[-1] = fixed(last.value + last.radix * digit.value, last.radix * digit.radix)
         elif found and last.divisor and last.of == digit.of and last.divisor * last.radix == digit.divisor:
             found[-1] = last._replace(radix=last.radix * digit.radix)
         else:
@@ -106,13 +106,13 @@ def joined(digits: Iterable[Digit]) -> Digits:
     return tuple(found)
 
 
-def parts(digits: Digits, places: Iterable[tuple[int, int]]) -> Digits:
+def parts(digits: Digits, spans: Iterable[tuple[int, int]]) -> Digits:
     """Several parts as one index, the lowest first."""
-    return joined(digit for low, high in places for digit in part(digits, low, high))
+    return joined(digit for low, high in spans for digit in part(digits, low, high))
 
 
 def is_lazy(op: Operation) -> bool:
-    """Elements of the result are computed where they are used, from those of the operands."""
+    """Return True if elements of the result are computed where they are used, from those of the operands."""
     kind = type(op)
     if kind is arith.ConstantOp:
         return attr_value(op.properties["value"]) is not None
@@ -122,7 +122,7 @@ def is_lazy(op: Operation) -> bool:
 
 
 def is_small_reduce(op: Operation) -> bool:
-    """A reduction of two elements, by straight code."""
+    """Return True for a reduction of at most two elements by straight-line code."""
     if shape_of(op.operands[0].type)[axis_of(op)] > SMALL_AXIS or not op.regions or not is_tensor(op.results[0].type):
         return False
     region = op.regions[0]
@@ -138,7 +138,7 @@ def sources(value: SSAValue, digits: Digits) -> Sequence[Source]:
     return [(operand, digits) for operand in op.operands]
 
 
-def broadcast_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
+def broadcast_source(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
     """Dimensions of one element have no digits."""
     return [(op.operands[0], broadcast_digits(shape_of(op.operands[0].type), shape_of(op.results[0].type), digits))]
 
@@ -147,20 +147,20 @@ def broadcast_digits(source: Shape, result: Shape, digits: Digits) -> Digits:
     return parts(digits, [span for span, size in zip(spans(result), source, strict=True) if size > 1][::-1])
 
 
-def trans_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
+def trans_source(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
     """Dimension i of the result is dimension order[i] of the source."""
     order = array_values(op.properties["order"])
-    places = spans(shape_of(op.results[0].type))
-    return [(op.operands[0], parts(digits, [places[order.index(dim)] for dim in reversed(range(len(order)))]))]
+    found = spans(shape_of(op.results[0].type))
+    return [(op.operands[0], parts(digits, [found[order.index(dim)] for dim in reversed(range(len(order)))]))]
 
 
-def join_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
-    """The last index says which operand; both are read when it varies."""
+def join_sources(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
+    """The last index selects the operand; both are read when it varies."""
     return chosen(op, digits, part(digits, 2, prod(shape_of(op.results[0].type))))
 
 
-def cat_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
-    """The first digit of the index says which operand."""
+def cat_sources(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
+    """The highest digit of the index selects the operand."""
     return chosen(op, digits, part(digits, 1, prod(shape_of(op.operands[0].type))))
 
 
@@ -173,11 +173,11 @@ def selector(op: Operation, digits: Digits) -> Digits:
 def chosen(op: Operation, digits: Digits, rest: Digits) -> Sequence[Source]:
     (which,) = selector(op, digits)
     if which.divisor == 0:
-        return [(op.operands[which.number], rest)]
+        return [(op.operands[which.value], rest)]
     return [(operand, rest) for operand in op.operands]
 
 
-def reduce_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
+def reduce_sources(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
     """All elements along the axis: first of every operand at 0, then at 1."""
     shape = shape_of(op.operands[0].type)
     (start, end), count = spans(shape)[axis_of(op)], prod(shape)
@@ -197,25 +197,25 @@ def no_growth(op: Operation) -> bool:
 
 
 MAPS: dict[type[Operation], Callable[[Operation, int, Digits], Sequence[Source]]] = {
-    **dict.fromkeys((arith.ConstantOp, ub.PoisonOp, tt.MakeRangeOp, tt.ResizeOp), lambda op, number, digits: []),
-    **dict.fromkeys((tt.ExpandDimsOp, tt.ReshapeOp), lambda op, number, digits: [(op.operands[0], digits)]),
+    **dict.fromkeys((arith.ConstantOp, ub.PoisonOp, tt.MakeRangeOp, tt.ResizeOp), lambda op, index, digits: []),
+    **dict.fromkeys((tt.ExpandDimsOp, tt.ReshapeOp), lambda op, index, digits: [(op.operands[0], digits)]),
     tt.BroadcastOp: broadcast_source,
     tt.CatOp: cat_sources,
-    tt.GatherOp: lambda op, number, digits: [(op.operands[1], digits)],  # the element itself is read from a buffer
+    tt.GatherOp: lambda op, index, digits: [(op.operands[1], digits)],  # the element itself is read from a buffer
     tt.JoinOp: join_sources,
     tt.ReduceOp: reduce_sources,
-    tt.SplatOp: lambda op, number, digits: [(op.operands[0], ())],
-    tt.SplitOp: lambda op, number, digits: [(op.operands[0], joined((fixed(number, 2), *digits)))],
+    tt.SplatOp: lambda op, index, digits: [(op.operands[0], ())],
+    tt.SplitOp: lambda op, index, digits: [(op.operands[0], joined((fixed(index, 2), *digits)))],
     tt.TransOp: trans_source,
 }
 
 LAZY_IF: dict[type[Operation], Callable[[Operation], bool]] = {tt.ReduceOp: is_small_reduce, tt.ResizeOp: no_growth}
-PICKING = (tt.GatherOp, tt.ResizeOp)  # elements of a buffer: what the first operand is must be kept whole
+PICKING = (tt.GatherOp, tt.ResizeOp)  # they read elements of a buffer: the first operand is stored as a whole
 
 
 @cache
 def cuts_of(digits: Digits) -> frozenset[int]:
-    """The cuts of the nest's index into loops after which each digit is whole loops."""
+    """The cuts of the nest's index into loops such that each digit consists of whole loops."""
     found: set[int] = set()
     for digit in digits:
         if digit.of:

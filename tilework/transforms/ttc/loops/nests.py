@@ -1,9 +1,9 @@
-"""One loop nest: what it computes, and how its code is emitted.
+"""A loop nest: the work it collects, and the emission of its code.
 
-A nest runs over an index below `count`. What it must do (`Root`) is collected first; the loops are chosen when it is
-built: the index is cut wherever a root or something it reads needs a row and a column of its own, and nowhere else. A
-copy of a 64x128 tile whose addresses are `row * stride + column` gives ``ttc.nest [64, 128]``, an element by element
-sum of two buffers ``ttc.nest [8192]``.
+A nest iterates over an index below `count`. Its work (`Root`) is collected first; the loops are chosen when it is
+built: the index is cut wherever a root, or a value it reads, needs a separate row and column, and nowhere else. A copy
+of a 64x128 tile whose addresses are `row * stride + column` becomes ``ttc.nest [64, 128]``, an elementwise sum of two
+buffers ``ttc.nest [8192]``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -47,7 +47,7 @@ class Buffer:
     value: SSAValue | None = None
     writer: "Item | None" = None
     exact: bool = True
-    is_reusable: bool = True  # nobody else sees it: a later value may take its place
+    is_reusable: bool = True  # no caller or other block sees it: a later value may overwrite it
 
 
 @dataclass(eq=False)
@@ -77,7 +77,7 @@ Emit: TypeAlias = "Callable[[Nest, Sequence[SSAValue]], None]"
 
 @dataclass(eq=False)
 class Root:
-    """Something a nest does for each element: needs some elements, and may define some at the index of the nest."""
+    """Work of a nest for each index: it needs some elements, and may define some at the index of the nest."""
 
     needs: Sequence[Source]
     emit: Emit
@@ -106,16 +106,16 @@ class Nest:
     constants: "Constants"
     location: LocationAttr
     roots: list[Root] = field(default_factory=list)
-    last: list[Root] = field(default_factory=list)  # writes behind everything that may read the same buffer
+    last: list[Root] = field(default_factory=list)  # writes after everything that may read the same buffer
     values: set[SSAValue] = field(default_factory=set)
     cuts: set[int] = field(default_factory=set)
-    buffer_cuts: set[int] = field(default_factory=set)  # what is there can also be read and written as one row
+    buffer_cuts: set[int] = field(default_factory=set)  # optional: the buffers can also be accessed as one row
     accesses: list[Access] = field(default_factory=list)
     reads: dict[Buffer, bool] = field(default_factory=dict)  # all at the index of the nest?
     choices: dict[tuple[SSAValue, Digits], Buffer | None] = field(default_factory=dict)
-    loads: dict[SSAValue, Root] = field(default_factory=dict)  # done where their value is first used
+    loads: dict[SSAValue, Root] = field(default_factory=dict)  # executed where their value is first used
     memo: dict[tuple[object, Digits], SSAValue] = field(default_factory=dict)
-    loops: list[tuple[int, int, SSAValue]] = field(default_factory=list)  # a step, what is behind its end, index
+    loops: list[tuple[int, int, SSAValue]] = field(default_factory=list)  # step, step times size, index variable
     block: Block | None = None
     end: Operation | None = None
     loc: LocationAttr | None = None
@@ -203,11 +203,13 @@ class Nest:
         return known
 
     def load(self, buffer: Buffer, digits: Digits) -> SSAValue:
-        return self.insert(ttc.ReadOp.make(slot(buffer), self.places(buffer.shape, digits), self.here)).results[0]
+        return self.insert(ttc.ReadOp.make(slot(buffer), self.buffer_indices(buffer.shape, digits), self.here)).results[
+            0
+        ]
 
     def store(self, value: SSAValue, buffer: Buffer) -> None:
         """Write an element at the index of the nest."""
-        indices = self.places(buffer.shape, whole(self.count))
+        indices = self.buffer_indices(buffer.shape, whole(self.count))
         self.insert(ttc.WriteOp.make(value, slot(buffer), indices, self.here))
 
     def compute(self, value: SSAValue, digits: Digits) -> SSAValue:
@@ -229,16 +231,16 @@ class Nest:
     def here(self) -> LocationAttr:
         return self.loc or self.location
 
-    def places(self, shape: Shape, digits: Digits) -> list[SSAValue]:
-        """One index per dimension of a buffer, or one for all of it where that is less to compute."""
-        is_even = is_power_of_two(self.count)  # any cut is one between bits
+    def buffer_indices(self, shape: Shape, digits: Digits) -> list[SSAValue]:
+        """One index per dimension of a buffer, or one for the flat buffer where that is cheaper to compute."""
+        is_even = is_power_of_two(self.count)  # any cut is between bits
         if len(shape) > 1 and not is_even and self.is_whole_loops(digits):
             if not all(self.is_whole_loops(part(digits, *span)) for span in spans(shape)):
                 return [self.index(digits)]
         return self.indices(shape, digits)
 
     def is_whole_loops(self, digits: Digits) -> bool:
-        """Return True if every digit is made of indices of loops, or of digits of them."""
+        """Return True if every digit consists of loop indices, or of digits of them."""
         return all(not digit.of and (digit.divisor == 0 or self.pieces(digit) is not None) for digit in digits)
 
     def indices(self, shape: Shape, digits: Digits) -> list[SSAValue]:
@@ -248,15 +250,15 @@ class Nest:
     def index(self, digits: Digits) -> SSAValue:
         """The index with the given digits."""
         if (known := self.memo.get((None, digits))) is None:
-            known = self.memo[None, digits] = self.number(digits)
+            known = self.memo[None, digits] = self.compute_index(digits)
         return known
 
-    def number(self, digits: Digits) -> SSAValue:
+    def compute_index(self, digits: Digits) -> SSAValue:
         weight, known = 1, 0
-        terms: list[tuple[int, int, tuple[SSAValue, int, int, int]]] = []  # loop, scale, a field of an index
+        terms: list[tuple[int, int, tuple[SSAValue, int, int, int]]] = []  # loop, scale, field of an index
         for digit in digits:
             if digit.divisor == 0:
-                known += weight * digit.number
+                known += weight * digit.value
             elif digit.of or (found := self.pieces(digit)) is None:
                 base, size = digit.of or whole(self.count), prod(d.radix for d in digit.of) if digit.of else self.count
                 terms.append((len(self.loops), weight, (self.index(base), digit.divisor, digit.radix, size)))
@@ -269,14 +271,14 @@ class Nest:
         total: SSAValue | None = None
         for _, scale, field in sorted(terms, key=lambda term: term[0]):
             term = self.field(*field)
-            term = self.binary(arith.MuliOp, term, self.constants.number(scale)) if scale > 1 else term
+            term = self.binary(arith.MuliOp, term, self.constants.integer(scale)) if scale > 1 else term
             total = term if total is None else self.binary(arith.AddiOp, total, term)
         if total is None:
-            return self.constants.number(known)
-        return self.binary(arith.AddiOp, total, self.constants.number(known)) if known else total
+            return self.constants.integer(known)
+        return self.binary(arith.AddiOp, total, self.constants.integer(known)) if known else total
 
     def pieces(self, digit: Digit) -> list[tuple[int, int, int]] | None:
-        """(loop, low, high): what of which loops makes a digit of the nest's index; None if a loop would have to be
+        """(loop, low, high) of each loop that a digit of the nest's index consists of; None if a loop would have to be
         cut."""
         first, behind = digit.divisor, digit.divisor * digit.radix
         found: list[tuple[int, int, int]] = []
@@ -298,13 +300,13 @@ class Nest:
 
     def divided(self, value: SSAValue, by: int) -> SSAValue:
         if is_power_of_two(by):
-            return self.binary(arith.ShRUIOp, value, self.constants.number(by.bit_length() - 1))
-        return self.binary(arith.DivUIOp, value, self.constants.number(by))
+            return self.binary(arith.ShRUIOp, value, self.constants.integer(by.bit_length() - 1))
+        return self.binary(arith.DivUIOp, value, self.constants.integer(by))
 
     def modulo(self, value: SSAValue, by: int) -> SSAValue:
         if is_power_of_two(by):
-            return self.binary(arith.AndIOp, value, self.constants.number(by - 1))
-        return self.binary(arith.RemUIOp, value, self.constants.number(by))
+            return self.binary(arith.AndIOp, value, self.constants.integer(by - 1))
+        return self.binary(arith.RemUIOp, value, self.constants.integer(by))
 
     def binary(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         key = (kind, lhs, rhs), ()
@@ -316,8 +318,8 @@ class Nest:
 Item = Nest | Code
 
 
-def is_power_of_two(number: int) -> bool:
-    return number & (number - 1) == 0
+def is_power_of_two(size: int) -> bool:
+    return size & (size - 1) == 0
 
 
 def slot(buffer: Buffer) -> SSAValue:
@@ -346,7 +348,7 @@ class Constants:
             known = self.known[key] = self.at_start(op)
         return known
 
-    def number(self, value: int) -> SSAValue:
+    def integer(self, value: int) -> SSAValue:
         return self.attribute(splat_attr(value, i32), i32)
 
     def allocate(self, buffer: Buffer, location: LocationAttr) -> SSAValue:
@@ -355,48 +357,48 @@ class Constants:
         return buffer.value
 
 
-# How the elements of lazy values that are not elementwise are written down.
+# Elements of lazy values that are not elementwise.
 
 
-def range_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+def range_element(nest: Nest, op: Operation, result: int, digits: Digits) -> SSAValue:
     start = attr_value(op.properties["start"])
     index = nest.index(digits)
-    return nest.binary(arith.AddiOp, index, nest.constants.number(int(start))) if start else index
+    return nest.binary(arith.AddiOp, index, nest.constants.integer(int(start))) if start else index
 
 
-def constant_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+def constant_element(nest: Nest, op: Operation, result: int, digits: Digits) -> SSAValue:
     value = attr_value(op.properties["value"])
     assert value is not None, "a table is stored"
     element = element_type(op.results[0].type)
     return nest.constants.attribute(splat_attr(value, element), element)
 
 
-def same_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
-    ((operand, inner),) = sources(op.results[number], digits)
+def same_element(nest: Nest, op: Operation, result: int, digits: Digits) -> SSAValue:
+    ((operand, inner),) = sources(op.results[result], digits)
     return nest.element(operand, inner)
 
 
-def chosen_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+def chosen_element(nest: Nest, op: Operation, result: int, digits: Digits) -> SSAValue:
     found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], digits)]
     if len(found) == 1:
         return found[0]
     which = nest.index(selector(op, digits))
-    zero = nest.insert(cmpi("eq", which, nest.constants.number(0), op.location)).results[0]
+    zero = nest.insert(cmpi("eq", which, nest.constants.integer(0), op.location)).results[0]
     return nest.insert(SelectOp.make(zero, found[0], found[1], op.location)).results[0]
 
 
-def folded_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+def folded_element(nest: Nest, op: Operation, result: int, digits: Digits) -> SSAValue:
     """A reduction of one or two elements, without a loop."""
     found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], digits)]
     width = len(op.operands)
     results = found if len(found) == width else inline(nest, op.regions[0].block, found)
-    for position, result in enumerate(op.results):
-        nest.memo[result, digits] = results[position]
-    return results[number]
+    for value, element in zip(op.results, results, strict=True):
+        nest.memo[value, digits] = element
+    return results[result]
 
 
 def inline(nest: Nest, block: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-    """The ops of a combining region on `arguments`; what it returns."""
+    """Emit the ops of a combine region on `arguments`, and return its results."""
     mapping: dict[SSAValue, SSAValue] = {}
     mapping.update(zip(block.args, arguments, strict=True))
     for op in block.ops:
@@ -406,8 +408,8 @@ def inline(nest: Nest, block: Block, arguments: Sequence[SSAValue]) -> list[SSAV
     return [mapping.get(value, value) for value in end_of(block).operands]
 
 
-def gathered_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
-    """Read at a computed index; an index outside is taken modulo the size."""
+def gathered_element(nest: Nest, op: Operation, result: int, digits: Digits) -> SSAValue:
+    """Read at a computed index; an index out of bounds is taken modulo the size."""
     index = nest.element(op.operands[1], digits)
     if (wide := bit_width(index.type)) != 32:
         kind = arith.TruncIOp if wide > 32 else arith.ExtSIOp
@@ -417,31 +419,31 @@ def gathered_element(nest: Nest, op: Operation, number: int, digits: Digits) -> 
     shape, axis = shape_of(op.operands[0].type), axis_of(op)
     if index_bound(op.operands[1]) >= shape[axis]:
         index = wrapped(nest, index, shape[axis])
-    places = nest.indices(shape_of(op.results[0].type), digits)
-    places[axis] = index
-    return nest.insert(ttc.ReadOp.make(slot(buffer), places, op.location)).results[0]
+    indices = nest.indices(shape_of(op.results[0].type), digits)
+    indices[axis] = index
+    return nest.insert(ttc.ReadOp.make(slot(buffer), indices, op.location)).results[0]
 
 
-def resized_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+def resized_element(nest: Nest, op: Operation, result: int, digits: Digits) -> SSAValue:
     """The element at the same index of a larger buffer."""
     buffer = nest.choices[op.operands[0], ()]
     assert buffer is not None
-    places = nest.indices(shape_of(op.results[0].type), digits)
-    return nest.insert(ttc.ReadOp.make(slot(buffer), places, op.location)).results[0]
+    indices = nest.indices(shape_of(op.results[0].type), digits)
+    return nest.insert(ttc.ReadOp.make(slot(buffer), indices, op.location)).results[0]
 
 
 def wrapped(nest: Nest, index: SSAValue, size: int) -> SSAValue:
     """A signed index modulo `size`."""
     if is_power_of_two(size):
         return nest.modulo(index, size)
-    rest = nest.binary(arith.RemSIOp, index, nest.constants.number(size))
-    below = nest.insert(cmpi("slt", rest, nest.constants.number(0), nest.here)).results[0]
-    moved = nest.binary(arith.AddiOp, rest, nest.constants.number(size))
+    rest = nest.binary(arith.RemSIOp, index, nest.constants.integer(size))
+    below = nest.insert(cmpi("slt", rest, nest.constants.integer(0), nest.here)).results[0]
+    moved = nest.binary(arith.AddiOp, rest, nest.constants.integer(size))
     return nest.insert(SelectOp.make(below, moved, rest, nest.here)).results[0]
 
 
 def index_bound(value: SSAValue) -> int:
-    """The largest possible index, as far as its definition shows: ``range ^ 4`` stays in the range."""
+    """An upper bound of an index, from its definition: ``range ^ 4`` does not leave the range."""
     op = value.op if isinstance(value, OpResult) else None
     kind = type(op)
     if op is None:
@@ -449,8 +451,8 @@ def index_bound(value: SSAValue) -> int:
     if kind is tt.MakeRangeOp:
         return int(attr_value(op.properties["end"]) or 0) - 1
     if kind is arith.ConstantOp:
-        number = attr_value(op.properties["value"])
-        return number if isinstance(number, int) and number >= 0 else UNBOUNDED
+        known = attr_value(op.properties["value"])
+        return known if isinstance(known, int) and known >= 0 else UNBOUNDED
     if kind in (tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp):
         return index_bound(op.operands[0])
     if kind in (arith.XOrIOp, arith.OrIOp):

@@ -41,10 +41,10 @@ from tilework.transforms.ttc.loops.index_maps import (
 )
 from tilework.transforms.ttc.loops.nests import MAX_BUFFER_RANK, Buffer, Code, Constants, Emit, Item, Nest, Root, Scope
 
-# What computing one element of a tile again would cost, compared with keeping it in a buffer.
+# The cost of recomputing one element of a tile, compared with storing the tile in a buffer.
 #
 # The unit is about one vector instruction. An op costs its own price plus that of its operands; an operand that is
-# repeated along a dimension is paid once per element of its own:
+# broadcast along a dimension is paid once per element of its own:
 #
 #     range, splat, constant          0       float add, multiply, compare, cast   0.5
 #     integer, address and mask ops   0.25    division, square root, remainder     4
@@ -107,15 +107,15 @@ class Costs:
     def is_kept(self, value: SSAValue) -> bool:
         """Return True if `value` should be stored rather than computed again.
 
-        Of pointers only the parts are stored: their base, and that neighbours are contiguous, must stay visible. Of a
-        view its source is stored.
+        Of pointers only the parts are stored: their base and their contiguity must remain visible. Of a view its source
+        is stored.
         """
         if is_pointer(element_type(value.type)) or (isinstance(value, OpResult) and type(value.op) in VIEWS):
             return False
         return self.of(value) >= LIMIT
 
     def is_read(self, value: SSAValue) -> bool:
-        """Return True if to read `value` from a buffer that has it: addresses and masks are better computed again."""
+        """Return True if `value` should be read from its buffer: addresses and masks are better recomputed."""
         if not is_lazy_value(value):
             return True
         return not is_pointer(element_type(value.type)) and self.of(value) >= STORED
@@ -141,7 +141,7 @@ def lazy_operands(value: SSAValue) -> list[SSAValue]:
 
 
 def is_lazy_value(value: SSAValue) -> bool:
-    """A tile that is computed where it is used."""
+    """Return True for a tile that is computed where it is used."""
     return isinstance(value, OpResult) and is_lazy(value.op)
 
 
@@ -197,7 +197,7 @@ class Schedule:
                 if value in self.deferred and root.access is not None and may_overlap(root.access, access, self.bases):
                     self.force(value)
 
-    # Placing roots.
+    # Choosing a nest for each root.
 
     def add(self, root: Root, shape: Shape) -> Nest:
         """Put `root` into a nest over tiles of `shape`."""
@@ -205,20 +205,20 @@ class Schedule:
         if root.access is not None:
             self.force_before(root.access)
             needs.accesses.append(root.access)
-        for value, place in root.needs:
-            self.require(value, place, needs)
-        nest = self.place(root, tuple(size for size in shape if size > 1), needs)
+        for value, digits in root.needs:
+            self.require(value, digits, needs)
+        nest = self.nest_for(root, tuple(size for size in shape if size > 1), needs)
         nest.roots.append(root)
         if root.access is not None:
             nest.accesses.append(root.access)
-        for value, place in root.needs:
-            self.commit(nest, value, place)
+        for value, digits in root.needs:
+            self.commit(nest, value, digits)
         for value in root.defines:
             nest.values.add(value)
             (self.scope.region or self.scope).homes[value] = nest
         return nest
 
-    def place(self, root: Root, shape: Shape, needs: Needs) -> Nest:
+    def nest_for(self, root: Root, shape: Shape, needs: Needs) -> Nest:
         """The nest for `root`: one of those it reads from if possible, else the first of its shape, else a new one."""
         order = {item: index for index, item in enumerate(self.items)}
         floor = max((order[item] + 1 for item in needs.behind if item in order), default=0)
@@ -289,7 +289,7 @@ class Schedule:
             self.require(operand, inner, needs)
 
     def commit(self, nest: Nest, value: SSAValue, digits: Digits) -> None:
-        """Decide how `nest` gets the element `digits` of `value`: from a buffer, or computed."""
+        """Decide whether `nest` reads the element `digits` of `value` from a buffer or computes it."""
         key = value, digits
         if not is_tensor(value.type) or key in nest.choices:
             return
@@ -344,7 +344,7 @@ class Schedule:
     # Buffers.
 
     def new_buffer(self, type: Attribute, location: LocationAttr, exact: bool = False) -> Buffer:
-        """Scratch for a tile of `type`."""
+        """Allocate scratch for a tile of `type`."""
         shape = shape_of(type)
         if len(shape) > MAX_BUFFER_RANK and not exact:
             shape = (prod(shape),)
@@ -404,7 +404,7 @@ class Schedule:
         return True
 
     def flush(self, op: Operation) -> None:
-        """Write the waiting items down in front of `op`."""
+        """Emit the waiting items in front of `op`."""
         while self.deferred:
             self.force(next(iter(self.deferred)))
         for item in self.items:
@@ -449,7 +449,7 @@ def owner(value: SSAValue) -> Operation:
 
 
 def is_table(op: Operation) -> bool:
-    """A constant tile whose elements differ."""
+    """Return True for a constant tile whose elements differ."""
     return type(op) is arith.ConstantOp and is_tensor(op.results[0].type) and constant_value(op.results[0]) is None
 
 
