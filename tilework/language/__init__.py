@@ -5,10 +5,10 @@
         i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
 
-In the order of dependence: `compile_time` (constants and tuples), `dtypes`, `values` and `descriptor_values` (tensors,
-descriptors), the builtins by family (`program`, `shapes`, `memory`, `elementwise`, `dots`, `reductions`, `assembly`),
-`core` (all of them, callable from kernels), and the library in the language itself (`standard`, `folds`, `sorting`,
-`random`). Importing it loads no compiler.
+In the order of dependence: `compile_time` (constants and tuples), `dtypes`, `values` (tensors, descriptors), the
+builtins by family (`program_builtins`, `shapes`, `memory_builtins`, `elementwise_builtins`, `reductions`), `core` (all
+of them, callable from kernels), and the library in the language itself (`standard`, `folds`, `sorting`, `random`).
+Importing it loads no compiler.
 """
 
 # ruff: noqa: F401, F403

@@ -123,13 +123,13 @@ def _aggregate(cls: type) -> Any:
                 self.size = size
 
             @tilework.jit
-            def places(self):
+            def indices(self):
                 return self.start + tl.arange(0, self.size)
 
         @tilework.jit
         def kernel(out):
             window = Window(tl.program_id(0) * 4, 4)
-            tl.store(out + window.places(), tl.program_id(0))
+            tl.store(out + window.indices(), tl.program_id(0))
 
         out = np.zeros(8, np.int32)
         kernel[(2,)](out)

@@ -252,11 +252,11 @@ def own_text(value: Any) -> str | None:
 
 
 ALONE: dict[int, tuple[Any, int]] = {}  # the objects are kept: an address is used again
-NUMBERS = count()
+IDS = count()
 PROCESS = os.urandom(8).hex()
 
 
 def alone(value: Any) -> str:
     """An object of which only the identity is known."""
-    _, number = ALONE.setdefault(id(value), (value, next(NUMBERS)))
-    return f"{name_of(type(value))}@{PROCESS}.{os.getpid()}.{number}"
+    _, id_ = ALONE.setdefault(id(value), (value, next(IDS)))
+    return f"{name_of(type(value))}@{PROCESS}.{os.getpid()}.{id_}"

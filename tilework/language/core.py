@@ -1,7 +1,7 @@
 """The names of the kernel language, and the decorators that make them callable from kernels.
 
-A *builtin* is a Python function with a hidden `_semantic` argument. The compiler supplies it; a user who calls the
-builtin outside a kernel gets an error instead:
+A *builtin* is a Python function with a hidden `_semantic` argument. The compiler supplies it; a call outside a kernel
+raises an error instead:
 
     @builtin
     def double(x, _semantic=None):
@@ -95,8 +95,8 @@ def builtin(fn: Function) -> Function:
     """Mark `fn` as callable from kernels. It must accept `_semantic`, and may accept `_generator`.
 
     The function runs while the kernel is compiled (or interpreted), on the values of the kernel; it passes `_semantic`
-    on to the functions of `tl` it calls. A jit function does the same in less words where it does not have to look at
-    its arguments.
+    on to the functions of `tl` it calls. Where it does not have to inspect its arguments, a jit function is
+    shorter.
 
     Example:
         @tl.core.builtin

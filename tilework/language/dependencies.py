@@ -66,8 +66,7 @@ def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
 
 def library_dependencies(function: Any) -> Dependencies:
     """The jit functions that a function of this package may call, by the names in its code. Its text and its constants
-    are a part of every key, so the text need not be read and parsed; only what somebody has put into the place of
-    another function counts."""
+    are a part of every key, so the text is not read and parsed; only replaced functions count."""
     names, holders, called = names_in(function.fn.__code__), [function.get_capture_scope()], {id(function): function}
     for holder in holders:
         for value in [holder[name] for name in names if name in holder]:
@@ -87,9 +86,9 @@ def defaults_of(fn: Any) -> dict[str, Any]:
 
 
 def function_of(tree: ast.Module) -> ast.FunctionDef:
-    """The one that it has."""
+    """The only function definition of `tree`."""
     (found,) = tree.body
-    assert isinstance(found, ast.FunctionDef), "whoever parsed it has looked"
+    assert isinstance(found, ast.FunctionDef), "the parser has checked that it is one function"
     return found
 
 
@@ -257,7 +256,7 @@ class _Finder:
             self.keep(value, self.found.plain_functions)
 
     def record_value(self, name: str, value: Any, holder: Any = None) -> None:
-        """Values that a kernel can use; an array of the same name as something in the kernel is none of its business.
+        """Values that a kernel can use; an array that has the name of a variable of the kernel is ignored.
 
         Those of this package are a part of its version: its target, which is no constant, is a part of every key.
         """
@@ -311,9 +310,9 @@ def array_library(value: Any) -> str | None:
     """The library of host arrays that a function is from: "numpy" for np.sqrt, "torch" for torch.exp."""
     owner = getattr(value, "__self__", None)
     if isinstance(value, type) or not callable(value) or not (owner is None or isinstance(owner, type | ModuleType)):
-        return None  # a method of a compile-time value is Python's business
-    for place in (value, type(value), owner):
-        root = str(getattr(place, "__module__", None) or "").split(".")[0]
+        return None  # a method of a compile-time value: Python calls it
+    for holder in (value, type(value), owner):
+        root = str(getattr(holder, "__module__", None) or "").split(".")[0]
         if root in ARRAY_LIBRARIES:
             return root
     return None

@@ -4,7 +4,7 @@
     pointer_type(float32)               # pointer<fp32>, written "*fp32" in a signature
     block_type(float16, [4, 8]).numel   # 32: a block of 4 by 8 elements
 
-Each of these types is one object, however it is made, copied or unpickled: ``x.dtype is tl.float32`` may be asked.
+Each of these types is one object, however it is made, copied or unpickled: ``x.dtype is tl.float32`` is a valid test.
 ``str`` is the short name (``fp32``); ``repr`` is the spelling users write (``triton.language.float32``). `mangle` gives
 the text used in names of specialised functions.
 """
@@ -288,7 +288,7 @@ def const_pointer_type(element_ty: Any, address_space: int = 1) -> pointer_type:
 
 
 class block_type(dtype):
-    """A block of elements: ``block_type(float16, [4, 8])``; sizes are any positive numbers, ``[3, 5]`` too.
+    """A block of elements: ``block_type(float16, [4, 8])``; sizes are any positive integers, ``[3, 5]`` too.
 
     The type of a `tensor` that is not a scalar: ``x.type``.
 

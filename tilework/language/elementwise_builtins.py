@@ -25,7 +25,7 @@ class PropagateNan(IntEnum):
 
 
 def to_tensor(x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """A number as a runtime scalar: 5 becomes an int32, 2**40 an int64, 0.5 an fp32; a tensor stays as it is.
+    """A number as a runtime scalar: 5 becomes an int32, 2**40 an int64, 0.5 an fp32; a tensor is returned unchanged.
 
     Example:
         assert call(tl.core.to_tensor, 5).dtype == np.int32
@@ -70,7 +70,7 @@ sub = _arithmetic(
 )
 mul = _arithmetic(
     "mul",
-    """Return ``x * y``. `sanitize_overflow=False` omits the overflow check of debug builds: the product wraps around.
+    """Return ``x * y``. `sanitize_overflow=False` omits the overflow check of debug builds: the result wraps around.
 
     Example:
         x = np.array([2**31, 5], np.uint32)
@@ -164,7 +164,7 @@ def clamp(
 def abs(x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The absolute value of integers or floats.
 
-    The smallest integer of a type, which has no positive counterpart, stays as it is.
+    The smallest integer of a type, which has no positive counterpart, is returned unchanged.
 
     Example:
         assert call(tl.abs, np.array([-3, 4])).tolist() == [3, 4]

@@ -85,9 +85,8 @@ def _elementwise_min(a: core.tensor, b: core.tensor) -> core.tensor:
     return core.minimum(a, b)
 
 
-# Of a number and NaN the number wins, on whichever side it is: with `value1 > value2` alone it would be the right one,
-# and the
-# result would depend on the order of combinations, which differs from target to target. Two NaN: see `_first_of_nan`.
+# A number wins over NaN on either side. With `value1 > value2` alone the right operand would win, and the result would
+# depend on the order of combinations, which differs from target to target. Two NaN: see `_first_of_nan`.
 
 
 @jit
@@ -151,8 +150,8 @@ def max(
         x = np.array([[3, 9, 9, 1], [5, 2, 4, 8]], np.int32)
         assert call(tl.max, x) == 9
         assert call(tl.max, x, axis=1).tolist() == [9, 8]
-        values, places = call(tl.max, x, 1, return_indices=True)
-        assert values.tolist() == [9, 8] and places.tolist() == [1, 3]
+        values, indices = call(tl.max, x, 1, return_indices=True)
+        assert values.tolist() == [9, 8] and indices.tolist() == [1, 3]
     """
     if return_indices:
         core.static_assert(axis is not None, "max with indices needs an axis")

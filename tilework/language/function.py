@@ -6,8 +6,8 @@
     >>> double.arg_names
     ['x']
 
-Nothing is compiled here. The frontend asks a `JITFunction` for its syntax tree (`parse`) and for the names it can see
-(`get_capture_scope`); the runtime asks for its parameters and for `cache_key`, which changes when anything changes that
+Nothing is compiled here. The frontend reads from a `JITFunction` its syntax tree (`parse`) and the names it can see
+(`get_capture_scope`); the runtime reads its parameters and `cache_key`, which changes when anything changes that
 the compiled code depends on: the text, its file and line, the functions it calls, the `constexpr` globals it reads.
 """
 
@@ -63,9 +63,8 @@ class JITCallable:
             raise TypeError(f"{fn.__qualname__}: a function made by a plain `def` is needed")
         self.fn = self._written = fn
         self._file: str = fn.__code__.co_filename
-        self._line = self._first_line = (
-            fn.__code__.co_firstlineno
-        )  # of the first decorator: as it is told, and in `_lines`
+        # the line of the first decorator: as reported, which a program may change, and as an index into `_lines`
+        self._line = self._first_line = fn.__code__.co_firstlineno
         # the lines are taken now (the file may change later); the block is cut out of them at first use
         self._lines = source_lines(fn)
         self._is_updated = False
@@ -100,7 +99,7 @@ class JITCallable:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the parts that only this process can use."""
-        for name in ("src", "_header", *self._of_function):  # so that the lines of the file can stay behind
+        for name in ("src", "_header", *self._of_function):  # so that the lines of the file need not be pickled
             getattr(self, name)
         return {
             name: value for name, value in self.__dict__.items() if name not in DERIVED and not is_method(value, self)
@@ -169,8 +168,8 @@ class JITCallable:
         return self._line + self._header[0]
 
     @property
-    def _place(self) -> str:
-        """The file, which products name in their messages; "" for a notebook's cell, whose name differs in every
+    def _reported_file(self) -> str:
+        """The file that compiled kernels name in their messages; "" for a notebook's cell, whose name differs in every
         process, and for the library, which moves with the compiler."""
         return self._file if os.path.isfile(self._file) and not self._file.startswith(LIBRARY) else ""
 
@@ -203,8 +202,8 @@ class JITCallable:
             self._hash = self._tree = self._dependencies = None
             self.__dict__.pop("_used_global_vals", None)
             SOURCES["revision"] += 1
-        for tell in ON_CHANGE:
-            tell()
+        for callback in ON_CHANGE:
+            callback()
 
     def parse(self) -> ast.Module:
         """The syntax tree of `src`, parsed once."""
@@ -304,10 +303,10 @@ class JITCallable:
             assert self._hash is not None, f"{self._fn_name} was pickled without its function before it had a key"
             return self._hash
         if self._file.startswith(LIBRARY) and is_of_language(self.fn) and not self._is_updated:
-            found, place = library_dependencies(self), f"{self._fn_name} {self.starting_line_number}"
+            found, text = library_dependencies(self), f"{self._fn_name} {self.starting_line_number}"
         else:
-            found, place = self.dependencies, f"{self.src}{self.def_line}{self._place}"
-        digest = hashlib.sha256(f"{place}{getattr(self, 'noinline', False)}".encode())
+            found, text = self.dependencies, f"{self.src}{self.def_line}{self._reported_file}"
+        digest = hashlib.sha256(f"{text}{getattr(self, 'noinline', False)}".encode())
         found.update(digest)
         return digest.hexdigest()
 
@@ -327,7 +326,7 @@ def is_method(value: Any, owner: Any) -> bool:
 
 
 def source_lines(fn: Callable[..., Any]) -> list[str]:
-    """The lines of the function's file, or what `interactive.py` finds for code without one ("<string>", "<stdin>")."""
+    """The lines of the function's file, or what `source.py` finds for code without one ("<string>", "<stdin>")."""
     file = fn.__code__.co_filename
     if not file.startswith("<"):
         if not file.startswith(LIBRARY):

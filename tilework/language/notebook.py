@@ -52,8 +52,8 @@ def function_html(fn: Any) -> str:
     parts = [table(rows, ("parameter", "kind", "default"), f"kernel {code(fn.__name__)}")]
     if fn.__doc__:
         parts.append(f"<p>{escape(fn.__doc__.strip())}</p>")
-    place = f"{escape(fn.where.file)}:{fn.def_line}" if fn.has_source else ""
-    parts.append(folded(f"source <small>{place}</small>", fn.src))
+    location = f"{escape(fn.where.file)}:{fn.def_line}" if fn.has_source else ""
+    parts.append(folded(f"source <small>{location}</small>", fn.src))
     if compiled := compiled_kernels(fn):
         rows = [
             (code(described(kernel)), escape(str(kernel.metadata.target)), code(kernel.hash[:12]))
@@ -105,11 +105,11 @@ def compiled_html(kernel: Any) -> str:
     ]
     parts = [table([fact for fact in facts if fact[1]], caption=f"compiled kernel {code(kernel.name)}")]
     for stage in kernel.asm:
-        product = kernel.asm[stage]
-        if isinstance(product, str):
-            parts.append(folded(f"{escape(stage)} <small>{product.count(chr(10))} lines</small>", product))
+        result = kernel.asm[stage]
+        if isinstance(result, str):
+            parts.append(folded(f"{escape(stage)} <small>{result.count(chr(10))} lines</small>", result))
         else:
-            parts.append(f"<div>{escape(stage)} <small>{len(product)} bytes</small></div>")
+            parts.append(f"<div>{escape(stage)} <small>{len(result)} bytes</small></div>")
     return "".join(parts)
 
 
@@ -147,14 +147,14 @@ def autotuner_html(tuner: Any) -> str:
     for config in tuner.configs:
         time = times.get(config)
         failure = tuner.failures.get(config)
-        words = "not measured" if time is None else f"{time:.4g} ms" if isfinite(time) else "cannot run"
+        status = "not measured" if time is None else f"{time:.4g} ms" if isfinite(time) else "cannot run"
         if failure is not None:
-            words += f": {escape(str(failure).splitlines()[0])}" if str(failure) else f": {type(failure).__name__}"
+            status += f": {escape(str(failure).splitlines()[0])}" if str(failure) else f": {type(failure).__name__}"
         is_best = config == tuner.best_config
         name = f"<b>{code(str(config))}</b> ✓" if is_best else code(str(config))
-        rows.append((name, words, bar(time / longest) if time is not None and longest and isfinite(time) else ""))
-    words = f"autotuner of {code(tuner.__name__)}, key {code(', '.join(tuner.keys))}"
-    parts = [table(rows, ("configuration", "time", ""), words)]
+        rows.append((name, status, bar(time / longest) if time is not None and longest and isfinite(time) else ""))
+    caption = f"autotuner of {code(tuner.__name__)}, key {code(', '.join(tuner.keys))}"
+    parts = [table(rows, ("configuration", "time", ""), caption)]
     if tuner.cache:
         chosen = [(code(repr(key)), code(str(config))) for key, config in tuner.cache.items()]
         parts.append(table(chosen, ("key", "chosen"), "chosen"))
@@ -188,18 +188,18 @@ def report_html(benchmark: Any, report: Any) -> str:
         label = benchmark.xlabel or ", ".join(benchmark.x_names)
         chart = line_chart(xs, lines, label, benchmark.ylabel, benchmark.x_log, benchmark.y_log)
     count = len(benchmark.x_names) + len(names)
-    rows = [[number_text(cell) for cell in row[:count]] for row in report.rows]
+    rows = [[cell_text(cell) for cell in row[:count]] for row in report.rows]
     return f"{table(rows, [escape(str(name)) for name in report.columns[:count]], escape(benchmark.plot_name))}{chart}"
 
 
 def table_html(report: Any) -> str:
     """A table of numbers."""
     return table(
-        [[number_text(cell) for cell in row] for row in report.rows], [escape(str(name)) for name in report.columns]
+        [[cell_text(cell) for cell in row] for row in report.rows], [escape(str(name)) for name in report.columns]
     )
 
 
-def number_text(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else escape(str(cell))
 
 
@@ -224,12 +224,12 @@ def line_chart(
         parts.append(f'<text x="{across(x):.1f}" y="{height - below + 16}" text-anchor="middle">{x:g}</text>')
     for y in sorted({min(values), max(values)}):
         parts.append(f'<text x="{left - 6}" y="{down(y) + 4:.1f}" text-anchor="end">{y:.3g}</text>')
-    for number, (name, line) in enumerate(lines.items()):
-        colour = COLOURS[number % len(COLOURS)]
+    for index, (name, line) in enumerate(lines.items()):
+        colour = COLOURS[index % len(COLOURS)]
         points = [(across(x), down(y)) for x, y in zip(xs, line, strict=True) if y is not None and isfinite(y)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="{left + 12}" y="{above + 14 + 15 * number}" fill="{colour}">{escape(name)}</text>')
+        parts.append(f'<text x="{left + 12}" y="{above + 14 + 15 * index}" fill="{colour}">{escape(name)}</text>')
     return "".join([*parts, "</svg>"])
 
 

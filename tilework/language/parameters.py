@@ -8,7 +8,7 @@ Since Python 3.14 an annotation is evaluated on first use, which fails if it nam
 Kernels are decorated while their module is being imported, so such names are kept as text:
 
     @jit
-    def kernel(x: Later, N: tl.constexpr): ...      # `Later` stays "Later", N is compile-time
+    def kernel(x: Later, N: tl.constexpr): ...      # `Later` remains "Later", N is compile-time
 
 Type codes are the short strings that name types in the signature of a kernel:
 
@@ -227,10 +227,10 @@ class KernelParam:
 def params_of(
     signature: inspect.Signature, plain: Collection[str | int], unaligned: Collection[str | int]
 ) -> list[KernelParam]:
-    """The parameters of a function, those that are not specialised, or not on alignment, by name or number."""
+    """The parameters of a function, those that are not specialised, or not on alignment, by name or index."""
     return [
-        KernelParam(number, param, not {number, name}.isdisjoint(plain), not {number, name}.isdisjoint(unaligned))
-        for number, (name, param) in enumerate(signature.parameters.items())
+        KernelParam(index, param, not {index, name}.isdisjoint(plain), not {index, name}.isdisjoint(unaligned))
+        for index, (name, param) in enumerate(signature.parameters.items())
     ]
 
 

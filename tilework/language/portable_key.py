@@ -3,8 +3,8 @@
     portable_key(kernel)        a hash of its text, of the functions that it calls and of the globals that it reads
     portable_text((1, helper))  a constant; functions of kernels by their `portable_key`
 
-`cache_key` and `constant_text` say the same with the places of lines, which are a part of compiled code: two kernels
-that differ in nothing else do the same, and print other lines in their messages. A script is called `__main__` when it
+`cache_key` and `constant_text` also contain line numbers, which are a part of compiled code: two kernels that differ in
+nothing else compute the same, and report different lines in their messages. A script is called `__main__` when it
 runs and something else when it is imported, so modules have no names here. What this package itself defines is a part
 of its version.
 """

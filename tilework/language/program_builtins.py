@@ -94,7 +94,7 @@ def assume(cond: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
 
 
 def multiple_of(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """Promise that values are multiples, one number per axis: ``offsets = tl.multiple_of(offsets, 16)``.
+    """Promise that values are multiples, one factor per axis: ``offsets = tl.multiple_of(offsets, 16)``.
 
     It is about the first element of each contiguous run: pointers that are multiples of 16 bytes can be loaded as
     vectors. Integer arguments that are multiples of 16 are known to be (each launch looks); this is for what the kernel
@@ -117,7 +117,7 @@ def multiple_of(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) 
 def max_contiguous(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that each aligned group of `values` elements counts up by one: ``tl.max_contiguous(cols, 64)``.
 
-    One number per axis. With `multiple_of` it lets accesses be vectors although the compiler cannot see that the
+    One size per axis. With `multiple_of` it lets accesses be vectors although the compiler cannot see that the
     offsets are contiguous, for example after ``% n``. The value itself is returned.
 
     Example:
@@ -137,7 +137,7 @@ def max_contiguous(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIE
 def max_constancy(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that each aligned group of `values` elements holds one value: ``tl.max_constancy(rows, 4)``.
 
-    One number per axis; a mask that is constant over a group needs one test for the group. The value itself is
+    One size per axis; a mask that is constant over a group needs one test for the group. The value itself is
     returned.
 
     Example:

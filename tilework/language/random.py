@@ -52,8 +52,8 @@ def philox_impl(
 
     Example:
         zero = np.zeros(2, np.uint32)
-        words = call(tl.philox_impl, zero, zero, zero, zero, np.uint32(0), np.uint32(0))
-        assert [word[0] for word in words] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+        counters = call(tl.philox_impl, zero, zero, zero, zero, np.uint32(0), np.uint32(0))
+        assert [counter[0] for counter in counters] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     """
     core.static_assert(c0.dtype == core.uint32 or c0.dtype == core.uint64, "philox counters are uint32 or uint64")
     is_32_bit: core.constexpr = c0.dtype == core.uint32
@@ -100,9 +100,9 @@ def philox(
         k0, k1 = seed.to(core.uint32), (seed >> 32).to(core.uint32)
     else:
         k0, k1 = seed, core.full([], 0, core.uint64)
-    word: core.constexpr = core.uint32 if c0.dtype.primitive_bitwidth == 32 else core.uint64
-    c0, c1 = c0.to(word, bitcast=True), c1.to(word, bitcast=True)
-    c2, c3 = c2.to(word, bitcast=True), c3.to(word, bitcast=True)
+    unsigned: core.constexpr = core.uint32 if c0.dtype.primitive_bitwidth == 32 else core.uint64
+    c0, c1 = c0.to(unsigned, bitcast=True), c1.to(unsigned, bitcast=True)
+    c2, c3 = c2.to(unsigned, bitcast=True), c3.to(unsigned, bitcast=True)
     return philox_impl(c0, c1, c2, c3, k0, k1, n_rounds)
 
 

@@ -38,10 +38,10 @@ def dot(
     which may be ``tl.float16`` for fp16 and fp8), fp64 for fp64, int32 for int8.
 
     `input_precision` says how fp32 is multiplied: "ieee" with all bits; "tf32" with 10 bits of the fractions; "tf32x3",
-    "bf16x3" and "bf16x6" with several products of fewer bits. The default is "tf32" on NVIDIA GPUs and on AMD's that
+    "bf16x3" and "bf16x6" with several dots of fewer bits. The default is "tf32" on NVIDIA GPUs and on AMD's that
     have it, "ieee" elsewhere; the CPU multiplies fp32 with all bits in any case. `allow_tf32` is its older name
-    (True is "tf32", False "ieee"). `max_num_imprecise_acc` says after how many products of fp8 a partial sum is added
-    in full precision, on Hopper.
+    (True is "tf32", False "ieee"). `max_num_imprecise_acc` is the number of fp8 multiplications along K after which
+    a partial sum is added in full precision, on Hopper.
 
     NVIDIA GPUs take a K of at least 16 (32 for types of 8 bits), other targets any sizes; matrix units are used from
     blocks of about 16 by 16 on.
@@ -83,7 +83,7 @@ def dot_scaled(
     out_dtype: dtype | constexpr = float32,
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
-    """The product of two blocks in a microscaling format: each group of 32 elements along K has its own scale.
+    """The matrix product of two blocks in a microscaling format: each group of 32 elements along K has its own scale.
 
         acc = tl.dot_scaled(a, a_scale, "e4m3", b, b_scale, "e2m1", acc)
 
@@ -101,8 +101,8 @@ def dot_scaled(
             left = tl.load(a + i[:, None] * 32 + k[None, :]).to(tl.bfloat16)
             right = tl.load(b + k[:, None] * 16 + i[None, :]).to(tl.bfloat16)
             scale = tl.load(a_scale + i[:, None] + tl.arange(0, 1)[None, :])
-            product = tl.dot_scaled(left, scale, "bf16", right, None, "bf16")
-            tl.store(out + i[:, None] * 16 + i[None, :], product)
+            result = tl.dot_scaled(left, scale, "bf16", right, None, "bf16")
+            tl.store(out + i[:, None] * 16 + i[None, :], result)
 
         a, b = np.ones((16, 32), np.float32), np.ones((32, 16), np.float32)
         exponents, out = np.full((16, 1), 128, np.uint8), np.empty((16, 16), np.float32)

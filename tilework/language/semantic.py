@@ -1,6 +1,6 @@
 """The interface behind the `_semantic` argument of builtins: the types, shapes and errors of every operation.
 
-A builtin turns its compile-time arguments into plain Python values and calls one method here. Values (a tensor, a
+A builtin converts its compile-time arguments to plain Python values and calls one method here. Values (a tensor, a
 constexpr or a number) are passed on as the user wrote them; the method promotes, broadcasts, checks, and raises
 ValueError, TypeError or AssertionError with the text that the user will read. `Carrier` lists the methods that remain:
 the compiler builds IR (`tilework.frontend.semantic`), the interpreter computes. The rules of each family are in
@@ -13,7 +13,7 @@ from typing import Any
 
 from tilework.language.dtypes import int32
 from tilework.language.typing.access import check_mask
-from tilework.language.typing.matrix_products import Dots
+from tilework.language.typing.dots import Dots
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import shape_of
 from tilework.language.typing.windows import as_list
@@ -56,17 +56,17 @@ class Program(Dots):
         return self._hint("max_constancy", "constancy", x, values)
 
     def _hint(self, function: str, fact: str, x: tensor, values: Sequence[int]) -> tensor:
-        numbers = tuple(map(plain, as_list(values)))
-        for i, number in enumerate(numbers):
-            if type(number) is not int:
-                raise TypeError(f"values element {i} of {function} must have type `constexpr[int]`, got {number!r}")
+        plain_values = tuple(map(plain, as_list(values)))
+        for i, value in enumerate(plain_values):
+            if type(value) is not int:
+                raise TypeError(f"values element {i} of {function} must have type `constexpr[int]`, got {value!r}")
         shape = shape_of(x)
-        if len(numbers) != max(len(shape), function == "multiple_of") or not numbers:
+        if len(plain_values) != max(len(shape), function == "multiple_of") or not plain_values:
             raise ValueError(
                 f"Shape of input to {function} does not match the length of values: {list(shape)} and "
-                f"{list(numbers)}; pass one number per dimension of a block"
+                f"{list(plain_values)}; pass one number per dimension of a block"
             )
-        self.note(x, fact, numbers)
+        self.note(x, fact, plain_values)
         return x
 
     def device_print(self, prefix: str, args: Sequence[Any], hex: bool) -> tensor:

@@ -130,7 +130,7 @@ def view(input: Value, *shape: Sizes, _semantic: "Semantic" = SUPPLIED) -> tenso
 def permute(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Axis i of the result is axis ``dims[i]`` of the input: ``tl.permute(x, 2, 0, 1)``.
 
-    The order is given as numbers or as one tuple.
+    The order is given as integers or as one tuple.
 
     Example:
         x = np.arange(16).reshape(2, 2, 4)
@@ -197,8 +197,8 @@ def gather(src: tensor, index: tensor, axis: int | constexpr, _semantic: "Semant
     """Pick elements along an axis: ``out[i, j] = src[i, index[i, j]]`` for axis 1.
 
     `index` has the rank of `src`, and its sizes but for `axis`; the result has its shape. An index outside of the axis
-    gives some number; the sanitizer reports where it is used (docs/sanitizer.md). On a GPU elements are exchanged
-    between threads: through shared memory, or by shuffles where each warp holds the whole axis.
+    gives an unspecified value; the sanitizer reports where it is used (docs/sanitizer.md). On a GPU threads exchange
+    elements: through shared memory, or by shuffles where each warp holds the whole axis.
 
     Example:
         x, index = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 1], [0, 1]])

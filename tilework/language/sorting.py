@@ -30,7 +30,7 @@ from tilework.language.folds import _elementwise_max, _extremum_dtype, _shape_al
 from tilework.language.function import constexpr_function, jit
 from tilework.language.target_info import TARGET
 
-IN_TURNS = core.constexpr(2)  # the order of runs that are sorted upwards (0) and downwards (1) in turn
+ALTERNATING = core.constexpr(2)  # the order of runs that are sorted alternately upwards (0) and downwards (1)
 
 
 @constexpr_function
@@ -40,8 +40,8 @@ def _log2(size: int) -> int:
 
 
 @constexpr_function
-def _room(size: int) -> int:
-    """The power of two that holds `size`: ``_room(6)`` is 8."""
+def _next_power_of_2(size: int) -> int:
+    """The smallest power of two that is not below `size`: ``_next_power_of_2(6)`` is 8."""
     return 1 << (size - 1).bit_length()
 
 
@@ -107,9 +107,9 @@ def _resized(x: core.tensor, size: int | core.constexpr, _semantic: Any = None) 
 
 
 @jit
-def _with_room(keys: core.tensor, descending: core.constexpr) -> core.tensor:
+def _padded(keys: core.tensor, descending: core.constexpr) -> core.tensor:
     """A power of two of keys along the last axis, the new ones such that they are sorted last."""
-    size: core.constexpr = _room(keys.shape[-1])
+    size: core.constexpr = _next_power_of_2(keys.shape[-1])
     rank: core.constexpr = len(keys.shape)
     fill: core.constexpr = keys.dtype.get_int_min_value() if descending else keys.dtype.get_int_max_value()
     inside = core.reshape(core.arange(0, size) < keys.shape[-1], _shape_along(-1, rank, size))
@@ -169,7 +169,7 @@ def _merge(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -> co
     if _is_one_op(keys.dtype, True):
         return _sort_by_one_op(keys, bits, order, True)
     else:
-        larger_first = _index_bit(bits, len(keys.shape)) if order == IN_TURNS else order
+        larger_first = _index_bit(bits, len(keys.shape)) if order == ALTERNATING else order
         for done in core.static_range(bits):
             keys = _compare_exchange(keys, larger_first, bits - 1 - done)
         return keys
@@ -177,14 +177,14 @@ def _merge(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -> co
 
 @jit
 def _sort_runs(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -> core.tensor:
-    """Sort each aligned run of ``2**bits`` elements; shorter ones upwards and downwards in turn, so that pairs are
+    """Sort each aligned run of ``2**bits`` elements; shorter ones alternately upwards and downwards, so that pairs are
     bitonic."""
     if _is_one_op(keys.dtype, False):
         return _sort_by_one_op(keys, bits, order, False)
     else:
         keys = core.reshape(keys, _rows(keys.shape))
         for stage in core.static_range(1, bits):
-            keys = _merge(keys, IN_TURNS, stage)
+            keys = _merge(keys, ALTERNATING, stage)
         return _merge(keys, order, bits)
 
 
@@ -201,11 +201,11 @@ def sort(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr 
         assert call(tl.sort, x, descending=True)[1].tolist() == [7, 6, 5, 4]
     """
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
-    if x.shape[-1] == _room(x.shape[-1]):
+    if x.shape[-1] == _next_power_of_2(x.shape[-1]):
         keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
         return _from_keys(core.reshape(keys, x.shape), x.dtype)
     else:
-        wide = _with_room(_to_keys(x), descending)
+        wide = _padded(_to_keys(x), descending)
         keys = core.reshape(_sort_runs(wide, descending, _log2(wide.shape[-1])), wide.shape)
         return _from_keys(_resized(keys, x.shape[-1]), x.dtype)
 
@@ -221,7 +221,7 @@ def bitonic_merge(x: core.tensor, dim: core.constexpr = None, descending: core.c
         assert call(tl.bitonic_merge, np.array([1, 4, 3, 2])).tolist() == [1, 2, 3, 4]
     """
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be merged")
-    if x.shape[-1] == _room(x.shape[-1]):
+    if x.shape[-1] == _next_power_of_2(x.shape[-1]):
         keys = _merge(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
         return _from_keys(core.reshape(keys, x.shape), x.dtype)
     else:  # elements behind the last would make it rise, fall and rise
@@ -239,20 +239,20 @@ def topk(x: core.tensor, k: core.constexpr, dim: core.constexpr = None) -> core.
     """
     core.static_assert(_is_last(dim, len(x.shape)), "topk works along the last dimension only")
     core.static_assert(k > 0 and k <= x.shape[-1], "k must be at least 1, not above the size of the dimension")
-    bits: core.constexpr = _log2(_room(x.shape[-1]))
-    kept: core.constexpr = _log2(_room(k))
+    bits: core.constexpr = _log2(_next_power_of_2(x.shape[-1]))
+    kept: core.constexpr = _log2(_next_power_of_2(k))
     if k == x.shape[-1]:
         return sort(x, None, True)
     elif kept == bits:
         return _resized(sort(x, None, True), k).to(_extremum_dtype(x.dtype))
     else:
-        keys = _to_keys(x) if x.shape[-1] == 2**bits else _with_room(_to_keys(x), True)
+        keys = _to_keys(x) if x.shape[-1] == 2**bits else _padded(_to_keys(x), True)
         shape: core.constexpr = keys.shape
-        keys = core.reshape(_sort_runs(keys, IN_TURNS, kept), _rows(shape))
+        keys = core.reshape(_sort_runs(keys, ALTERNATING, kept), _rows(shape))
         for dropped in core.static_range(bits - kept):
             # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
             keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)
-            keys = _merge(keys, True if dropped + 1 == bits - kept else IN_TURNS, kept)
+            keys = _merge(keys, True if dropped + 1 == bits - kept else ALTERNATING, kept)
         if k == 2**kept:
             result = _from_keys(core.reshape(keys, _with_last(shape, k)), x.dtype)
         else:
@@ -277,7 +277,7 @@ def flip(x: core.tensor, dim: core.constexpr = None) -> core.tensor:
     """
     axis: core.constexpr = _flip_dim(dim, len(x.shape))
     core.static_assert(axis >= 0 and axis < len(x.shape), "flip: dim is out of range")
-    if _is_cpu() or x.shape[axis] != _room(x.shape[axis]):
+    if _is_cpu() or x.shape[axis] != _next_power_of_2(x.shape[axis]):
         size: core.constexpr = x.shape[axis]
         index = core.reshape(size - 1 - core.arange(0, size), _shape_along(axis - len(x.shape), len(x.shape), size))
         return core.gather(x, core.broadcast_to(index, x.shape), axis)

@@ -119,15 +119,14 @@ def swizzle2d(
 ) -> tuple[core.tensor, core.tensor]:
     """Renumber a size_i by size_j grid so that programs close in time work on `size_g` rows.
 
-    Within a group of rows the order is column by column; for a 4 by 4 grid in groups of 2, row-major numbers:
+    Within a group of rows the order is column by column. The new ids of a 4 by 4 grid in groups of 2:
 
         0  2  4  6
         1  3  5  7
         8 10 12 14
         9 11 13 15
 
-    Programs that run at the same time then share rows and columns of the operands of a matrix product, which stay in
-    the cache.
+    Programs that run at the same time then share rows and columns of the operands of a dot, which remain in the cache.
 
     Example:
         i, j = np.divmod(np.arange(16), 4)  # row-major: program 2 would be at (0, 2)

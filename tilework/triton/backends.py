@@ -65,19 +65,19 @@ class Language(Enum):
     GLUON = 1
 
 
-def plain(product: Any) -> Any:
+def plain(module: Any) -> Any:
     """Return the xDSL module behind the handle that programs hold (`_C.libtriton.ir.module`); text and bytes
     unchanged."""
-    return getattr(product, "wrapped", product)
+    return getattr(module, "wrapped", module)
 
 
-def shown(product: Any) -> Any:
+def shown(result: Any) -> Any:
     """Return the result of a stage as programs see it: modules as handles, text and bytes unchanged."""
-    if isinstance(product, str | bytes) or hasattr(product, "wrapped"):
-        return product
+    if isinstance(result, str | bytes) or hasattr(result, "wrapped"):
+        return result
     from tilework.triton import libtriton_ir  # lazily: most programs never see a module
 
-    return libtriton_ir.context().adopt(product)
+    return libtriton_ir.context().adopt(result)
 
 
 def one_argument(stage: Callable[..., Any], metadata: dict[str, Any]) -> Stage:
@@ -88,7 +88,7 @@ def one_argument(stage: Callable[..., Any], metadata: dict[str, Any]) -> Stage:
     wants = sum(param.kind in kinds for param in parameters) >= 2 or any(
         param.kind is param.VAR_POSITIONAL for param in parameters
     )
-    return lambda product: plain(stage(shown(product), *([metadata] if wants else [])))
+    return lambda source: plain(stage(shown(source), *([metadata] if wants else [])))
 
 
 class BaseBackend(StageList):
@@ -167,10 +167,10 @@ class ListedBackend(BaseBackend):
     instrumentation = None
 
     def run_stage(
-        self, stage: Callable[[Any], Any], name: str, product: Any, metadata: dict[str, Any], options: Any
+        self, stage: Callable[[Any], Any], name: str, source: Any, metadata: dict[str, Any], options: Any
     ) -> Any:
         """Run one of tilework's stages, and add to `metadata` what the launcher needs."""
-        found = stage(plain(product))
+        found = stage(plain(source))
         metadata |= self.kernel_facts(name, found, metadata.get("name", ""), options, ())
         return shown(found)
 
@@ -182,8 +182,8 @@ class ListedBackend(BaseBackend):
 
     def two_arguments(self, name: str, stage: Callable[[Any], Any], options: Any) -> Callable[..., Any]:
         """Return a stage as a function of the result before it and the metadata."""
-        return lambda product, metadata=None: self.run_stage(
-            stage, name, product, metadata if metadata is not None else {}, options
+        return lambda source, metadata=None: self.run_stage(
+            stage, name, source, metadata if metadata is not None else {}, options
         )
 
     def inspected(
@@ -306,11 +306,11 @@ class CUDABackend(CudaBackend, ListedBackend):
         """Return the machine code of PTX, by ptxas."""
         return self.later("cubin", src, opt, capability)
 
-    def later(self, stage: str, product: Any, options: Any, capability: int) -> Any:
+    def later(self, stage: str, source: Any, options: Any, capability: int) -> Any:
         """Run one of the stages after TTGIR, for a GPU of `capability`."""
         if capability != capability_of(options.arch):
             options = replace(options, arch=f"sm{capability}")
-        return self.stages(options)[stage](plain(product))
+        return self.stages(options)[stage](plain(source))
 
 
 def min_dot_size(target: GPUTarget) -> Any:

@@ -59,15 +59,15 @@ def _build(
     """Compile the file `src` to an extension module in `srcdir`, and return its path."""
     if knobs.build.impl is not None:
         return knobs.build.impl(name, src, srcdir, list(library_dirs), list(include_dirs), list(libraries))
-    product = os.path.join(srcdir, f"{name}{SUFFIX}")
+    built = os.path.join(srcdir, f"{name}{SUFFIX}")
     includes = [*include_dirs, *sorted(knobs.build.backend_dirs), srcdir, sysconfig.get_paths()["include"]]
-    command = [find_compiler(), src, "-O3", "-shared", "-fPIC", "-Wno-psabi", "-o", product]
+    command = [find_compiler(), src, "-O3", "-shared", "-fPIC", "-Wno-psabi", "-o", built]
     command += [_library_flag(lib) for lib in libraries]
     command += [f"-L{folder}" for folder in library_dirs] + [f"-I{folder}" for folder in includes] + list(ccflags)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{done.stderr}")
-    return product
+    return built
 
 
 def _library_flag(lib: str) -> str:
@@ -108,9 +108,9 @@ def compile_module_from_src(
         source = os.path.join(folder, f"{name}.c")
         with open(source, "w") as stream:
             stream.write(src)
-        product = _build(name, source, folder, *flags)
-        with open(product, "rb") as binary:
+        built = _build(name, source, folder, *flags)
+        with open(built, "rb") as binary:
             data = binary.read()
         path = manager.put(data, file, binary=True)
-        # without a usable cache the product only exists here; a loaded file may be deleted
-        return _load_module_from_path(name, path if path and os.path.exists(path) else product)
+        # without a usable cache the built file only exists here; a loaded file may be deleted
+        return _load_module_from_path(name, path if path and os.path.exists(path) else built)

@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, for comparison: `CublasLt(workspace).matmul(a, b, c)` is ``c = a @ b.T``.
+"""Matrix multiplication by cuBLAS, for comparison: `CublasLt(workspace).matmul(a, b, c)` is ``c = a @ b.T``.
 
 The library is loaded with ctypes when the first `CublasLt` is made: one that the process has already, one of NVIDIA's
 wheels, or one that the system finds. Where there is none that is a RuntimeError.
@@ -62,7 +62,7 @@ def call(name: str, *arguments: Any) -> None:
 
 
 class CublasLt:
-    """A handle, with memory on the GPU that products may use."""
+    """A handle, with memory on the GPU as workspace of the multiplications."""
 
     def __init__(self, workspace: Any) -> None:
         if getattr(workspace, "device", None) is None or workspace.device.type != "cuda":
@@ -78,13 +78,13 @@ class CublasLt:
 
     def matmul(self, a: Any, b: Any, c: Any) -> None:
         """``c = a @ b.T``."""
-        self.product(a, b, c, c, 1.0, 0.0)
+        self.multiply(a, b, c, c, 1.0, 0.0)
 
     def gemm(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
         """``d = alpha * a @ b.T + beta * c``."""
-        self.product(a, b, c, d, alpha, beta)
+        self.multiply(a, b, c, d, alpha, beta)
 
-    def product(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
+    def multiply(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
         check_operands(a, b, c, d)
         (m, k), n = a.shape, b.shape[0]
         types = [DATA_TYPES[dtype_name(tensor)] for tensor in (b, a, c, d)]
@@ -103,8 +103,8 @@ class CublasLt:
                 sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows)
                 call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), kind, *sizes)
             call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
-            room = ctypes.byref(ctypes.c_uint64(self.bytes)), ctypes.c_size_t(8)
-            call("cublasLtMatmulPreferenceSetAttribute", preference, MAX_WORKSPACE, *room)
+            limit = ctypes.byref(ctypes.c_uint64(self.bytes)), ctypes.c_size_t(8)
+            call("cublasLtMatmulPreferenceSetAttribute", preference, MAX_WORKSPACE, *limit)
             self.run(operation, layouts, preference, (b, a, c, d), alpha, beta)
         finally:
             for layout in layouts:
@@ -114,14 +114,14 @@ class CublasLt:
 
     @staticmethod
     def set(operation: Any, attribute: int, value: int, type: Any = ctypes.c_int32) -> None:
-        """Set an attribute of a product."""
+        """Set an attribute of a matmul descriptor."""
         held, size = type(value), ctypes.c_size_t(ctypes.sizeof(type))
         call("cublasLtMatmulDescSetAttribute", operation, attribute, ctypes.byref(held), size)
 
     def run(
         self, operation: Any, layouts: list[Any], preference: Any, tensors: tuple[Any, ...], alpha: float, beta: float
     ) -> None:
-        """Ask for the best algorithm, and use it on the current stream."""
+        """Run the best algorithm that cuBLAS suggests on the current stream."""
         result, count = (ctypes.c_uint8 * RESULT_BYTES)(), ctypes.c_int(0)
         found = ctypes.byref(result), ctypes.byref(count)
         call("cublasLtMatmulAlgoGetHeuristic", self.handle, operation, *layouts, preference, 1, *found)
@@ -131,10 +131,10 @@ class CublasLt:
         if dtype_name(tensors[2]).startswith("float8"):
             c = HANDLE()  # its layout is not that of the result, so it may not be the same memory
         factor, addend = ctypes.byref(ctypes.c_float(alpha)), ctypes.byref(ctypes.c_float(beta))
-        product = factor, b, layouts[0], a, layouts[1], addend, c, layouts[2], d, layouts[3]
+        operands = factor, b, layouts[0], a, layouts[1], addend, c, layouts[2], d, layouts[3]
         space = HANDLE(self.workspace.data_ptr()), ctypes.c_size_t(self.bytes)
         stream = HANDLE(current_stream(self.workspace))
-        call("cublasLtMatmul", self.handle, operation, *product, ctypes.byref(result), *space, stream)
+        call("cublasLtMatmul", self.handle, operation, *operands, ctypes.byref(result), *space, stream)
 
 
 def dtype_name(tensor: Any) -> str:

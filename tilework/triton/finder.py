@@ -118,13 +118,13 @@ def extend(module: ModuleType, aliases: Iterable[str]) -> None:
     names, own, own_listed = vars(module), vars(module).get("__getattr__"), vars(module).get("__dir__")
     if getattr(own, "__module__", None) == __name__:
         return
-    added = {name: (alias, place) for alias in aliases for name, place in added_names(alias).items()}
+    added = {name: (alias, location) for alias in aliases for name, location in added_names(alias).items()}
     inside = {leaf: child for alias in aliases for leaf, child in children().get(alias, {}).items()}
 
     def find(name: str) -> Any:
         if name in added:
-            alias, place = added[name]
-            value = names.setdefault(name, resolve(*place))
+            alias, location = added[name]
+            value = names.setdefault(name, resolve(*location))
             show_names(alias, module, [name])
             return value
         if own is not None and name not in inside:

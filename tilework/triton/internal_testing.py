@@ -55,11 +55,11 @@ def get_arch() -> str:
 def question(backend: str, *archs: str) -> Callable[[], bool]:
     """A question about the target: its backend, and how its architecture begins."""
 
-    def ask() -> bool:
+    def holds() -> bool:
         target = get_current_target()
         return target is not None and target.backend == backend and get_arch().startswith(archs or ("",))
 
-    return ask
+    return holds
 
 
 is_cuda, is_hip, is_xpu = question("cuda"), question("hip"), question("xpu")

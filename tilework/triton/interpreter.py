@@ -300,11 +300,11 @@ ROUTES: dict[
     "concatenated": lambda x, y: ("create_cat", x, y),
     "select": lambda mask, x, y: ("create_select", mask, x, y),
     "fused": lambda x, y, z: ("create_fma", x, y, z),
-    "product": lambda lhs, rhs, acc, type, precision, limit: (
+    "matmul": lambda lhs, rhs, acc, type, precision, limit: (
         ("create_dot", lhs, rhs, no_sum(type) if acc is None else acc, precision, 0)
     ),
     "absolute": lambda x: ("create_fabs" if x.dtype.is_floating() else "create_iabs", x),
-    "high_product": lambda x, y: ("create_umulhi", x, y),
+    "multiplied_high": lambda x, y: ("create_umulhi", x, y),
     "convert": lambda x, target, rounding: ("cast_impl", x, target) if rounding is None else None,
     "convert_pointer": lambda x, target: ("cast_impl", x, target),
     "reinterpret": lambda x, target: ("create_bitcast", x, target),

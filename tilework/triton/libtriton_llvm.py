@@ -89,8 +89,8 @@ def to_module(mod: Any, ctx: context) -> module:
     from tilework.targets.nvidia.lower.emit import emit_module  # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia.ptx_version import cpu_name
 
-    number = int(target(mod.wrapped).arch)
-    return module(emit_module(mod.wrapped, number), cpu_name(f"sm{number}"))
+    capability = int(target(mod.wrapped).arch)
+    return module(emit_module(mod.wrapped, capability), cpu_name(f"sm{capability}"))
 
 
 def link_extern_libs(mod: module, paths: Sequence[str]) -> None:

@@ -50,7 +50,7 @@ class LinearLayout:
 
     @staticmethod
     def zeros_1d(size: int, inDim: str, outDim: str, outDimSize: int = 1) -> "LinearLayout":
-        """Every place is coordinate 0."""
+        """Every input maps to coordinate 0."""
         return LinearLayout.of(linear.LinearLayout.zeros(size, inDim, outDim, outDimSize))
 
     @staticmethod

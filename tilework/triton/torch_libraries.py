@@ -65,13 +65,13 @@ def kernel_library(ttcir: bytes | str, metadata: Mapping[str, Any]) -> bytes:
         plain = compile(metadata["source"], metadata["target"], {**metadata["asked"], **without})
         return kernel_library(plain.asm["ttcir"], {**plain.metadata._asdict(), "source": plain.src})
     name, kinds = metadata["name"], metadata["interface"]["parameters"]
-    passed = [number for number, type in enumerate(metadata["source"].signature.values()) if type != "constexpr"]
+    passed = [index for index, type in enumerate(metadata["source"].signature.values()) if type != "constexpr"]
     if len(passed) != len(kinds) or not C_TYPES.keys() >= set(kinds):
         raise RuntimeError(
             f"{name}: torch passes tensors, integers and floats to kernels in C++, and this kernel takes others too"
         )
     types = [C_TYPES[kind] for kind in kinds]
-    args = [Argument(f"a{number}", type) for number, type in enumerate(types)]
+    args = [Argument(f"a{index}", type) for index, type in enumerate(types)]
     args += [Argument(axis, "uint32_t", is_of_kernel=False) for axis in AXES]
     text = ttcir if isinstance(ttcir, str) else ttcir.decode()
     entry, module = f"{name}_on_threads", parse_module(text, "kernel.ttcir")

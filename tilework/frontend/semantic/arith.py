@@ -287,7 +287,7 @@ class Arithmetic(Casts):
     def fused(self, x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
         return self._emit(ternary(math.FmaOp, x.handle, y.handle, z.handle, self.builder.loc), z.type)
 
-    def high_product(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    def multiplied_high(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         return self._emit(tt.MulhiUIOp.make(x.handle, y.handle, self.builder.loc), x.type)
 
     def precise_quotient(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:

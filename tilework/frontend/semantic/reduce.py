@@ -36,7 +36,7 @@ from tilework.language.typing.shapes import block, check_combined, packed_types,
 class Dots(Windows):
     """The ops of `dot` and `dot_scaled`."""
 
-    def product(
+    def matmul(
         self,
         lhs: tl.tensor,
         rhs: tl.tensor,
@@ -62,9 +62,7 @@ class Dots(Windows):
             return acc.handle
         return self.builder.constant(0.0 if type.scalar.is_floating() else 0, ir_type(type))
 
-    def scaled_product(
-        self, lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool
-    ) -> tl.tensor:
+    def scaled_matmul(self, lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool) -> tl.tensor:
         left, left_scale, left_format, left_packed = lhs
         right, right_scale, right_format, right_packed = rhs
         op = tt.DotScaledOp.make(

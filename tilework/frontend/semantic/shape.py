@@ -132,7 +132,7 @@ class Shapes(Arithmetic):
 class Indices(Shapes):
     """`taken` and `placed`."""
 
-    def taken(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
+    def extracted(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
         """One `tt.gather` for each axis of which not all is taken."""
         for axis, part in enumerate(parts):
             shape = list(shape_of(x))
@@ -141,7 +141,7 @@ class Indices(Shapes):
                 x = self.gathered(x, self._spread(self._places(part), axis, shape), axis)
         return self.reshaped(x, sizes_of(parts), False)
 
-    def placed(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
+    def inserted(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
         """`value`, spread over the whole block, where `parts` are, and `x` elsewhere."""
         shape = shape_of(x)
         own = shape_of(value)

@@ -16,9 +16,9 @@ combination that the docstring does not list is an error.
 All targets have them, and no library is linked: their code is generated. On AMD GPUs the functions are those of
 `tl.extra.hip.libdevice`.
 
-The functions here are placeholders that carry a name. When a kernel is compiled, the function of that name in the
-device's own module takes its place (`tl.extra.cuda.libdevice` for NVIDIA GPUs, `tl.extra.hip.libdevice` for AMD's); the
-attribute `_libdevice_name` tells the compiler which one, also if the kernel imported it under another name.
+The functions here are placeholders. When a kernel is compiled, the function of the same name in the device's own module
+(`tl.extra.cuda.libdevice` for NVIDIA GPUs, `tl.extra.hip.libdevice` for AMD's) replaces them. The compiler reads the
+name from `_libdevice_name`, because a kernel may import the function under another name.
 
 Example:
     from tilework.language.extra import libdevice

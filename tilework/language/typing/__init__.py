@@ -7,6 +7,6 @@ operands by the rules, brings them to one type and shape, and leaves the rest to
     semantic.add(x, 1)      promotion: int32 + a number is int32; then `binary("+", x, one)`
 
 `tilework.language.semantic` puts the families together. The compiler carries the methods out by building ops
-(`tilework.frontend.semantic`), the interpreter by computing, so both refuse the same programs with the same words.
+(`tilework.frontend.semantic`), the interpreter by computing, so both refuse the same programs with the same messages.
 Nothing here looks at a handle.
 """

@@ -78,7 +78,7 @@ class Elementwise(Indexing):
 
     def umulhi(self, x: Value, y: Value) -> tensor:
         """The high half of the unsigned product, as wide as the operands."""
-        return self.high_product(*self._of_types(x, y, MULHI_TYPES, "umulhi"))
+        return self.multiplied_high(*self._of_types(x, y, MULHI_TYPES, "umulhi"))
 
     def div_rn(self, x: Value, y: Value) -> tensor:
         """``x / y`` in fp32, correctly rounded."""

@@ -2,7 +2,7 @@
 
 Subscripts have NumPy's meaning: ``x[3]``, ``x[i]``, ``x[2:10]``, ``x[..., ::2]``, ``x[:, 0] = v``. Bounds of slices are
 known at compile time, since shapes are; an index may be a run-time scalar. The rules decide which elements are
-selected; `taken` and `placed` of the carriers move them.
+selected; `extracted` and `inserted` of the carriers move them.
 """
 
 import builtins
@@ -196,7 +196,7 @@ class Indexing(Views):
         parts, new_axes = self.parts(x, index)
         if not all(part.is_whole(size) for part, size in zip(parts, shape_of(x), strict=True)):
             self.checked_shape(sizes_of(parts))
-            x = self.taken(x, parts)
+            x = self.extracted(x, parts)
         for axis in new_axes:
             x = self.expand_dims(x, axis)
         return x
@@ -219,8 +219,8 @@ class Indexing(Views):
             at = axis - len(shape)  # from the end, where shapes meet
             shape.pop(axis)
             if len(own := shape_of(value)) >= -at:
-                value = self.reshape(value, [size for place, size in enumerate(own, -len(own)) if place != at])
-        return self.placed(x, parts, value)
+                value = self.reshape(value, [size for position, size in enumerate(own, -len(own)) if position != at])
+        return self.inserted(x, parts, value)
 
     def parts(self, x: tensor, index: object, *, may_be_empty: bool = False) -> builtins.tuple[list[Part], list[int]]:
         """Return the selected part of each axis, and the positions of new axes in the result."""
@@ -228,7 +228,7 @@ class Indexing(Views):
         used = sum(item is not None and item is not Ellipsis for item in items)
         if used > len(shape):
             raise IndexError(f"unsupported tensor index: too many indices, {used} for a block of shape {list(shape)}")
-        dots = [place for place, item in enumerate(items) if item is Ellipsis]
+        dots = [position for position, item in enumerate(items) if item is Ellipsis]
         if len(dots) > 1:
             raise IndexError("an index can have only one `...`")
         rest: list[Any] = [builtins.slice(None)] * (len(shape) - used)
@@ -236,13 +236,13 @@ class Indexing(Views):
         items[at : at + 1] = rest
         parts: list[Part] = []
         new_axes: list[int] = []
-        place = 0
+        position = 0
         for item in items:
             if item is None:
-                new_axes.append(place)
+                new_axes.append(position)
             else:
                 parts.append(self.part(item, len(parts), shape[len(parts)], may_be_empty))
-            place += item is None or not parts[-1].picked
+            position += item is None or not parts[-1].picked
         return parts, new_axes
 
     def part(self, item: object, axis: int, size: int, may_be_empty: bool) -> Part:
@@ -254,12 +254,12 @@ class Indexing(Views):
                     "the bounds of a slice must be known at compile time"
                     "\nhelp: x[i] may be any scalar; load what you need, or use tl.gather"
                 )
-            places = range(*item.indices(size))
-            if not places and not may_be_empty:
+            selected = range(*item.indices(size))
+            if not selected and not may_be_empty:
                 raise IndexError(f"{shown_slice(item)} takes nothing of axis {axis}, which has {size} elements")
-            return Part(places.start, places.step, len(places))
+            return Part(selected.start, selected.step, len(selected))
         if isinstance(item, tensor):
-            return Part(self.checked_place(item, axis, size), 1, 1, True)
+            return Part(self.checked_index(item, axis, size), 1, 1, True)
         if isinstance(item, bool) or not isinstance(item, int):
             raise TypeError(
                 f"unsupported tensor index: {item!r}"
@@ -269,20 +269,20 @@ class Indexing(Views):
             raise IndexError(f"index {item} is outside axis {axis}, which has {size} elements")
         return Part(item % size, 1, 1, True)
 
-    def checked_place(self, place: tensor, axis: int, size: int) -> tensor:
+    def checked_index(self, index: tensor, axis: int, size: int) -> tensor:
         """Return a run-time index, counted from the start; debug builds check it."""
-        if place.type.is_block() or not place.dtype.is_int() or place.dtype.is_bool():
+        if index.type.is_block() or not index.dtype.is_int() or index.dtype.is_bool():
             raise TypeError(
-                f"unsupported tensor index: {describe_type(place.type)}"
+                f"unsupported tensor index: {describe_type(index.type)}"
                 "\nhelp: a run-time index is an integer scalar; tl.gather takes blocks of"
                 " indices, tl.where masks"
             )
-        if place.dtype.is_int_signed():
-            place = self.where(self.less_than(place, 0), self.add(place, size, False), place)
+        if index.dtype.is_int_signed():
+            index = self.where(self.less_than(index, 0), self.add(index, size, False), index)
         if self.asserts():
-            inside = self.and_(self.greater_equal(place, 0), self.less_than(place, size))
+            inside = self.and_(self.greater_equal(index, 0), self.less_than(index, size))
             self.asserted(inside, f"index is outside axis {axis}, which has {size} elements")
-        return place
+        return index
 
 
 def shown_slice(item: builtins.slice) -> str:

@@ -216,11 +216,11 @@ class Values(Carrier):
     # -- shapes that two values must share; the views are in `shapes.py` -----------------------------------------
 
     def fitting(self, a: tensor, b: tensor) -> Pair:
-        """As `broadcast`; whoever computes with scalars beside blocks need not repeat them."""
+        """As `broadcast`; a carrier that computes with scalars beside blocks overrides it and does not repeat them."""
         return self.broadcast(a, b)
 
     def broadcast(self, lhs: tensor, rhs: tensor) -> Pair:
-        """Both values in their common shape (two scalars stay scalars)."""
+        """Both values in their common shape (two scalars remain scalars)."""
         if lhs.type is rhs.type:
             return lhs, rhs
         left, right = shape_of(lhs), shape_of(rhs)

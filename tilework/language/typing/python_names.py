@@ -1,6 +1,6 @@
 """Python's own names in kernels: `len`, `int`, `min`, `range` ... take compile-time values, or are refused.
 
-Both the compiler and the interpreter ask here, each with values as it has them: numbers in a `constexpr`, or plain.
+The compiler and the interpreter call these functions, each with its own values: a number in a `constexpr`, or plain.
 """
 
 import ast

@@ -1,6 +1,6 @@
 """Block pointers and tensor descriptors: windows of a fixed block shape on an array in memory.
 
-Element (i, j) of a block lies at ``base + (offset0 + i) * stride0 + (offset1 + j) * stride1``. Shape and strides are
+Element (i, j) of a block is at ``base + (offset0 + i) * stride0 + (offset1 + j) * stride1``. Shape and strides are
 64-bit, offsets 32-bit; the shape of a descriptor is 32-bit. A base of bools points to bytes, so the block holds int8.
 The last dimension of a descriptor is contiguous: its stride is the compile-time 1.
 """

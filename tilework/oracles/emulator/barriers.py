@@ -250,7 +250,8 @@ class BarrierWaits:
         missing = np.flatnonzero(~barrier.arrived & here)
         waits = [str(index % NEXT_BLOCK) for index in self.barriers]
         (_, _, end), mask = barrier.waiting[0]
-        what = f"barrier {barrier_id % NEXT_BLOCK} is not reached by all threads: {int(barrier.arrived.sum())} have arrived"
+        arrived = int(barrier.arrived.sum())
+        what = f"barrier {barrier_id % NEXT_BLOCK} is not reached by all threads: {arrived} have arrived"
         if len(missing):
             noun, verb = ("thread", "has") if len(missing) == 1 else ("threads", "have")
             what += f", {noun} {spans(missing)} {verb} not"

@@ -180,8 +180,8 @@ class Counters:
         self.atomic_accesses.clear()
 
     def count_global(self, ins: Instruction, addresses: Array, size: int, threads: Array) -> None:
-        if self.memory is not None and (origin := self.memory.origin(int(addresses[0]))) % SECTOR:
-            addresses = addresses - np.uint64(origin % SECTOR)
+        if self.memory is not None and (base := self.memory.sector_base(int(addresses[0]))) % SECTOR:
+            addresses = addresses - np.uint64(base % SECTOR)
         counts = self.line(ins)
         sectors, wanted, warps = sectors_of(addresses, size, threads)
         counts.sectors += sectors

@@ -59,11 +59,11 @@ Array = np.ndarray[Any, Any]
 
 
 class Extent(NamedTuple):
-    """A range of this process's addresses, [start, end). Sectors are counted from `origin`."""
+    """A range of this process's addresses, [start, end). Sectors are counted from `base`."""
 
     start: int
     end: int
-    origin: int = 0
+    base: int = 0
     is_writable: bool = True
 
 
@@ -197,10 +197,10 @@ class Memory:
                 del self.starts[at], self.ends[at], self.lent[extent.start]
             self.has_constants = before
 
-    def origin(self, address: int) -> int:
+    def sector_base(self, address: int) -> int:
         """Return the address from which the memory around `address` counts its sectors; 0 for allocations, which are
         aligned."""
-        return self.lent[start].origin if (start := self.around(address)[0]) in self.lent else 0
+        return self.lent[start].base if (start := self.around(address)[0]) in self.lent else 0
 
     def check_writable(self, addresses: Array, threads: Array) -> None:
         """Raise `MemoryFault` for a write to memory that was lent read-only."""

@@ -44,11 +44,11 @@ FORMATS: dict[int, np.dtype[Any]] = {
 
 
 @evaluates(tt.DotOp)
-def product(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
+def eval_dot(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
     """Return ``a @ b + c``."""
     if a.dtype.kind == "i":  # exact in f64: K * 2**14 is below 2**53
-        product = np.matmul(a.astype(F64), b.astype(F64)).astype(np.int64)
-        return (product + c).astype(c.dtype)
+        result = np.matmul(a.astype(F64), b.astype(F64)).astype(np.int64)
+        return (result + c).astype(c.dtype)
     accumulator = F64 if c.dtype == F64 else F32
     a, b = a.astype(accumulator), b.astype(accumulator)
     if machine.truncate_tf32 and machine.integer(op, "inputPrecision", InputPrecision.IEEE) == InputPrecision.TF32:
@@ -104,7 +104,7 @@ def scaled(value: Array, scale: Array | None, compute: np.dtype[Any], fast: bool
         factor, is_nan = np.ldexp(np.float32(1), bits.astype(np.int32) - E8M0_BIAS), bits == E8M0_NAN
     else:
         factor, is_nan = scale.astype(F32), np.zeros(scale.shape, bool)
-    product = narrow(value * np.repeat(factor, group, axis=-1), compute)
+    result = narrow(value * np.repeat(factor, group, axis=-1), compute)
     if fast:
-        return product
-    return np.where(np.repeat(is_nan, group, axis=-1), np.asarray(np.nan, dtype=compute), product)
+        return result
+    return np.where(np.repeat(is_nan, group, axis=-1), np.asarray(np.nan, dtype=compute), result)

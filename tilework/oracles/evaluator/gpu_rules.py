@@ -28,7 +28,7 @@ from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import shape_of
 from tilework.numerics.rounding import Array, narrow, unpack_e2m1
 from tilework.oracles.evaluator.access_rules import pointee
-from tilework.oracles.evaluator.dot_rules import product
+from tilework.oracles.evaluator.dot_rules import eval_dot
 from tilework.oracles.evaluator.rules import Fault, Rule, evaluates, rules
 from tilework.oracles.evaluator.shared_memory import MemView, assigned_offset, layout_offsets
 from tilework.oracles.evaluator.values import Dot, InFlight, fit, storage
@@ -41,7 +41,7 @@ rules(
         ttg.ConvertLayoutOp: lambda machine, op, src: src,
         ttg.LocalDeallocOp: lambda machine, op, view: None,
         ttg.LocalLoadOp: lambda machine, op, view, *token: machine.shared.read(view),
-        ttg.LocalDotOp: lambda machine, op, a, b, c: product(
+        ttg.LocalDotOp: lambda machine, op, a, b, c: eval_dot(
             machine, op, machine.shared.read(a), machine.shared.read(b), c
         ),
         ttg.LocalStoreOp: lambda machine, op, src, view: machine.shared.write(view, src),
@@ -184,7 +184,7 @@ def eval_warp_group_dot(machine: "Machine", op: Operation, a: Any, b: MemView, c
     accumulator = c.value if isinstance(c, InFlight) else c
     if use_c and not use_c[0]:
         accumulator = np.zeros_like(accumulator)
-    value = product(machine, op, lhs, rhs, accumulator)
+    value = eval_dot(machine, op, lhs, rhs, accumulator)
     if not machine.integer(op, "isAsync"):
         finish_dots(machine, 0)
         return value

@@ -18,7 +18,7 @@ from tilework.ir.types import array_values
 from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.arith_rules import constant_array
 from tilework.oracles.evaluator.combine_rules import reduced, scanned
-from tilework.oracles.evaluator.dot_rules import product
+from tilework.oracles.evaluator.dot_rules import eval_dot
 from tilework.oracles.evaluator.rules import ELEMENTWISE, Fault, evaluates, rules
 from tilework.oracles.evaluator.shape_rules import eval_gather, eval_sort_runs, histogram
 from tilework.oracles.evaluator.values import storage
@@ -149,7 +149,7 @@ def is_order_visible(ops: Any) -> bool:
 
 @evaluates(ttc.DotOp)
 def eval_tile_dot(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> None:
-    c[...] = product(machine, op, a, b, c)
+    c[...] = eval_dot(machine, op, a, b, c)
 
 
 @evaluates(ttc.ScanOp)

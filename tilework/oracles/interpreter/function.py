@@ -32,7 +32,7 @@ from tilework.oracles.interpreter.arguments import Arguments
 from tilework.oracles.interpreter.calls import Helpers, number_in
 from tilework.oracles.interpreter.failures import failure
 from tilework.oracles.interpreter.reductions import SUM_ORDER
-from tilework.oracles.interpreter.rewriter import HELPERS, FunctionRewriter, in_place_of
+from tilework.oracles.interpreter.rewriter import HELPERS, FunctionRewriter, wrapper_of
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain
 
@@ -269,7 +269,7 @@ class InterpretedFunction(JITFunction):
             if kernel(*args, **kwargs) is not None:
                 warn_returned(self.__name__, self.where.file, returning_line(self))
 
-        return in_place_of(kernel, run)
+        return wrapper_of(kernel, run)
 
     def bound_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
         """Return the value of every parameter, and the options among the keywords, some of which may also be

@@ -175,7 +175,7 @@ class Operators(Values):
     def fused(self, x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
         return tensor(Arithmetic.of(storage(z.dtype)).fma(x.handle, y.handle, z.handle), z.dtype)
 
-    def high_product(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    def multiplied_high(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         high = high_product(bits_of(x.handle), bits_of(y.handle))
         return tensor(np.asarray(high).view(storage(x.dtype)), x.dtype)
 
@@ -255,10 +255,10 @@ class Shapes(Operators):
             raise at_run_time(IndexError(text))
         return tensor(np.take_along_axis(src.handle, indices, axis), src.dtype)
 
-    def taken(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
+    def extracted(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
         return tensor(x.handle[tuple(map(self._numpy_index, parts))], x.dtype)
 
-    def placed(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
+    def inserted(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
         made = x.handle.copy()
         made[tuple(map(self._numpy_index, parts))] = value.handle
         return tensor(made, x.dtype)

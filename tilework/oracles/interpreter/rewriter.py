@@ -65,10 +65,10 @@ class FunctionRewriter:
 
 def running_deeply(levels: int, made: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that runs code with deeply nested expressions and calls."""
-    return in_place_of(made, lambda *args, **kwargs: deeply(levels, lambda: made(*args, **kwargs)))
+    return wrapper_of(made, lambda *args, **kwargs: deeply(levels, lambda: made(*args, **kwargs)))
 
 
-def in_place_of(function: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+def wrapper_of(function: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
     """Return `wrapper` with the name, annotations and signature of `function`, which tools inspect."""
     vars(wrapper)["__signature__"] = inspect.signature(function)
     return functools.update_wrapper(wrapper, function)

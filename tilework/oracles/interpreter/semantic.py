@@ -21,7 +21,7 @@ import numpy as np
 from tilework.language import core as tl
 from tilework.language.dtypes import bfloat16, dtype, float16, int32
 from tilework.language.typing.carrier import Scaled, Shape
-from tilework.language.typing.matrix_products import FP4, scale_group
+from tilework.language.typing.dots import FP4, scale_group
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.rounding import E8M0_BIAS, E8M0_NAN, Array, bits_of, unpack_e2m1
 from tilework.oracles.interpreter.allowed_memory import Memory
@@ -34,7 +34,7 @@ from tilework.oracles.interpreter.tensors import as_array, plain, round_float, t
 class Dots(Access):
     """Implements `dot` and `dot_scaled`."""
 
-    def product(
+    def matmul(
         self,
         lhs: tl.tensor,
         rhs: tl.tensor,
@@ -51,9 +51,7 @@ class Dots(Access):
             return added_in_order(left, right, acc, type)
         return rounded_sum(np.matmul(left, right), acc, type.scalar)
 
-    def scaled_product(
-        self, lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool
-    ) -> tl.tensor:
+    def scaled_matmul(self, lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool) -> tl.tensor:
         """Treat both operands as rows along K, the layout of their scales."""
         left, left_scale, left_format, left_packed = lhs
         right, right_scale, right_format, right_packed = rhs
@@ -94,8 +92,8 @@ def scaled(rows: Array, scale: tl.tensor | None, fast_math: bool) -> Array:
     return rows * np.repeat(powers, scale_group(scale.dtype), axis=-1)
 
 
-def rounded_sum(product: Array, acc: tl.tensor | None, element: dtype) -> tl.tensor:
-    total = product if acc is None else product + acc.handle.astype(np.float64)
+def rounded_sum(result: Array, acc: tl.tensor | None, element: dtype) -> tl.tensor:
+    total = result if acc is None else result + acc.handle.astype(np.float64)
     return tensor(round_float(np.asarray(total), element), element)
 
 
@@ -123,7 +121,7 @@ class Program(Dots):
         if not condition.handle:
             raise at_run_time(AssertionError("tl.assume: the condition is false"))
 
-    def note(self, x: tl.tensor, fact: str, numbers: Shape) -> None:
+    def note(self, x: tl.tensor, fact: str, values: Shape) -> None:
         """Nothing to do."""
 
     def printed(self, prefix: str, values: Sequence[tl.tensor], hex: bool) -> None:

@@ -44,10 +44,16 @@ def code_parts(fn: JITCallable) -> dict[str, str]:
     contain."""
     if fn.fn is None:  # it was pickled without its text
         return {"source": fn.cache_key, "line": "", "file": ""}
-    parts = {"source": digest(fn.src, str(getattr(fn, "noinline", False))), "line": str(fn.def_line), "file": fn._place}
+    parts = {
+        "source": digest(fn.src, str(getattr(fn, "noinline", False))),
+        "line": str(fn.def_line),
+        "file": fn._reported_file,
+    }
     for function in code_of(fn):
         if function is not fn:
-            parts[f"function {function.__qualname__}"] = digest(function.src, str(function.def_line), function._place)
+            parts[f"function {function.__qualname__}"] = digest(
+                function.src, str(function.def_line), function._reported_file
+            )
         found = function.dependencies
         for (name, _), (value, _) in found.global_values.items():
             parts[f"global {name}"] = shortened(constant_text(value))

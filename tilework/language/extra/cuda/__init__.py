@@ -63,7 +63,7 @@ def globaltimer(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
 
 @core.extern
 def smid(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
-    """The number of the multiprocessor this program runs on, an int32.
+    """The id of the multiprocessor this program runs on, an int32.
 
     Example:
         @tilework.jit

@@ -99,12 +99,12 @@ def wmma_shape(k: int, version: int) -> Shape:
     return Shape(16, 16, k, 1, rows, lane % 16 + 0 * rows)
 
 
-def spread(shape: Shape, product: Array, wave: int) -> Array:
-    """Return [result, thread] of the products [wave, block, row, column]."""
+def spread(shape: Shape, dots: Array, wave: int) -> Array:
+    """Return [result, thread] of the dots [wave, block, row, column]."""
     if shape.blocks == 1:
-        return product[:, 0][:, shape.rows, shape.columns].transpose(1, 0, 2).reshape(len(shape.rows), -1)
+        return dots[:, 0][:, shape.rows, shape.columns].transpose(1, 0, 2).reshape(len(shape.rows), -1)
     block = np.arange(wave)[None] // shape.n
-    return product[:, block, shape.rows, shape.columns].transpose(1, 0, 2).reshape(len(shape.rows), -1)
+    return dots[:, block, shape.rows, shape.columns].transpose(1, 0, 2).reshape(len(shape.rows), -1)
 
 
 def whole_rows(t: Translator, kind: Type, value: Value) -> Array:
@@ -132,9 +132,9 @@ def operands(t: Translator, values: Iterable[Value], mask: Mask, ins: Instructio
     return missing
 
 
-def accumulated(t: Translator, shape: Shape, product: Array, acc: Value, missing: Array | None) -> Value:
+def accumulated(t: Translator, shape: Shape, dots: Array, acc: Value, missing: Array | None) -> Value:
     found = []
-    sums = spread(shape, product, t.group.wave)
+    sums = spread(shape, dots, t.group.wave)
     for one, (data, undefined) in zip(sums, acc, strict=True):
         if data.dtype == np.uint32:
             total = (data.view(np.int32).astype(np.int64) + one.astype(np.int64)).astype(np.uint32)
@@ -197,8 +197,8 @@ def scaled_mfma(ins: Instruction, t: Translator, shape: Shape) -> Compute:
 
     def computed(mask: Mask, *values: Value) -> Value:
         missing = operands(t, values[:2], mask, ins)
-        product = side(0, shape.m, values[0], values[6]) @ side(1, shape.n, values[1], values[8]).swapaxes(2, 3)
-        return accumulated(t, shape, product, values[2], missing)
+        dots = side(0, shape.m, values[0], values[6]) @ side(1, shape.n, values[1], values[8]).swapaxes(2, 3)
+        return accumulated(t, shape, dots, values[2], missing)
 
     return computed
 

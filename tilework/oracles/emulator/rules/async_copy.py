@@ -94,22 +94,22 @@ def copy(ins: Instruction, t: Translator) -> Op:
 
     def op(mask: Mask) -> None:
         threads = t.active(mask)
-        places, sources, bytes = to(threads), source(threads), lengths(threads)
+        targets, sources, bytes = to(threads), source(threads), lengths(threads)
         if (bytes > size).any():
             raise EmulatorError(f"a copy of {size} bytes that reads {int(bytes.max())}")
-        shared.check(places, size, size, threads)
+        shared.check(targets, size, size, threads)
         for length in np.unique(bytes).tolist():
             some = slice(None) if (bytes == length).all() else bytes == length
-            issue(threads[some], places[some], sources[some], length)
+            issue(threads[some], targets[some], sources[some], length)
 
-    def issue(threads: Array, places: Array, sources: Array, length: int) -> None:
+    def issue(threads: Array, targets: Array, sources: Array, length: int) -> None:
         if length:
             arena.check(sources, length, size, threads)
 
         def store(which: Array, fetched: Any) -> None:
-            move(ins, t, places[which], sources[which], length, threads[which], size)
+            move(ins, t, targets[which], sources[which], length, threads[which], size)
 
-        reads, writes = (Access("global", sources, length),) if length else (), (Access("shared", places, size),)
+        reads, writes = (Access("global", sources, length),) if length else (), (Access("shared", targets, size),)
         operations(t).issue(ins, "cp.async", threads, reads, writes, store=store)
 
     return op
@@ -129,7 +129,7 @@ def source_lengths(ins: Instruction, t: Translator, rest: list[Operand], size: i
 
 
 def move(
-    ins: Instruction, t: Translator, places: Array, sources: Array, length: int, threads: Array, size: int
+    ins: Instruction, t: Translator, targets: Array, sources: Array, length: int, threads: Array, size: int
 ) -> None:
     """Copy `length` bytes from each source, and zeros up to `size`."""
     data = np.zeros((len(threads), size // 4), np.uint32)
@@ -139,7 +139,7 @@ def move(
         data.view(np.uint8)[:, :length] = t.port("global").read(
             sources, np.uint8, length, threads, ins, "async load", align=size
         )
-    t.port("shared").write(places, data, threads, ins, "async store", align=size)
+    t.port("shared").write(targets, data, threads, ins, "async store", align=size)
 
 
 def arrive_after_copies(ins: Instruction, t: Translator) -> Op:
@@ -220,9 +220,9 @@ def bulk_copy(ins: Instruction, t: Translator) -> Op:
         if size % BULK_UNIT:
             raise EmulatorError(f"a bulk copy of {size} bytes, which is not a multiple of {BULK_UNIT}")
         units = np.arange(0, size, BULK_UNIT, dtype=np.uint64)
-        places, sources, threads = np.uint64(address) + units, source(one) + units, np.full(len(units), thread)
+        targets, sources, threads = np.uint64(address) + units, source(one) + units, np.full(len(units), thread)
         if size:
-            target.check(places, BULK_UNIT, BULK_UNIT, threads)
+            target.check(targets, BULK_UNIT, BULK_UNIT, threads)
             source_port.check(sources, BULK_UNIT, BULK_UNIT, threads)
 
         def fetch(which: Array) -> Array:
@@ -230,11 +230,11 @@ def bulk_copy(ins: Instruction, t: Translator) -> Op:
 
         def store(which: Array, data: Array) -> None:
             if reduce is not None and size:
-                data = reduce(target.read(places, np.uint64, 2, threads, ins, "async load"), data)
-            target.write(places, data, threads, ins, "async store")
+                data = reduce(target.read(targets, np.uint64, 2, threads, ins, "async load"), data)
+            target.write(targets, data, threads, ins, "async store")
             signal.done(mbarrier, thread, size)
 
-        access = (Access(spaces[1], sources, BULK_UNIT),), (Access(spaces[0], places, BULK_UNIT),)
+        access = (Access(spaces[1], sources, BULK_UNIT),), (Access(spaces[0], targets, BULK_UNIT),)
         operations(t).issue(ins, "bulk", one, *access, mbarrier, fetch=fetch, store=store)
 
     return op
@@ -259,10 +259,10 @@ def combine(name: str, dtype: Any) -> Callable[[Array, Array], Array]:
         canonical = Format.of_dtype(dtype).canonical
 
     def apply(old: Array, new: Array) -> Array:
-        numbers = old.view(dtype), new.view(dtype)
+        operands = old.view(dtype), new.view(dtype)
         with np.errstate(all="ignore"):
-            found = function(*numbers).astype(dtype)
-        return np.ascontiguousarray(found if canonical is None else canonical(found, numbers)).view(old.dtype)
+            found = function(*operands).astype(dtype)
+        return np.ascontiguousarray(found if canonical is None else canonical(found, operands)).view(old.dtype)
 
     return apply
 

@@ -191,12 +191,12 @@ def extreme(ins: Instruction, t: Translator) -> Op:
     keeps_nan, xors = "NaN" in ins.modifiers, "xorsign" in ins.modifiers
     wants_max = ins.opcode == "max"
 
-    quick: Any = (np.maximum if keeps_nan else np.fmax) if wants_max else (np.minimum if keeps_nan else np.fmin)
+    vectorized: Any = (np.maximum if keeps_nan else np.fmax) if wants_max else (np.minimum if keeps_nan else np.fmin)
     simple = not xors and format.name != "bf16"
 
     def pick(a: Array, b: Array) -> Array:
         if simple:
-            value = quick(a, b)
+            value = vectorized(a, b)
             if np.count_nonzero(value) == np.size(value):  # NumPy does not order -0 and +0
                 return value
         x, y = (np.abs(a), np.abs(b)) if xors else (a, b)

@@ -91,7 +91,7 @@ def double(dtype: Any) -> Any:
     return np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
 
 
-def product(ins: Instruction, t: Translator) -> tuple[Any, Callable[[Array, Array], Array]]:
+def multiplication(ins: Instruction, t: Translator) -> tuple[Any, Callable[[Array, Array], Array]]:
     """Return (type of the result, function) of mul.lo, mul.hi, mul.wide, mul24."""
     dtype = t.type_of(ins.modifiers[-1], ins)
     if "24" in ins.opcode:
@@ -109,7 +109,7 @@ def product(ins: Instruction, t: Translator) -> tuple[Any, Callable[[Array, Arra
 
 @rule("mul", "mul24", "mad", "mad24", "madc")
 def mad(ins: Instruction, t: Translator) -> Op:
-    result, function = product(ins, t)
+    result, function = multiplication(ins, t)
     assert len(ins.operands) == 3 + ins.opcode.startswith("mad")
     out = t.write(ins.operands[0], result)
     a, b = (t.read(operand, t.type_of(ins.modifiers[-1])) for operand in ins.operands[1:3])

@@ -124,8 +124,8 @@ def ldmatrix(ins: Instruction, t: Translator) -> Op:
         rows = port.read(where(threads), np.uint16, 8, threads, ins).reshape(-1, 8, 8)
         if transposed:
             rows = rows.swapaxes(1, 2)
-        words = np.ascontiguousarray(rows).view(np.uint32).reshape(-1, count, WARP)
-        put(words.swapaxes(1, 2), warps)
+        registers = np.ascontiguousarray(rows).view(np.uint32).reshape(-1, count, WARP)
+        put(registers.swapaxes(1, 2), warps)
 
     return op
 
@@ -278,11 +278,11 @@ def small_floats(
     c: Array,
     result: str,
 ) -> Array:
-    products = np.zeros(c.shape)
+    total = np.zeros(c.shape)
     for left, right in zip(a, b, strict=True):
-        products = tensor_cores.fused(left, right, products, result)
+        total = tensor_cores.fused(left, right, total, result)
     with np.errstate(all="ignore"):
-        found = products + c.astype(products.dtype)
+        found = total + c.astype(total.dtype)
     nan = np.uint16(0x7FFF).view(np.float16) if result == "f16" else np.uint32(0x7FFFFFFF).view(np.float32)
     return np.where(np.isnan(found), nan, found)
 

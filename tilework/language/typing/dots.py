@@ -1,7 +1,6 @@
-"""Matrix products: `dot`, and `dot_scaled` for operands with one scale per group of elements.
+"""The rules of `dot`, and of `dot_scaled` for operands with one scale per group of elements.
 
-`a` is (M, K), `b` is (K, N); three dimensions are a batch of products, and so are further leading ones. Without `acc`
-the product is added to zeros.
+`a` is (M, K), `b` is (K, N); leading dimensions are a batch. Without `acc` the accumulator starts at zero.
 """
 
 import warnings
@@ -55,12 +54,12 @@ class Dots(Windows):
         check_operand_dtypes(lhs.dtype, rhs.dtype)
         lhs, rhs = self._without_fp8e4b15(lhs, rhs)
         precision = self._dot_precision(input_precision, allow_tf32)
-        shape = product_shape(lhs, rhs)
+        shape = dot_shape(lhs, rhs)
         self._check_min_dot_size(lhs, rhs)
         type = block(result_dtype(lhs.dtype, out_dtype), shape)
         total = self._accumulator(acc, type, out_dtype)
         limit = self._imprecise_limit(lhs.dtype, max_num_imprecise_acc, shape_of(lhs)[-1])
-        return self.product(lhs, rhs, total, type, precision, limit)
+        return self.matmul(lhs, rhs, total, type, precision, limit)
 
     def _without_fp8e4b15(self, lhs: tensor, rhs: tensor) -> Pair:
         """Both operands as fp16 if one is fp8e4b15, which no tensor core multiplies."""
@@ -77,8 +76,8 @@ class Dots(Windows):
     def _dot_precision(self, name: str | None, allow_tf32: bool | None) -> str:
         assert name is None or allow_tf32 is None, "Only one of input_precision and allow_tf32 can be specified"
         if name is None:
-            asked = None if allow_tf32 is None else "tf32" if allow_tf32 else "ieee"
-            name = self.options.f32_default or asked or self.options.default_dot_input_precision
+            requested = None if allow_tf32 is None else "tf32" if allow_tf32 else "ieee"
+            name = self.options.f32_default or requested or self.options.default_dot_input_precision
         allowed = tuple(self.options.allowed_dot_input_precisions)
         assert str(name).lower() in allowed, f"input_precision must be one of {allowed}. Got {name}{self.on_target}"
         return "ieee" if self.options.reproducible else str(name).lower()
@@ -146,7 +145,7 @@ class Dots(Windows):
         right_scale = self._scale(rhs_scale, (*batch, n), right_k, "rhs_scale")
         assert out_dtype == float32, f"dot_scaled computes float32, so out_dtype must be float32, got {out_dtype}"
         type = block(float32, (*batch, m, n))
-        return self.scaled_product(
+        return self.scaled_matmul(
             (lhs, left_scale, lhs_format, bool(lhs_k_pack)),
             (rhs, right_scale, rhs_format, bool(rhs_k_pack)),
             self._accumulator(acc, type, float32),
@@ -199,8 +198,8 @@ def check_operand_dtypes(lhs: dtype, rhs: dtype) -> None:
     assert not lhs.is_uint8(), "only int8 supported! Cast the uint8 operands of dot to int8"
 
 
-def product_shape(lhs: tensor, rhs: tensor) -> Shape:
-    """The shape of the product of both operands, if they have one."""
+def dot_shape(lhs: tensor, rhs: tensor) -> Shape:
+    """The shape of the result; operands that do not fit are refused."""
     left, right = shape_of(lhs), shape_of(rhs)
     assert len(left) == len(right) and len(left) >= 2, (
         f"input and other must have equal ranks >= 2, got {list(left)} and {list(right)}"
@@ -214,7 +213,7 @@ def product_shape(lhs: tensor, rhs: tensor) -> Shape:
 
 
 def result_dtype(element: dtype, out_dtype: dtype) -> dtype:
-    """The element type of the product of two blocks of `element`."""
+    """The element type of a dot of two blocks of `element`."""
     if out_dtype.is_bf16():
         raise ValueError(
             "out_dtype=bfloat16 is unsupported. Please use out_dtype=float32/float16 and cast with `.to(tl.bfloat16)`"
