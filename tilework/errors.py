@@ -505,6 +505,24 @@ class DoesNotFit(OutOfResources):
     """That, known before code was made of the kernel."""
 
 
+class UsageError(ValueError):
+    """A mistake in a command line or in a file that it names, shown without a traceback."""
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an error that a user can mend, without Python's jargon.
+
+    >>> message_of(FileNotFoundError(2, "No such file or directory", "add.py"))
+    'add.py: no such file or directory'
+    """
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        reason = error.strerror[0].lower() + error.strerror[1:]
+        return f"{error.filename}: {reason}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not text: byte {error.object[error.start]:#04x} at position {error.start} is not {error.encoding}"
+    return str(error) or type(error).__name__
+
+
 def _causes(error: BaseException | None) -> Iterator[CompilationError]:
     """`error` and the compilation errors inside it, outermost first."""
     while isinstance(error, CompilationError):

@@ -49,8 +49,12 @@ class GPUTarget:
 
     @classmethod
     def parse(cls, text: str) -> "GPUTarget":
-        """``cuda:90`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
-        return described(text).name
+        """``cuda:90`` or ``cuda:90:32`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
+        name, _, warp_size = text.rpartition(":")
+        if ":" not in name or not warp_size.isdecimal():
+            return described(text).name
+        found = described(name)
+        return cls(found.backend, found.arch, int(warp_size))
 
     def __str__(self) -> str:
         return self.backend if self.arch == "host" else f"{self.backend}:{self.arch}"

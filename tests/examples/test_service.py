@@ -11,9 +11,10 @@ import pytest
 from examples.service import client, kernels, shapes
 from tests.runtime.without_compiler import ROOT, environment_without_compiler, run_without_compiler
 from tilework import knobs
-from tilework.aot.precompile import parse_target, precompile
+from tilework.aot.precompile import precompile
 from tilework.knobs.hooks import LISTENERS
 from tilework.runtime.bundle.bundle_file import write_bundle
+from tilework.runtime.bundle.bundle_targets import parse_target
 from tilework.runtime.bundle.manifest import read_manifest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bundles for CPUs are loaded on Linux")

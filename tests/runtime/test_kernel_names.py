@@ -12,7 +12,7 @@ import pytest
 import tilework
 import tilework.language as tl
 import tilework.profiler as proton
-from tilework.aot.compile_kernel import CompileArgs, compile_kernel
+from tilework.aot.c_files import CompileArgs, compile_kernel
 from tilework.compiler import ASTSource, compile
 from tilework.errors import CompilationError
 from tilework.inspect.replay import DEVICES, Launch, run_on

@@ -12,10 +12,11 @@ from tests.runtime.emulated_cuda import emulated_cuda
 from tests.runtime.emulated_hip import emulated_hip
 from tests.runtime.test_compile_options import GIVEN
 from tilework import Config, knobs
-from tilework.aot.precompile import parse_target, precompile
+from tilework.aot.precompile import precompile
 from tilework.knobs import cuda_tools
 from tilework.knobs.hooks import LISTENERS, SERVERS
 from tilework.runtime.bundle.bundle_file import write_bundle
+from tilework.runtime.bundle.bundle_targets import parse_target
 from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray

@@ -21,11 +21,12 @@ from tests.runtime import served_program as program
 from tests.runtime.forked_script import run_forked
 from tests.runtime.without_compiler import run_without_compiler
 from tilework import knobs
-from tilework.aot.precompile import parse_target, precompile
+from tilework.aot.precompile import precompile
 from tilework.errors import BundleError, NotRecorded
 from tilework.knobs.hooks import LISTENERS, SERVERS
 from tilework.runtime.bundle import bundle_targets, missing
 from tilework.runtime.bundle.bundle_file import Contents, Entry, write_bundle
+from tilework.runtime.bundle.bundle_targets import parse_target
 from tilework.runtime.bundle.manifest import append, read_manifest, record_into
 from tilework.runtime.bundle.needed import Needed
 from tilework.runtime.launch.python.specialization import Specialization

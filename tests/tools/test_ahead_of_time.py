@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.targets.cuda_tools import needs_ptxas
-from tilework.aot import compile_kernel as compile_command
-from tilework.aot.compile_kernel import CompileArgs, compile_kernel
+from tilework.aot import c_files as compile_command
+from tilework.aot.c_files import CompileArgs, compile_kernel
 from tilework.aot.link import HeaderParser, LinkerError, link_headers, main
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilework.aot.compile_kernel import CompileArgs, compile_kernel, main
+from tilework.aot.c_files import CompileArgs, compile_kernel, main
 from tilework.aot.link import LinkerError, link_headers
 from tilework.aot.signature import GridError, parse_expression, parse_grid
 from tilework.targets.cpu import standalone
@@ -198,7 +198,7 @@ def test_what_cannot_be_compiled(folder: Path, capsys: pytest.CaptureFixture[str
         ("scaled", "tensordesc<fp32[16, 16]>, *fp32, i32, fp32, 256", "1, 1, 1", "cannot take a descriptor"),
         ("scaled", "*fp32, *fp32, i32, fp32, row", "1, 1, 1", "'row' is not a value for it"),
         ("scaled", "*fp32, *fp32, i32, fp32, 256", "n / (BLOCK - 256), 1, 1", "no program whatever the arguments are"),
-        ("missing", "*fp32", "1, 1, 1", "does not define missing"),
+        ("missing", "*fp32", "1, 1, 1", "has no kernel 'missing'"),
     ]:
         with pytest.raises(SystemExit) as stopped:
             main(

@@ -1,32 +1,34 @@
-"""The kernels that a manifest names, found again: by importing their modules, or in the file of a script that is not
-run.
+"""Find kernels by name: those of a manifest, by importing their modules or in the file of a script that is not run, and
+those of a command line, in a file.
 
     finder = Finder(scripts=["app.py"], folders=["src"])
     fn = finder.kernel({"kernel": "__main__:add", "file": "/home/me/app.py", ...})
+    fn = load_kernel(Path("app.py"), "add")                     a UsageError says what is wrong with the file
 
 A script is called `__main__` when it runs. Of its file only what the kernel needs is executed
-(`workers/module_slice.py`), and if that is not enough, all of it but what stands under ``if __name__ == "__main__":``.
+(`workers/module_slice.py`), and if that is not enough, all of it but what is under ``if __name__ == "__main__":``.
 """
 
 import importlib
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tilework.errors import UsageError, did_you_mean, message_of
 from tilework.language.function import JITFunction
+from tilework.runtime.launch.python.jit import KernelInterface
 from tilework.runtime.tuning.heuristics import jit_function
 from tilework.runtime.workers.module_slice import load_slice
 
 MAIN = "__main__"
 AS_MODULE = "__mp_main__"  # as multiprocessing calls a script that is imported
-
-
-class NotFound(ValueError):
-    """A kernel that is not where it was; the message says what was tried."""
 
 
 class Finder:
@@ -38,7 +40,7 @@ class Finder:
         self.parts: dict[tuple[str, str], ModuleType] = {}
 
     def kernel(self, record: Mapping[str, Any]) -> JITFunction:
-        """The kernel of a record; NotFound says why not."""
+        """The kernel of a record; UsageError says why not."""
         if record.get("triton"):
             importlib.import_module("tilework.as_triton").as_triton()
         module, _, qualname = record["kernel"].partition(":")
@@ -47,11 +49,11 @@ class Finder:
         for load in loaders:
             try:
                 return kernel_in(load(), qualname)
-            except NotFound as error:
+            except UsageError as error:
                 reasons.append(str(error))
             except (Exception, SystemExit) as error:  # modules do what they like when they are imported
                 reasons.append(f"{type(error).__name__}: {error}")
-        raise NotFound("; then ".join(dict.fromkeys(reasons)))
+        raise UsageError("; then ".join(dict.fromkeys(reasons)))
 
     def of_script(self, record: Mapping[str, Any], qualname: str) -> list[Callable[[], ModuleType]]:
         file = self.script(record.get("file", ""))
@@ -62,10 +64,10 @@ class Finder:
     def script(self, file: str) -> str:
         """Return the current path of a script."""
         name = os.path.basename(file)
-        for place in (*self.scripts, file, *(os.path.join(folder, name) for folder in (*self.folders, os.curdir))):
-            if os.path.basename(place) == name and os.path.isfile(place):
-                return os.path.abspath(place)
-        raise NotFound(f"the script {file} is not there: --script {name} says where it is")
+        for path in (*self.scripts, file, *(os.path.join(folder, name) for folder in (*self.folders, os.curdir))):
+            if os.path.basename(path) == name and os.path.isfile(path):
+                return os.path.abspath(path)
+        raise UsageError(f"the script {file} is not there: --script {name} says where it is")
 
     def part(self, file: str, name: str) -> ModuleType:
         """Load the part of a script that defines a name, as the main program; other attributes of that are loaded on
@@ -115,16 +117,19 @@ def add_folder(folder: str) -> None:
         sys.path.append(os.path.abspath(folder))
 
 
-def executed(file: str, name: str) -> ModuleType:
-    """A file as the module of that name."""
+def executed(file: str | Path, name: str, is_registered: bool = True) -> ModuleType:
+    """Execute a file as the module of that name, registered in `sys.modules` unless another module has the name."""
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise NotFound(f"{file} is no Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        raise UsageError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    if is_registered:
+        sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        sys.modules.pop(name, None)
+        if is_registered:
+            sys.modules.pop(name, None)
         raise
     return module
 
@@ -134,7 +139,63 @@ def kernel_in(module: ModuleType, qualname: str) -> JITFunction:
     try:
         found = attrgetter(qualname)(module)
     except AttributeError:
-        raise NotFound(f"{getattr(module, '__file__', module)} does not define {qualname}") from None
+        raise UsageError(f"{getattr(module, '__file__', module)} does not define {qualname}") from None
     if (kernel := jit_function(found)) is None:
-        raise NotFound(f"{qualname} of {getattr(module, '__file__', module)} is no kernel")
+        raise UsageError(f"{qualname} of {getattr(module, '__file__', module)} is no kernel")
     return kernel
+
+
+# ---- kernels that a command line names
+
+
+def load_kernel(path: Path, name: str = "") -> JITFunction:
+    """Return the kernel of that name in a file, or its only one; of a tuned kernel, the kernel inside."""
+    module = load_file(path)
+    own = {
+        key: fn
+        for key, value in vars(module).items()
+        if isinstance(value, KernelInterface)
+        and (fn := jit_function(value)) is not None
+        and fn.__module__ == module.__name__
+    }
+    if not name and len(own) == 1:
+        (kernel,) = own.values()
+        return kernel
+    if name:
+        with suppress(UsageError):
+            return kernel_in(module, name)
+    if not own:
+        raise UsageError(f"{path} has no kernels: those are functions under @tilework.jit")
+    if not name:
+        raise UsageError(f"say which kernel: {' or '.join(f'{path}:{key}' for key in own)}")
+    guess = did_you_mean(name, own) or f"; it has {', '.join(own)}"
+    raise UsageError(f"{path} has no kernel {name!r}{guess}")
+
+
+def load_file(path: Path) -> ModuleType:
+    """Execute a file as a module named after it, which may import what it could as a script and as a part of a package;
+    an error in its code is a UsageError with the line."""
+    if not path.is_file():
+        raise UsageError(f"no file {path}")
+    folder = path.resolve().parent
+    outside = next(above for above in (folder, *folder.parents) if not (above / "__init__.py").exists())
+    sys.path[:0] = [str(folder), str(outside), str(Path.cwd())]
+    try:
+        return executed(path, path.stem, is_registered=path.stem not in sys.modules)
+    except SystemExit as error:
+        text = f"{path} ends the program while it is imported (line {line_in(path, error)}: exit code {error.code})"
+        raise UsageError(f'{text}; put that under `if __name__ == "__main__":`') from error
+    except UsageError:
+        raise
+    except Exception as error:
+        line = line_in(path, error)
+        where = f" (line {line})" if line is not None else ""
+        raise UsageError(f"{path} cannot be imported{where}: {type(error).__name__}: {message_of(error)}") from error
+    finally:
+        sys.path.pop(0)
+
+
+def line_in(path: Path, error: BaseException) -> int | None:
+    """The line of the file that an exception comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in reversed(frames) if Path(frame.filename) == path.resolve()), None)

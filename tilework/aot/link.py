@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilework.aot.c_sources import HIP_WORDS, includes
+from tilework.aot.c_files import HIP_WORDS, includes
 
 desc = "Make one C interface of kernels that were compiled ahead of time: a function that chooses among them."
 HINTS = {"c": 1, "d": 16}

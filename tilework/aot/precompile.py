@@ -22,7 +22,7 @@ from tilework import knobs
 from tilework.aot.find_kernels import Finder
 from tilework.aot.in_processes import results
 from tilework.runtime.bundle.bundle_file import PLAIN_SUFFIX, Contents, Entry
-from tilework.runtime.bundle.bundle_targets import LEVELS, described
+from tilework.runtime.bundle.bundle_targets import described, named
 from tilework.runtime.bundle.needed import Needed, read_line
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
 from tilework.runtime.devices.conditional_launch import unconditional
@@ -30,7 +30,6 @@ from tilework.runtime.devices.host.own_code import layout_key, own_name
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
 from tilework.runtime.launch.native.machine import NAME
-from tilework.target import UnknownTarget
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
 LEFT_OUT = ("key_parts",)  # of the metadata: paths of the machine that compiled
@@ -47,7 +46,7 @@ class Job:
     @property
     def name(self) -> str:
         """For people: ``app:add for cuda:90``."""
-        return f"{self.record['kernel']} for {target_name(self.target)}"
+        return f"{self.record['kernel']} for {named(vars(self.target))}"
 
 
 @dataclass(frozen=True)
@@ -68,21 +67,6 @@ class Precompiled:
     contents: Contents
     failures: list[tuple[Job, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-
-def parse_target(text: str) -> GPUTarget:
-    """``cuda:90``, ``hip:gfx942``, ``cpu:x86-64-v3``; ``cpu`` is the kind of CPU that this machine has."""
-    target = GPUTarget.parse(text)
-    if target.backend != "cpu" or target.arch in LEVELS:
-        return target
-    if target.arch not in ("host", "native"):
-        words = f"known are cpu, {', '.join(f'cpu:{name}' for name in LEVELS)}"
-        raise UnknownTarget(f"target {text!r}: no such CPU; {words}")
-    return GPUTarget("cpu", "native", 1)
-
-
-def target_name(target: GPUTarget) -> str:
-    return target.backend if target.arch in ("host", "native") else str(target)
 
 
 def precompile(
@@ -113,8 +97,6 @@ def precompile(
 
 def compiled(job: Job, finder: Finder) -> Product:
     """Compile one specialisation, in a process that may look like the one that recorded it."""
-    from tilework.runtime.compile.cached import compile  # lazily: the parent process compiles nothing
-
     record = job.record
     base = {name: text for name, text in knobs.environment_without(()).items() if name not in SETTINGS}
     knobs.replace_environment({**base, **record["environment"]})
@@ -126,12 +108,12 @@ def compiled(job: Job, finder: Finder) -> Product:
         )
     specialization = read_line(record, fn, backend)
     needed = Needed(specialization, backend, record["environment"])
-    kernel = compile(specialization.source(), job.target, specialization.options)
+    kernel = specialization.compile_for(job.target)
     files = {needed.key: bundled(kernel, job.with_ptx)}
     if without := unconditional(kernel.metadata):
-        options = {**kernel.metadata.asked, **without}
         plain = needed.key + PLAIN_SUFFIX
-        files[plain] = bundled(compile(specialization.source(), job.target, options), job.with_ptx)
+        unguarded = specialization.compile_for(job.target, **{**kernel.metadata.asked, **without})
+        files[plain] = bundled(unguarded, job.with_ptx)
         files[needed.key] = with_metadata(files[needed.key], {PLAIN: plain})
     return Product(needed.key, needed.source, files, needed.parts(), changes(record, needed))
 

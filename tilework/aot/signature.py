@@ -26,10 +26,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tilework.compiler import ASTSource
 from tilework.language import core as tl
 from tilework.language.function import JITFunction, ascii_symbol
 from tilework.runtime.devices import driver
+from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.launch.python.specialize import parse_attr
 
 POINTER = "CUdeviceptr"
@@ -111,8 +111,8 @@ class Names:
     def of(cls, base: str, entries: Sequence[Entry], num_warps: int, num_stages: int) -> "Names":
         meta = f"warps{num_warps}xstages{num_stages}"
         digest = hashlib.sha256(" ".join([*(entry.text for entry in entries), meta]).encode()).hexdigest()[:8]
-        letters = {1: "c", 16: "d"}
-        suffix = "".join(f"{index}{letters.get(entry.hint or 0, '')}" for index, entry in enumerate(entries))
+        flags = {1: "c", 16: "d"}
+        suffix = "".join(f"{index}{flags.get(entry.hint or 0, '')}" for index, entry in enumerate(entries))
         constants = [
             *(str(entry.value) for entry in values_of(entries)),
             *("1" for entry in entries if entry.hint == 1),
@@ -181,8 +181,8 @@ def parse_entry(param: Any, text: str, hints: Sequence[str]) -> Entry:
     if param.is_constexpr or type_of(code) is None:
         return Entry(param.name, text, "constexpr", constant_of(param, text))
     assert not hint or hint in hints, f"Only {' and '.join(hints)} are valid hints, got {hint}"
-    number = int(hint.removesuffix("S") or 0) or None
-    return Entry(param.name, text, code, 1 if number == 1 else None, number, hint.endswith("S"))
+    factor = int(hint.removesuffix("S") or 0) or None
+    return Entry(param.name, text, code, 1 if factor == 1 else None, factor, hint.endswith("S"))
 
 
 def type_of(code: str) -> Any:
@@ -215,9 +215,11 @@ def called_with(entries: Sequence[Entry]) -> tuple[dict[str, str], dict[str, Any
     return signature, constants, {(index,): parse_attr(key) for index, key in enumerate(keys) if key}
 
 
-def source_of(kernel: JITFunction, entries: Sequence[Entry]) -> ASTSource:
-    """The kernel with the types and facts of a signature."""
-    return ASTSource(kernel, *called_with(entries))
+def specialization_of(kernel: JITFunction, entries: Sequence[Entry], options: dict[str, Any]) -> Specialization:
+    """The specialisation of a kernel that a signature and options describe."""
+    signature, constants, attrs = called_with(entries)
+    paths = {(index,): constants[name] for index, name in enumerate(signature) if name in constants}
+    return Specialization(kernel, signature, paths, attrs, options)
 
 
 TOKEN = re.compile(

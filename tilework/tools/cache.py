@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tilework import knobs
+from tilework.errors import UsageError
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.evict import (
     GRACE,
@@ -28,7 +29,6 @@ from tilework.runtime.kernel_cache.evict import (
     remove_stale,
     verify,
 )
-from tilework.tools.messages import UsageError
 
 MISTAKES = (OSError, RuntimeError)
 DAY = 86400.0

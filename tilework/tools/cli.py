@@ -15,12 +15,12 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
 from tilework import knobs
-from tilework.errors import CompilationError, CompilerMissing, did_you_mean
-from tilework.tools.messages import UsageError, plain
+from tilework.errors import CompilationError, CompilerMissing, UsageError, did_you_mean, message_of
 from tilework.version import __version__
 
 SUBCOMMANDS = {
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error.diagnostic().render(), file=sys.stderr)
         return getattr(tool, "FAILURE", 1)
     except (UsageError, CompilerMissing, *getattr(tool, "MISTAKES", ())) as error:
-        print(f"tilework {name}: {getattr(tool, 'ERROR', 'error: ')}{plain(error)}", file=sys.stderr)
+        print(f"tilework {name}: {getattr(tool, 'ERROR', 'error: ')}{message_of(error)}", file=sys.stderr)
         return getattr(tool, "FAILURE", 1)
     except Exception as error:
         if knobs.compilation.front_end_debugging:
@@ -129,6 +129,14 @@ def unexpected(name: str, error: Exception) -> str:
         f"tilework {name}: internal error: {type(error).__name__}: {words}\n"
         f"tilework {name}: this is a mistake in tilework; please report it with {file.name}"
     )
+
+
+def read_text(path: str) -> str:
+    """The contents of a text file; a UsageError if it is not text."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: {message_of(error)}") from None
 
 
 def usage() -> str:

@@ -14,18 +14,14 @@ that under the name and with the options of Triton's `triton.tools.compile`.
 """
 
 import argparse
-import importlib.util
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilework.errors import StageError, TritonError, did_you_mean
+from tilework.errors import StageError, TritonError, UsageError
 from tilework.language.function import JITFunction
-from tilework.runtime.launch.python.jit import KernelInterface
-from tilework.runtime.tuning.heuristics import jit_function
-from tilework.tools.messages import UsageError, plain, read_text
+from tilework.tools.cli import read_text
 
 MISTAKES, ERROR = (TritonError, AssertionError, ValueError, TypeError, OSError, RuntimeError), ""
 HINTS = ("1", "16", "S", "16S")
@@ -68,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find the source, lower it, write the stages."""
-    from tilework.compiler import ASTSource, IRSource, lower  # lazily: the compiler loads when something is compiled
+    # lazily: the compiler loads when something is compiled
+    from tilework.aot.find_kernels import load_kernel
+    from tilework.compiler import ASTSource, IRSource, lower
     from tilework.targets.base import GPUTarget
 
     num_warps = args.num_warps if args.num_warps is not None else 1 if args.aot else 4
@@ -125,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 def compile_ahead(kernel: JITFunction, signatures: Sequence[str], args: argparse.Namespace) -> list[Path]:
     """Write the files; those of several signatures are linked."""
     # lazily: the compiler loads when something is compiled
-    from tilework.aot.compile_kernel import CompileArgs, write_kernel
+    from tilework.aot.c_files import CompileArgs, write_kernel
     from tilework.aot.link import link_headers
 
     if not args.grid:
@@ -161,65 +159,6 @@ def reasons(missing: Mapping[str, StageError]) -> dict[str, list[str]]:
     return found
 
 
-def load_kernel(path: Path, name: str) -> JITFunction:
-    """Import the file and take the kernel out of it, or its only one; decorators around the jit function are looked
-    through."""
-    module = load_module(path)
-    own = {
-        key: fn
-        for key, value in vars(module).items()
-        if isinstance(value, JITFunction | KernelInterface)
-        and (fn := jit_function(value)) is not None
-        and fn.__module__ == module.__name__
-    }
-    if not name and len(own) == 1:
-        (kernel,) = own.values()
-        return kernel
-    kernel = module
-    for part in name.split(".") if name else ():
-        kernel = getattr(kernel, part, None)
-    if (found := jit_function(kernel)) is not None:
-        return found
-    if not own:
-        raise UsageError(f"{path} has no kernels: those are functions under @tilework.jit")
-    if not name:
-        raise UsageError(f"say which kernel: {' or '.join(f'{path}:{key}' for key in own)}")
-    guess = did_you_mean(name, own) or f"; it has {', '.join(own)}"
-    raise UsageError(f"{path} has no kernel {name!r}{guess}")
-
-
-def load_module(path: Path) -> Any:
-    """Import the file; an error of its code is a UsageError with the line."""
-    if not path.is_file():
-        raise UsageError(f"no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    # what `python FILE` and what `python -m` would see: a file of a package may import the package
-    folder = path.resolve().parent
-    outside = next(above for above in (folder, *folder.parents) if not (above / "__init__.py").exists())
-    sys.path[:0] = [str(folder), str(outside), str(Path.cwd())]
-    try:
-        spec.loader.exec_module(module)
-    except SystemExit as error:
-        text = f"{path} ends the program while it is imported (line {line_in(path, error)}: exit code {error.code})"
-        raise UsageError(f'{text}; put that under `if __name__ == "__main__":`') from error
-    except Exception as error:
-        line = line_in(path, error)
-        where = f" (line {line})" if line is not None else ""
-        raise UsageError(f"{path} cannot be imported{where}: {type(error).__name__}: {plain(error)}") from error
-    finally:
-        sys.path.pop(0)
-    return module
-
-
-def line_in(path: Path, error: BaseException) -> int | None:
-    """The line of the file that an exception comes from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((frame.lineno for frame in reversed(frames) if Path(frame.filename) == path.resolve()), None)
-
-
 def case_of(fn: JITFunction) -> Any:
     """Return the kernel's entry in the `CASES` of its file; None if there is none."""
     return next((case for case in fn.__globals__.get("CASES", ()) if getattr(case, "kernel", None) is fn), None)
@@ -233,8 +172,6 @@ def parse_signature(fn: JITFunction, text: str) -> tuple[dict[str, str], dict[st
 
 
 if __name__ == "__main__":
-    from tilework.aot.compile_kernel import (
-        main,  # lazily: this name is Triton's program, which `tilework compile` does not need
-    )
+    from tilework.aot.c_files import main  # lazily: Triton's program, which `tilework compile` does not need
 
     main()

@@ -20,9 +20,8 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from tilework.errors import did_you_mean
+from tilework.errors import UsageError, did_you_mean
 from tilework.tools.compile import MISTAKES
-from tilework.tools.messages import UsageError
 
 __all__ = ["MISTAKES", "add_arguments", "run"]
 FAILURE = 2

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from tilework.errors import UsageError
 from tilework.numerics.rounding import BF16, E4M3FN, E5M2
 from tilework.oracles.emulator.device import Device, LoadedFunction
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.memory import Memory
 from tilework.oracles.emulator.syntax import EmulatorError, Function
 from tilework.targets.nvidia.ptx_text import metadata
-from tilework.tools.messages import UsageError
 
 MISTAKES = (OSError, ValueError)
 

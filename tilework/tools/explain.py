@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import UsageError
 from tilework.inspect.explain.compiled import why_compiled, why_tuned
 from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section
 from tilework.inspect.replay import DEVICES
 from tilework.runtime.recording.recorder import read_records
 from tilework.target import GPUTarget, UnknownTarget
-from tilework.tools.messages import UsageError
 from tilework.tools.program import Program
 from tilework.tools.program import add_arguments as add_program
 

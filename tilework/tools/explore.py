@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import UsageError
 from tilework.tools.compile import MISTAKES
-from tilework.tools.messages import UsageError
 from tilework.tools.program import Program
 
 __all__ = ["MISTAKES", "add_arguments", "normalise", "run"]
@@ -90,10 +90,11 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
     """Return the request for ``FILE.py:KERNEL`` or for the file of a stage; settings that are parameters of the kernel
     become
     constants."""
-    from tilework.compiler import ASTSource, IRSource  # lazily: as in `run`
+    from tilework.aot.find_kernels import load_kernel  # lazily: as in `run`
+    from tilework.compiler import ASTSource, IRSource
     from tilework.inspect.compilation import Request
     from tilework.inspect.counters import Launch
-    from tilework.tools.compile import case_of, load_kernel, parse_signature
+    from tilework.tools.compile import case_of, parse_signature
 
     if ".py:" not in named:
         check_options(target, settings)

@@ -22,6 +22,7 @@ from pathlib import Path
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
+from tilework.errors import UsageError
 from tilework.ir.encodings import EncodingAttr, encoding_attr
 from tilework.ir.parser import ALIAS_DEFINITION, IRParser, IRSyntaxError
 from tilework.layouts.banks import access_table
@@ -29,7 +30,7 @@ from tilework.layouts.encodings import Encoding, NvmmaShared, Shared
 from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.picture import draw, hardware_view, tensor_view
 from tilework.layouts.to_linear import to_linear
-from tilework.tools.messages import UsageError, read_text
+from tilework.tools.cli import read_text
 
 MISTAKES = (OSError,)
 

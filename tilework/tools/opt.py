@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException
 
-from tilework.errors import PassError, StageError
+from tilework.errors import PassError, StageError, UsageError
 from tilework.inspect.check_each import check_each
 from tilework.ir.legacy.spellings import OPS, modern_name
 from tilework.ir.locations import file_loc, location_text, unknown
@@ -39,7 +39,7 @@ from tilework.ir.parser import IRParser, IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
 from tilework.targets.diagnostics import wanted
-from tilework.tools.messages import UsageError, read_text
+from tilework.tools.cli import read_text
 from tilework.transforms.passes import Pass
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
 from tilework.transforms.ttg.print_analyses import alignment_remarks

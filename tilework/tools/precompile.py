@@ -15,16 +15,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import BundleError
+from tilework.errors import BundleError, UsageError
 from tilework.inspect.findings import counted
 from tilework.runtime.bundle.bundle_file import write_bundle
+from tilework.runtime.bundle.bundle_targets import named, parse_target
 from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.bundle.written_constants import shown as value_text
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
 from tilework.target import UnknownTarget
 from tilework.targets.cpu.processor import available_cores
-from tilework.tools.messages import UsageError
 
 MISTAKES = (BundleError, UnknownTarget)
 
@@ -53,15 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     require_compiler()
     from tilework.aot.find_kernels import Finder  # lazily: the compiler may not be there
-    from tilework.aot.precompile import Job, parse_target, precompile, target_name
+    from tilework.aot.precompile import Job, precompile
 
     targets = list(dict.fromkeys(parse_target(text) for text in args.target or ["cpu"]))
+    names = ", ".join(named(vars(target)) for target in targets)
     records = read_manifest(args.manifests)
     kernels = [record for record in records if record["record"] == "kernel"]
     if args.list:
         for record in kernels:
             print(shown(record))
-        print(counted(len(kernels), "specialisation"), "for", ", ".join(map(target_name, targets)))
+        print(counted(len(kernels), "specialisation"), "for", names)
         return 0
     if not kernels:
         raise UsageError(f"{', '.join(args.manifests)}: there is no kernel in it")
@@ -75,12 +76,12 @@ def run(args: argparse.Namespace) -> int:
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
     for job, error in made.failures:
-        print(f"error: {shown(job.record)} for {target_name(job.target)}\n{indented(error)}", file=sys.stderr)
+        print(f"error: {shown(job.record)} for {named(vars(job.target))}\n{indented(error)}", file=sys.stderr)
     key = knobs.runtime.bundle_key
     digest = write_bundle(output, made.contents, key.encode() if key else None)
     failed = f", {len(made.failures)} failed" if made.failures else ""
     kernels = sum(not entry.is_plain for entry in made.contents.entries)
-    print(f"{output}: {counted(kernels, 'kernel')} for {', '.join(map(target_name, targets))}{failed}"
+    print(f"{output}: {counted(kernels, 'kernel')} for {names}{failed}"
           f", {os.path.getsize(output):,} bytes\ndigest {digest}{' (signed)' if key else ''}")  # fmt: skip
     return 1 if made.failures else 0
 

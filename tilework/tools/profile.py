@@ -20,11 +20,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tilework.errors import UsageError
 from tilework.inspect.profiler.limits import Limits
 from tilework.inspect.profiler.report import Statistics, make_report, trace_of
 from tilework.inspect.profiler.text import text_of
 from tilework.tools import program
-from tilework.tools.messages import UsageError
 
 FAILURE = 2
 INTERRUPTED = "tilework profile: interrupted; this is what was seen until then"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tilework import knobs
 from tilework.as_triton import as_triton, run_script, says_triton
-from tilework.tools.messages import UsageError
+from tilework.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, modules: bool = True) -> None:

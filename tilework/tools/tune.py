@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import UsageError
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.key import file_stem, triton_key
 from tilework.runtime.tuning.results import SAVED, TIMING, decode_timing, has_failed, order
-from tilework.tools.messages import UsageError
 from tilework.tools.program import Program
 from tilework.tools.program import add_arguments as add_program
 

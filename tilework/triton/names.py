@@ -42,7 +42,7 @@ MODULES = {
     "triton.runtime.driver": "tilework.runtime.devices.active_driver",
     "triton.runtime.interpreter": "tilework.triton.interpreter",
     "triton.runtime.jit": "tilework.runtime.launch.python.jit",
-    "triton.tools.compile": "tilework.aot.compile_kernel",
+    "triton.tools.compile": "tilework.aot.c_files",
     "triton.tools.disasm": "tilework.triton.disasm",
     "triton.tools.linear_layout": "tilework.triton.linear_layout",
     "triton.tools.link": "tilework.aot.link",

@@ -55,7 +55,7 @@ AXES = ("x", "y", "z")
 def kernel_library(ttcir: bytes | str, metadata: Mapping[str, Any]) -> bytes:
     """The shared library of a kernel, from its loop nests; arrays of C++ have no sizes, so that any two may overlap."""
     # lazily: few programs use it
-    from tilework.aot.c_sources import grid_code, includes
+    from tilework.aot.c_files import grid_code, includes
     from tilework.compiler import compile
     from tilework.ir.parser import parse_module
     from tilework.targets.cpu.standalone import Argument, standalone_object

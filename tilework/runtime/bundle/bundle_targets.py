@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from tilework import knobs
-from tilework.target import GPUTarget
+from tilework.target import GPUTarget, UnknownTarget
 from tilework.targets.cpu.processor import processor_facts
 
 BINARY = ""  # the file that the metadata names
@@ -59,6 +59,17 @@ def described(target: GPUTarget, has_ptx: bool = False) -> dict[str, Any]:
             "instructions": own if level is None else sorted(level),
         }
     return {**found, "ptx": True} if has_ptx else found
+
+
+def parse_target(text: str) -> GPUTarget:
+    """``cuda:90``, ``hip:gfx942``, ``cpu:x86-64-v3``; ``cpu`` is the kind of CPU that this machine has."""
+    target = GPUTarget.parse(text)
+    if target.backend != "cpu" or target.arch in LEVELS:
+        return target
+    if target.arch not in ("host", "native"):
+        known = ", ".join(f"cpu:{name}" for name in LEVELS)
+        raise UnknownTarget(f"target {text!r}: no such CPU; known are cpu, {known}")
+    return GPUTarget("cpu", "native", 1)
 
 
 def this_machine() -> str:

@@ -11,7 +11,9 @@ from tilework.language.function import JITCallable, JITFunction
 from tilework.runtime.launch.python.specialize import Spec, parse_attr
 
 if TYPE_CHECKING:
+    from tilework.runtime.compile.compiled import CompiledKernel
     from tilework.runtime.compile.sources import ASTSource
+    from tilework.target import GPUTarget
     from tilework.targets.options import CompileOptions
 
 Path = tuple[int, ...]
@@ -30,7 +32,7 @@ class Specialization:
         constants: dict[Path, object],
         attrs: dict[Path, list[list[object]]],
         options: dict[str, object],
-        key: str,
+        key: str = "",
         values: Sequence[object] = (),
     ) -> None:
         self.fn, self.signature, self.constants, self.attrs = fn, signature, constants, attrs
@@ -56,6 +58,12 @@ class Specialization:
 
         constants = {path: unwrapped(value) for path, value in self.constants.items()}
         return ASTSource(self.fn, self.signature, constants, self.attrs)
+
+    def compile_for(self, target: "GPUTarget", **more: object) -> "CompiledKernel":
+        """The compiled kernel for a target, from the disk cache if it is there; `more` are further options."""
+        from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
+
+        return compile(self.source(), target, {**self.options, **more})
 
     def text(self, options: "CompileOptions") -> str:
         """``add[num_warps=4, ...](x: *fp32, n: i32)``, for people."""

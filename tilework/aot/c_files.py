@@ -1,21 +1,49 @@
-"""C for kernels that are compiled ahead of time: headers, and for GPUs the source with the code and the launching
-function.
+"""Write a kernel as C files: for GPUs a header and a source with the code and the launching function, for CPUs a header
+and an object file.
+
+    python -m tilework.tools.compile add.py -n add -s "*fp32:16, *fp32:16, i32, 1024" -g "(n + 1023) / 1024, 1, 1" \\
+        -t cuda:90:32 -w 4                      Triton's `triton.tools.compile`; `tilework compile --aot` does the same
 
     CUresult add_HASH_SUFFIX(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t n);        for GPUs
     TTresult add_HASH_SUFFIX(TTstream stream, TTptr x, TTptr out, int32_t n);                    for CPUs
 
 For GPUs the code is loaded into the current context at the first call, or by `load_add_HASH_SUFFIX`, which ends the
-process if that fails; a call returns the driver's error code instead. For AMD GPUs the identifiers are HIP's.
+process if that fails; a call returns the driver's error code instead. For AMD GPUs (``-t hip:gfx942:64``) the
+identifiers are HIP's. `tilework.tools.link` makes one function of several, which chooses by the arguments.
 
-For CPUs C programs link an object file (`targets/cpu/standalone.py`). The stream selects the threads that run the
-programs of the grid: NULL is the calling thread, one program after the other; else a `TTthreads` whose function `run`
-calls back from any number of threads. `tt_pthreads_run` is one that starts threads and joins them at each launch.
+For CPUs (``-t cpu``) C programs link an object file (`targets/cpu/standalone.py`), and no C compiler is needed to write
+it. The stream selects the threads that run the programs of the grid: NULL is the calling thread, one program after the
+other; else a `TTthreads` whose function `run` calls back from any number of threads. `tt_pthreads_run` is one that
+starts threads and joins them at each launch. `docs/aot.md` has all of it, with examples.
 """
 
+import argparse
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilework.aot.signature import POINTER, Entry, GridError, Names, parse_expression, passed, values_of
+from tilework.aot.find_kernels import load_kernel
+from tilework.aot.signature import (
+    POINTER,
+    Entry,
+    GridError,
+    Names,
+    parse_expression,
+    parse_grid,
+    parse_signature,
+    passed,
+    specialization_of,
+    values_of,
+)
+from tilework.errors import CompilationError, TritonError
+from tilework.language.function import JITFunction, ascii_symbol
+from tilework.runtime.compile.sources import frontend_options
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.python.specialization import Specialization
+from tilework.target import GPUTarget, Target
+from tilework.targets.base import find_backend
 
 if TYPE_CHECKING:
     from tilework.targets.cpu.run.interface import Interface
@@ -266,3 +294,142 @@ def grid_code(parts: Sequence[str], args: "Sequence[Argument]") -> "GridCode":
                 f"grid {expression.text!r}: {unknown[0]} is no integer argument of the kernel; it has {known}"
             )
     return lambda b, values: [expression.emit(b, values, num) for expression in expressions]
+
+
+# ---- the command
+
+desc = """
+Compile a kernel ahead of time: for GPUs a C source with its cubin and a function that launches it, and the header of
+that; for CPUs an object file with that function, and its header.
+
+The signature has one entry for each parameter of the kernel, separated by commas: a type (*fp32, i32, fp64), with :16
+for a multiple of 16 and :1 for the value 1, or the value of a compile-time parameter. The grid is three C expressions,
+which may use the names of the parameters.
+"""
+BACKENDS = (*EXTENSIONS, "cpu")
+
+
+@dataclass
+class CompileArgs:
+    """The options of the command line."""
+
+    path: str = ""
+    kernel_name: str = ""
+    signature: str = ""
+    grid: str = ""
+    target: str | None = None
+    num_warps: int = 1
+    num_stages: int = 3
+    out_name: str | None = None
+    out_path: Path | None = None
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command; what is wrong is said on stderr, and the exit code is 1."""
+    parser = argparse.ArgumentParser(
+        prog="compile.py", description=desc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", help="the Python file with the kernel")
+    parser.add_argument("--kernel-name", "-n", type=str, required=True, help="the name of the kernel")
+    parser.add_argument(
+        "--target",
+        "-t",
+        type=str,
+        help="backend:arch:warp size, as cuda:90:32, hip:gfx942:64, cpu; default: the current device",
+    )
+    parser.add_argument("--num-warps", "-w", type=int, default=1, help="warps of a program")
+    parser.add_argument("--num-stages", "-ns", type=int, default=3, help="stages of pipelined loops")
+    parser.add_argument("--out-name", "-on", type=str, help="how the C functions begin; default: the kernel's name")
+    parser.add_argument("--out-path", "-o", type=Path, help="how the files begin; default: the name, here")
+    parser.add_argument("--signature", "-s", type=str, required=True, help="the types of the parameters")
+    parser.add_argument("--grid", "-g", type=str, required=True, help="the launch grid")
+    args = CompileArgs(**vars(parser.parse_args(arguments)))
+    try:
+        compile_kernel(args)
+    except CompilationError as error:
+        raise SystemExit(error.diagnostic().render()) from None
+    except (AssertionError, ImportError, OSError, ValueError, TritonError) as error:  # of the call; others are defects
+        raise SystemExit(f"compile.py: error: {error}") from None
+
+
+def compile_kernel(args: CompileArgs) -> tuple[str, list[Path]]:
+    """Compile, and write header and source (or object); the name of the C function, and the files."""
+    return write_kernel(load_kernel(Path(args.path), args.kernel_name), args)
+
+
+def write_kernel(
+    kernel: JITFunction, args: CompileArgs, settings: dict[str, Any] | None = None
+) -> tuple[str, list[Path]]:
+    """The same for a kernel that is loaded; `settings` are further options of the compiler."""
+    target = driver.active.get_current_target() if args.target is None else GPUTarget.parse(args.target)
+    if target.backend not in BACKENDS:
+        raise ValueError(f"kernels are compiled ahead of time for {', '.join(BACKENDS)}, not for {target.backend}")
+    entries = parse_signature(kernel, args.signature)
+    name = args.out_name or ascii_symbol(args.kernel_name or kernel.__name__)
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f"{name!r} is no name for a function in C: give another one with --out-name")
+    names = Names.of(name, entries, args.num_warps, args.num_stages)
+    # a parameter whose name C has taken has another one there, and constants have values
+    words = {entry.name: entry.c_name for entry in passed(entries) if entry.c_name != entry.name}
+    words |= {entry.name: entry.value for entry in entries if entry.is_constant}
+    grid = parse_grid(args.grid, words)
+    options = {"num_warps": args.num_warps, "num_stages": args.num_stages, **(settings or {})}
+    write = cpu_files if target.backend == "cpu" else gpu_files
+    made = write(specialization_of(kernel, entries, options), target, entries, names, grid)
+    base = Path(args.out_path) if args.out_path else Path(names.base)
+    written = []
+    for extension, content in made.items():
+        path = names.file(base, extension)
+        path.write_bytes(content)
+        written.append(path)
+    return names.function, written
+
+
+def gpu_files(
+    specialization: Specialization, target: GPUTarget, entries: list[Entry], names: Names, grid: list[str]
+) -> dict[str, bytes]:
+    """Header and source, by extension."""
+    assert all(entry.c_type for entry in passed(entries))  # an error before anything is compiled
+    most, warps = Target.of(target).limits.threads, specialization.options["num_warps"]
+    if warps * target.warp_size > most:
+        raise ValueError(f"{warps} warps are more threads than the {most} that a block may have")
+    compiled = specialization.compile_for(target)
+    refuse_hidden(compiled.metadata)
+    header, source = c_texts(compiled, entries, names, grid)
+    return {".h": header.encode(), EXTENSIONS[target.backend]: source.encode()}
+
+
+def refuse_hidden(metadata: Any) -> None:
+    """Kernels that need memory of their own, or a launcher of ours, are not for C programs."""
+    for kind in ("global", "profile"):
+        if getattr(metadata, f"{kind}_scratch_size") > 0:
+            raise RuntimeError(f"AOT compiling kernels with {kind} scratch requirements is not yet implemented")
+    if getattr(metadata, "takes_turns", False):
+        raise RuntimeError("AOT compiling kernels with ordered atomics for a GPU is not implemented")
+    if getattr(metadata, "rectangles", None):
+        raise RuntimeError("AOT compiling kernels whose loads became copies by TMA is not implemented")
+
+
+def cpu_files(
+    specialization: Specialization, target: GPUTarget, entries: list[Entry], names: Names, grid: list[str]
+) -> dict[str, bytes]:
+    """Header and object file, by extension. C arrays have no sizes, so that any two arguments may overlap."""
+    from tilework.targets.cpu.standalone import standalone_object  # lazily: loads LLVM
+
+    args = arguments_of(entries)
+    backend = find_backend(GPUTarget("cpu", "host", 1))
+    parsed = backend.parse_options({"may_alias": True, **specialization.options})
+    stages = backend.stages(parsed)
+    module = specialization.source().product(frontend_options(backend.target, parsed))
+    for stage in ("ttir", "ttcir"):
+        module = stages[stage](module)
+    arch = "" if target.arch in ("", "host") else str(target.arch)
+    first_code = 1 + (int(names.digest, 16) % (1 << 22) << 8)  # codes of many kernels in one program differ
+    data, interface = standalone_object(
+        module, names.function, args, grid_code(grid, args), arch, first_code, parsed.enable_fp_fusion
+    )
+    return {".h": header_text(entries, names, arch, interface).encode(), ".o": data}
+
+
+if __name__ == "__main__":
+    main()
