@@ -17,11 +17,11 @@ from tilework import knobs
 from tilework.errors import BundleError
 from tilework.runtime.bundle import bundle_targets, serving
 from tilework.runtime.bundle.bundle_file import Contents, write_bundle
-from tilework.runtime.bundle.manifest import choice
-from tilework.runtime.bundle.needed import Needed
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.own_code import layout_key
 from tilework.runtime.launch.python.specialization import Specialization
+from tilework.runtime.recording.manifest import choice
+from tilework.runtime.recording.specialization_record import SpecializationRecord
 from tilework.targets.cpu import machines
 
 
@@ -116,7 +116,9 @@ PAIRS: dict[str, tuple[Callable[[int], tuple[Any, tuple[Any, ...]]], tuple[float
 def key_of(kernel: Any, *args: Any) -> str:
     _, _, _, backend, bind = kernel.device_caches[driver.cache_key(driver.active)]
     values, specs, _, options = bind(*args)
-    return Needed(Specialization.of(kernel, values, specs, kernel.full_options(options, backend)), backend).key
+    return SpecializationRecord(
+        Specialization.of(kernel, values, specs, kernel.full_options(options, backend)), backend
+    ).key
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -171,7 +173,7 @@ def test_a_choice_for_ordinary_launches_is_none_for_reproducible_ones(monkeypatc
         tl.store(out + tl.arange(0, BLOCK), n)
 
     given = {"out": np.zeros(64, np.float32), "n": 3}
-    monkeypatch.setattr("tilework.runtime.bundle.manifest.name_of", lambda fn: fn.__qualname__)
+    monkeypatch.setattr("tilework.runtime.recording.manifest.name_of", lambda fn: fn.__qualname__)
 
     def rows(config: Any, **options: Any) -> list[dict[str, Any]]:
         return [choice(fill, fill.fn, config, given, options)]

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from tilework.process import forks
-from tilework.runtime.bundle import manifest
-from tilework.runtime.recording import recorder
+from tilework.runtime.recording import manifest, recorder
 from tilework.targets.amd import libhip
 from tilework.targets.nvidia import libcuda
 

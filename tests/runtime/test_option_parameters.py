@@ -17,10 +17,10 @@ from tilework.knobs import cuda_tools
 from tilework.knobs.hooks import LISTENERS, SERVERS
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.bundle_targets import parse_target
-from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray
 from tilework.runtime.launch.python.specialize import call_of
+from tilework.runtime.recording.manifest import read_manifest
 from tilework.tools.filecheck import run_parser
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")

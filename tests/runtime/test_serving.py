@@ -27,9 +27,9 @@ from tilework.knobs.hooks import LISTENERS, SERVERS
 from tilework.runtime.bundle import bundle_targets, missing
 from tilework.runtime.bundle.bundle_file import Contents, Entry, write_bundle
 from tilework.runtime.bundle.bundle_targets import parse_target
-from tilework.runtime.bundle.manifest import append, read_manifest, record_into
-from tilework.runtime.bundle.needed import Needed
 from tilework.runtime.launch.python.specialization import Specialization
+from tilework.runtime.recording.manifest import append, read_manifest, record_into
+from tilework.runtime.recording.specialization_record import SpecializationRecord
 from tilework.target import GPUTarget
 from tilework.tools.cli import main
 
@@ -269,9 +269,11 @@ def test_code_for_large_arrays_serves_small_ones() -> None:
     backend: Any = SimpleNamespace(tells_small_arrays=True, launch_defaults=lambda: {"auto_tma": "pays"})
     both = [["tt.divisibility", 16], ["tt.pointer_range", 32]]
 
-    def needed(facts: list[Any], options: dict[str, Any]) -> Needed:
+    def needed(facts: list[Any], options: dict[str, Any]) -> SpecializationRecord:
         types = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
-        return Needed(Specialization(program.add, types, {(4,): 64}, {(0,): facts}, options, ""), backend, {})
+        return SpecializationRecord(
+            Specialization(program.add, types, {(4,): 64}, {(0,): facts}, options, ""), backend, {}
+        )
 
     small, plain = needed(both, {"auto_tma": "pays"}), needed(both[:1], {"maxnreg": None})
     assert small.key != plain.key and plain.key in small.usable_keys() and small.key not in plain.usable_keys()

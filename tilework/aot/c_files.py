@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tilework.targets.cpu.run.interface import Interface
     from tilework.targets.cpu.standalone import Argument, GridCode
 
-PLAIN_SHARED = 49152  # a block has more only when it is asked for
+PLAIN_SHARED = 49152  # bytes per block that need no opt-in
 EXTENSIONS = {"cuda": ".c", "hip": ".cpp"}
 
 HEADER = """#ifndef TT_KERNEL_INCLUDES
@@ -138,11 +138,11 @@ ERROR_TEXTS = {
     "cuda": "const char *text = NULL;\n    cuGetErrorString(code, &text);",
     "hip": "const char *text = hipGetErrorString(code);",
 }
-HIP_WORDS = {"cuda.h": "hip/hip_runtime.h", "CUresult": "hipError_t", "CUstream": "hipStream_t"}
-WORDS: dict[str, dict[str, str]] = {
+HIP_NAMES = {"cuda.h": "hip/hip_runtime.h", "CUresult": "hipError_t", "CUstream": "hipStream_t"}
+API_NAMES: dict[str, dict[str, str]] = {
     "cuda": {},
     "hip": {
-        **HIP_WORDS,
+        **HIP_NAMES,
         "CUDA_SUCCESS": "hipSuccess",
         "CUDA_CHECK": "HIP_CHECK",
         "[CUDA]: %s (%s": "[HIP]: %s (%s",
@@ -164,7 +164,7 @@ def c_texts(compiled: Any, entries: Sequence[Entry], names: Names, grid: Sequenc
     binary, arguments = compiled.asm[metadata.binary_ext], passed(entries)
     needs_more = backend == "cuda" and metadata.shared > PLAIN_SHARED
     facts = {
-        **names.words(entries),
+        **names.header_fields(entries),
         "target": backend,
         "size": len(binary),
         "data": ", ".join(f"0x{byte:02x}" for byte in binary),
@@ -181,9 +181,9 @@ def c_texts(compiled: Any, entries: Sequence[Entry], names: Names, grid: Sequenc
         "settings": [*(f"{entry.name}={entry.value}" for entry in values_of(entries)), *names.settings],
     }
     header, source = HEADER, SOURCE
-    for word, other in WORDS[backend].items():
-        header, source = header.replace(word, other), source.replace(word, other)
-        facts |= {key: facts[key].replace(word, other) for key in ("parameters", "full")}
+    for cuda, other in API_NAMES[backend].items():
+        header, source = header.replace(cuda, other), source.replace(cuda, other)
+        facts |= {key: facts[key].replace(cuda, other) for key in ("parameters", "full")}
     return header.format(**facts), source.format(**facts)
 
 
@@ -270,9 +270,9 @@ def includes() -> str:
 def header_text(entries: Sequence[Entry], names: Names, arch: str, interface: "Interface") -> str:
     """The header of a compiled kernel."""
     settings = [*(f"{entry.name}={entry.value}" for entry in values_of(entries)), *names.settings]
-    words = {key: word.replace(POINTER, "TTptr") for key, word in names.words(entries).items()}
+    fields = {key: text.replace(POINTER, "TTptr") for key, text in names.header_fields(entries).items()}
     shown = ", ".join(settings).replace("*/", "* /")
-    return CPU_HEADER.format(includes=includes(), settings=shown, arch=arch or "host", **words)
+    return CPU_HEADER.format(includes=includes(), settings=shown, arch=arch or "host", **fields)
 
 
 def arguments_of(entries: Sequence[Entry]) -> "list[Argument]":
@@ -370,9 +370,9 @@ def write_kernel(
         raise ValueError(f"{name!r} is no name for a function in C: give another one with --out-name")
     names = Names.of(name, entries, args.num_warps, args.num_stages)
     # a parameter whose name C has taken has another one there, and constants have values
-    words = {entry.name: entry.c_name for entry in passed(entries) if entry.c_name != entry.name}
-    words |= {entry.name: entry.value for entry in entries if entry.is_constant}
-    grid = parse_grid(args.grid, words)
+    values = {entry.name: entry.c_name for entry in passed(entries) if entry.c_name != entry.name}
+    values |= {entry.name: entry.value for entry in entries if entry.is_constant}
+    grid = parse_grid(args.grid, values)
     options = {"num_warps": args.num_warps, "num_stages": args.num_stages, **(settings or {})}
     write = cpu_files if target.backend == "cpu" else gpu_files
     made = write(specialization_of(kernel, entries, options), target, entries, names, grid)

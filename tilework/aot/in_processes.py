@@ -1,9 +1,12 @@
 """Compute a function of an index in several processes; a process that dies is an error of its index only.
 
-    for number, result, error in results(lambda number: work(jobs[number]), len(jobs), workers=4): ...
+    for index, result, error in results(lambda index: work(jobs[index]), len(jobs), workers=4): ...
 
-Workers are forks, so the function may be any one, and what it returns is pickled. They are not given the next number
-before they have answered: what a worker was doing when it died is known.
+Workers are forks, so the function may be any one, and what it returns is pickled. A worker gets its next index when it
+has answered, so the index that it was working on when it died is known.
+
+`runtime/workers/pool.py` does not fork, because it runs inside programs that may have threads and a GPU in use; its
+workers compile one kernel that a message describes. Here the function may be any one and sees the memory of the caller.
 """
 
 import multiprocessing
@@ -18,7 +21,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import CompilationError
 
-Answer = tuple[int, Any, str | None]  # number, result, error
+Answer = tuple[int, Any, str | None]  # index, result, error
 
 
 def results(
@@ -27,7 +30,7 @@ def results(
     """The answers, in the order in which they come; `died` says how one ended. After so many `seconds` without an
     answer all are given up."""
     context = multiprocessing.get_context("fork")
-    waiting, running = list(range(count))[::-1], {}  # by connection: process and the number that it works on
+    waiting, running = list(range(count))[::-1], {}  # by connection: process and the index that it works on
 
     def start() -> None:
         here, there = context.Pipe()
@@ -39,23 +42,23 @@ def results(
 
     def give(connection: Connection) -> None:
         process, _ = running[connection]
-        number = waiting.pop() if waiting else None
-        running[connection] = process, number
+        index = waiting.pop() if waiting else None
+        running[connection] = process, index
         with suppress(BrokenPipeError):
-            connection.send(number)
+            connection.send(index)
 
     try:
         for _ in range(min(workers, count)):
             start()
         while running:
             answered = wait(list(running), seconds)
-            for number in [number for _, number in running.values() if number is not None and not answered]:
-                yield number, None, f"no answer in {seconds:.0f} s"
+            for index in [index for _, index in running.values() if index is not None and not answered]:
+                yield index, None, f"no answer in {seconds:.0f} s"
             if not answered:
                 return
             for connection in answered:
                 assert isinstance(connection, Connection)
-                process, number = running[connection]
+                process, index = running[connection]
                 try:
                     yield connection.recv()
                     give(connection)
@@ -63,8 +66,8 @@ def results(
                     process.join()
                     del running[connection]
                     connection.close()
-                    if number is not None:
-                        yield number, None, died % ended(process.exitcode)
+                    if index is not None:
+                        yield index, None, died % ended(process.exitcode)
                     if waiting:
                         start()
     finally:
@@ -76,11 +79,11 @@ def results(
 def work(connection: Connection, function: Callable[[int], Any]) -> None:
     """The loop of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    while (number := connection.recv()) is not None:
+    while (index := connection.recv()) is not None:
         try:
-            answer = number, function(number), None
+            answer = index, function(index), None
         except (Exception, SystemExit) as error:
-            answer = number, None, error_text(error)
+            answer = index, None, error_text(error)
         connection.send(answer)
     connection.close()
     os._exit(0)  # nothing to clean up, and modules of the user may have left threads

@@ -11,9 +11,9 @@ Those with the same constants and settings are one algorithm; its function tries
       return CUDA_ERROR_INVALID_VALUE;
     }
 
-and `add(stream, ..., algo_id)` takes the number of the algorithm, `add_default` the first one. Headers of kernels for
-AMD GPUs and for CPUs have their own words (`WORDS`), and `add_error_string` of CPUs finds the words for a code among
-all variants.
+and `add(stream, ..., algo_id)` takes the index of the algorithm, `add_default` the first one. The texts are
+written with the names of CUDA's API, which `API_NAMES` replaces for AMD GPUs and CPUs. `add_error_string` of CPUs finds
+the message of a code among all variants.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilework.aot.c_files import HIP_WORDS, includes
+from tilework.aot.c_files import HIP_NAMES, includes
 
 desc = "Make one C interface of kernels that were compiled ahead of time: a function that chooses among them."
 HINTS = {"c": 1, "d": 16}
-ADDRESSES = ("TTptr", "hipDeviceptr_t")  # pointers in C: a number only after a cast
-WORDS: dict[str, dict[str, str]] = {
+ADDRESSES = ("TTptr", "hipDeviceptr_t")  # pointers in C: integers only after a cast
+API_NAMES: dict[str, dict[str, str]] = {
     "cuda": {},
-    "hip": {**HIP_WORDS, "CUDA_ERROR_INVALID_VALUE": "hipErrorInvalidValue"},
+    "hip": {**HIP_NAMES, "CUDA_ERROR_INVALID_VALUE": "hipErrorInvalidValue"},
     "cpu": {
         "CUresult": "TTresult",
         "CUstream": "TTstream",
@@ -86,7 +86,7 @@ class HeaderParser:
         name, digest, suffix = self.parts_of_name(full_name)
         types, names = self.parts_of_signature(signature)
         hints = self.hints_of(suffix)
-        if hints_text is not None:  # the suffix also counts parameters that are constants, wherever they stand
+        if hints_text is not None:  # the suffix also counts parameters that are constants, wherever they are
             hints = [int(hint) or None for hint in hints_text.split(",") if hint]
         count = sum(hint is not None for hint in hints)
         meta = KernelLinkerMeta(name, names, types, hints, digest, suffix, algorithm, count)
@@ -248,12 +248,12 @@ def make_get_num_algos_def(meta: KernelLinkerMeta) -> str:
 def make_error_string(kernels: Mapping[str, Sequence[KernelLinkerMeta]], meta: KernelLinkerMeta) -> str:
     """The function that returns the error text of a code, for CPUs."""
     found = [f"{variant(m)}_error_string" for metas in kernels.values() for m in metas]
-    tries = "".join(f"  if (words == NULL)\n    words = {name}(code);\n" for name in found)
+    tries = "".join(f"  if (text == NULL)\n    text = {name}(code);\n" for name in found)
     declared = "".join(f"const char *{name}(TTresult code);\n" for name in found)
     return f"""{declared}
 const char *{meta.orig_kernel_name}_error_string(TTresult code) {{
-  const char *words = NULL;
-{tries}  return words;
+  const char *text = NULL;
+{tries}  return text;
 }}
 """
 
@@ -273,8 +273,8 @@ def texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], target: str = "cuda
         header, source = header + declared, source + defined
     if target != "hip":
         header += "#ifdef __cplusplus\n}\n#endif\n"
-    for word, other in WORDS[target].items():
-        header, source = header.replace(word, other), source.replace(word, other)
+    for cuda, other in API_NAMES[target].items():
+        header, source = header.replace(cuda, other), source.replace(cuda, other)
     return header, source
 
 

@@ -23,13 +23,13 @@ from tilework.aot.find_kernels import Finder
 from tilework.aot.in_processes import results
 from tilework.runtime.bundle.bundle_file import PLAIN_SUFFIX, Contents, Entry
 from tilework.runtime.bundle.bundle_targets import described, named
-from tilework.runtime.bundle.needed import Needed, read_line
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
 from tilework.runtime.devices.conditional_launch import unconditional
 from tilework.runtime.devices.host.own_code import layout_key, own_name
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
 from tilework.runtime.launch.native.machine import NAME
+from tilework.runtime.recording.specialization_record import SpecializationRecord, specialization_from
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
 LEFT_OUT = ("key_parts",)  # of the metadata: paths of the machine that compiled
@@ -50,7 +50,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Product:
+class CompiledJob:
     """The result of one job: files by key, and the parts of the specialisation."""
 
     key: str
@@ -80,22 +80,22 @@ def precompile(
     """Compile everything; `step` is called with each finished job and its error, if any."""
     jobs = [Job(record, target, with_ptx) for record in records if record["record"] == "kernel" for target in targets]
     finder = finder or Finder()
-    made: dict[int, Product] = {}
+    made: dict[int, CompiledJob] = {}
     failures: dict[int, str] = {}
-    work = lambda number: compiled(jobs[number], finder)  # noqa: E731
-    for number, product, error in results(work, len(jobs), workers, "the compiler did not survive it (%s)"):
-        step(jobs[number], error)
+    work = lambda index: compiled(jobs[index], finder)  # noqa: E731
+    for index, result, error in results(work, len(jobs), workers, "the compiler did not survive it (%s)"):
+        step(jobs[index], error)
         if error is not None:
-            failures[number] = error
+            failures[index] = error
         else:
-            made[number] = product
-    notes = sorted({note for product in made.values() for note in product.notes})
-    done = [(jobs[number], made[number]) for number in sorted(made)]
+            made[index] = result
+    notes = sorted({note for result in made.values() for note in result.notes})
+    done = [(jobs[index], made[index]) for index in sorted(made)]
     contents = collected(records, targets, done, with_ptx)
-    return Precompiled(contents, [(jobs[number], failures[number]) for number in sorted(failures)], notes)
+    return Precompiled(contents, [(jobs[index], failures[index]) for index in sorted(failures)], notes)
 
 
-def compiled(job: Job, finder: Finder) -> Product:
+def compiled(job: Job, finder: Finder) -> CompiledJob:
     """Compile one specialisation, in a process that may look like the one that recorded it."""
     record = job.record
     base = {name: text for name, text in knobs.environment_without(()).items() if name not in SETTINGS}
@@ -106,16 +106,16 @@ def compiled(job: Job, finder: Finder) -> Product:
         raise ValueError(
             f"{fn.__qualname__} has no parameter {', '.join(dict.fromkeys(unknown))}: record the program again"
         )
-    specialization = read_line(record, fn, backend)
-    needed = Needed(specialization, backend, record["environment"])
+    specialization = specialization_from(record, fn, backend)
+    recorded = SpecializationRecord(specialization, backend, record["environment"])
     kernel = specialization.compile_for(job.target)
-    files = {needed.key: bundled(kernel, job.with_ptx)}
+    files = {recorded.key: bundled(kernel, job.with_ptx)}
     if without := unconditional(kernel.metadata):
-        plain = needed.key + PLAIN_SUFFIX
+        plain = recorded.key + PLAIN_SUFFIX
         unguarded = specialization.compile_for(job.target, **{**kernel.metadata.asked, **without})
         files[plain] = bundled(unguarded, job.with_ptx)
-        files[needed.key] = with_metadata(files[needed.key], {PLAIN: plain})
-    return Product(needed.key, needed.source, files, needed.parts(), changes(record, needed))
+        files[recorded.key] = with_metadata(files[recorded.key], {PLAIN: plain})
+    return CompiledJob(recorded.key, recorded.source, files, recorded.parts(), changes(record, recorded))
 
 
 # of this process, and not of the one that was recorded: how it is used, and what is in the record if it matters
@@ -150,8 +150,8 @@ def bundled(kernel: Any, with_ptx: bool) -> dict[str, bytes]:
     return with_metadata({**files, "json": json.dumps(metadata, default=str).encode()}, {"extern_libs": []})
 
 
-def as_bytes(product: Any) -> bytes:
-    return product.encode() if isinstance(product, str) else bytes(product)
+def as_bytes(result: Any) -> bytes:
+    return result.encode() if isinstance(result, str) else bytes(result)
 
 
 def with_metadata(files: Mapping[str, bytes], more: Mapping[str, Any]) -> dict[str, bytes]:
@@ -161,11 +161,11 @@ def with_metadata(files: Mapping[str, bytes], more: Mapping[str, Any]) -> dict[s
     return {**files, "json": json.dumps(data, sort_keys=True).encode()}
 
 
-def changes(record: Mapping[str, Any], needed: Needed) -> list[str]:
+def changes(record: Mapping[str, Any], recorded: SpecializationRecord) -> list[str]:
     """Return notes about changes since the recording; the current source is compiled."""
-    if needed.source == record["source"]:
+    if recorded.source == record["source"]:
         return []
-    others = needed.parts()["others"]
+    others = recorded.parts()["others"]
     now = {key.removeprefix("global "): text for key, text in others.items() if key.startswith("global ")}
     before = record.get("globals", {})
     values = [
@@ -178,23 +178,21 @@ def changes(record: Mapping[str, Any], needed: Needed) -> list[str]:
 def collected(
     records: Sequence[Mapping[str, Any]],
     targets: Sequence[GPUTarget],
-    made: Sequence[tuple[Job, Product]],
+    made: Sequence[tuple[Job, CompiledJob]],
     with_ptx: bool,
 ) -> Contents:
     """The contents of a bundle, in an order that depends on nothing but themselves."""
-    names = sorted({(job.record["kernel"], product.source) for job, product in made})
-    numbers = {name: number for number, name in enumerate(names)}
+    names = sorted({(job.record["kernel"], result.source) for job, result in made})
+    indices = {name: index for index, name in enumerate(names)}
     entries: dict[tuple[int, str], Entry] = {}
     rows: dict[str, dict[str, Any]] = {}
-    for job, product in made:
-        number = numbers[job.record["kernel"], product.source]
-        for key, files in product.files.items():
-            place = targets.index(job.target), key
-            entries.setdefault(place, Entry(place[0], number, key, files))
-        rows.setdefault(
-            product.key, {"key": product.key, "parts": product.parts, "values": job.record.get("values", {})}
-        )
-    sources = {job.record["kernel"]: product.source for job, product in made}
+    for job, result in made:
+        index = indices[job.record["kernel"], result.source]
+        for key, files in result.files.items():
+            slot = targets.index(job.target), key
+            entries.setdefault(slot, Entry(slot[0], index, key, files))
+        rows.setdefault(result.key, {"key": result.key, "parts": result.parts, "values": job.record.get("values", {})})
+    sources = {job.record["kernel"]: result.source for job, result in made}
     kept = ("kernel", "source", "tuning", "device", "reproducible", "config")
     tunings = [
         {**{name: record.get(name, "") for name in kept}, "source": sources.get(record["kernel"], record["source"])}

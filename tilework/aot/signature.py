@@ -97,7 +97,7 @@ class Names:
     def file(self, base: Path, extension: str) -> Path:
         return base.with_suffix(f".{self.digest}_{self.suffix}{extension}")
 
-    def words(self, entries: "Sequence[Entry]") -> dict[str, str]:
+    def header_fields(self, entries: "Sequence[Entry]") -> dict[str, str]:
         """The fields of a header: the function, its parameters, and the lines for the linker."""
         return {
             "name": self.function,
@@ -251,7 +251,7 @@ def value_of(name: str, constants: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Expression:
-    """A C expression as a tree: an operator and its operands, a name, or a number."""
+    """A C expression as a tree: an operator and its operands, a name, or an integer."""
 
     text: str
     tree: Any
@@ -259,9 +259,9 @@ class Expression:
     def names(self) -> set[str]:
         return {leaf for leaf in leaves(self.tree) if isinstance(leaf, str)}
 
-    def emit(self, b: Any, values: Mapping[str, Any], number: Any) -> tuple[Any, Any]:
-        """Emit with a builder of LLVM text: the value, and a flag for a division by 0; `number` makes an i64."""
-        return emit(self.tree, b, values, number)
+    def emit(self, b: Any, values: Mapping[str, Any], constant: Any) -> tuple[Any, Any]:
+        """Emit with a builder of LLVM text: the value, and a flag for a division by 0; `constant` makes an i64."""
+        return emit(self.tree, b, values, constant)
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -340,45 +340,45 @@ def is_operator(token: Any) -> bool:
     return isinstance(token, str) and not (token[0].isalpha() or token[0] == "_")
 
 
-def emit(tree: Any, b: Any, values: Mapping[str, Any], number: Any) -> tuple[Any, Any]:
+def emit(tree: Any, b: Any, values: Mapping[str, Any], constant: Any) -> tuple[Any, Any]:
     """See `Expression.emit`. A side that C would not evaluate is computed too, and what goes wrong there is
     forgotten."""
-    never = b.icmp("ne", number(0), number(0))
+    never = b.icmp("ne", constant(0), constant(0))
     if isinstance(tree, int):
-        return number(tree), never
+        return constant(tree), never
     if isinstance(tree, str):
         return values[tree], never
 
     def truth(value: Any) -> Any:
-        return b.icmp("ne", value, number(0))
+        return b.icmp("ne", value, constant(0))
 
-    def as_number(condition: Any) -> Any:
-        return b.select(condition, number(1), number(0))
+    def as_integer(condition: Any) -> Any:
+        return b.select(condition, constant(1), constant(0))
 
     operator, *parts = tree
-    (first, wrong), *rest = [emit(part, b, values, number) for part in parts]
+    (first, wrong), *rest = [emit(part, b, values, constant) for part in parts]
     if operator == "?":
         (then, then_wrong), (other, other_wrong) = rest
         condition = truth(first)
         return b.select(condition, then, other), b.or_(wrong, b.select(condition, then_wrong, other_wrong))
     if operator.startswith("unary"):
         made = {
-            "unary-": lambda: b.sub(number(0), first),
+            "unary-": lambda: b.sub(constant(0), first),
             "unary+": lambda: first,
-            "unary!": lambda: as_number(b.icmp("eq", first, number(0))),
-            "unary~": lambda: b.xor(first, number(-1)),
+            "unary!": lambda: as_integer(b.icmp("eq", first, constant(0))),
+            "unary~": lambda: b.xor(first, constant(-1)),
         }
         return made[operator](), wrong
     ((second, second_wrong),) = rest
     if operator in ("&&", "||"):
         decides = truth(first) if operator == "||" else b.not_(truth(first))
-        value = b.select(decides, as_number(truth(first)), as_number(truth(second)))
+        value = b.select(decides, as_integer(truth(first)), as_integer(truth(second)))
         return value, b.or_(wrong, b.select(decides, never, second_wrong))
     wrong = b.or_(wrong, second_wrong)
     if operator in DIVIDED:
-        is_zero = b.icmp("eq", second, number(0))
-        divisor = b.select(is_zero, number(1), second)
+        is_zero = b.icmp("eq", second, constant(0))
+        divisor = b.select(is_zero, constant(1), second)
         return getattr(b, DIVIDED[operator])(first, divisor), b.or_(wrong, is_zero)
     if operator in COMPARED:
-        return as_number(b.icmp(COMPARED[operator], first, second)), wrong
+        return as_integer(b.icmp(COMPARED[operator], first, second)), wrong
     return getattr(b, COMPUTED[operator])(first, second), wrong

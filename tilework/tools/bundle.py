@@ -68,17 +68,8 @@ def text_of(bundle: Bundle) -> str:
         lines.append(f"target {named(target)}: {target['kernels']} kernels, {target['bytes']:,} bytes{note}")
     for row in facts["specializations"]:
         parts = KeyParts.from_json({**row["parts"], "values": row["values"]})
-        options = [f"{key.partition(' ')[2]}={text}" for key, text in parts.others.items() if is_shown(key, text)]
-        lines.append(f"  {parts.text()}{'  ' + ', '.join(options) if options else ''}")
+        lines.append(f"  {parts.text(with_options=True)}")
     for row in facts["tunings"]:
         chosen = ", ".join(f"{name}={value}" for name, value in row["config"].items())
         lines.append(f"  tuned {row['kernel'].rpartition(':')[2]}{tuple(row['tuning'])}: {chosen}")
     return "\n".join(lines)
-
-
-def is_shown(key: str, text: str) -> bool:
-    """Options and variables that are not those of every launch."""
-    return key.startswith(("option ", "environment ")) and (key, text) not in (
-        ("option debug", "False"),
-        ("option instrumentation_mode", "''"),
-    )

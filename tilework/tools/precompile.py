@@ -11,24 +11,21 @@ listed at the end, with the reasons, and the exit code is 1; all others are in t
 import argparse
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from textwrap import indent
 
 from tilework import knobs
 from tilework.errors import BundleError, UsageError
 from tilework.inspect.findings import counted
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.bundle_targets import named, parse_target
-from tilework.runtime.bundle.manifest import read_manifest
-from tilework.runtime.bundle.written_constants import shown as value_text
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
+from tilework.runtime.recording.manifest import read_manifest, record_text
 from tilework.target import UnknownTarget
 from tilework.targets.cpu.processor import available_cores
 
 MISTAKES = (BundleError, UnknownTarget)
 
-QUOTE = "'"
 EXTENSION = ".tilebundle"
 
 
@@ -61,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     kernels = [record for record in records if record["record"] == "kernel"]
     if args.list:
         for record in kernels:
-            print(shown(record))
+            print(record_text(record))
         print(counted(len(kernels), "specialisation"), "for", names)
         return 0
     if not kernels:
@@ -76,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
     for note in made.notes:
         print(f"note: {note}", file=sys.stderr)
     for job, error in made.failures:
-        print(f"error: {shown(job.record)} for {named(vars(job.target))}\n{indented(error)}", file=sys.stderr)
+        print(
+            f"error: {record_text(job.record)} for {named(vars(job.target))}\n{indent(error, '    ')}", file=sys.stderr
+        )
     key = knobs.runtime.bundle_key
     digest = write_bundle(output, made.contents, key.encode() if key else None)
     failed = f", {len(made.failures)} failed" if made.failures else ""
@@ -84,23 +83,3 @@ def run(args: argparse.Namespace) -> int:
     print(f"{output}: {counted(kernels, 'kernel')} for {names}{failed}"
           f", {os.path.getsize(output):,} bytes\ndigest {digest}{' (signed)' if key else ''}")  # fmt: skip
     return 1 if made.failures else 0
-
-
-def shown(record: Mapping[str, Any]) -> str:
-    """``app:add(x: *fp32:16, n: i32, BLOCK=256, num_warps=8)``."""
-    facts, constants = record["facts"], record["constants"]
-    texts = [
-        f"{name}={value_text(constants[name])}"
-        if name in constants
-        else f"{name}: {value_text(type).strip(QUOTE)}{':16' if 'D' in facts.get(name, '') else ''}"
-        for name, type in record["signature"].items()
-    ]
-    quiet = {"debug": False, "instrumentation_mode": ""}
-    texts += [
-        f"{name}={value_text(value)}" for name, value in record["options"].items() if quiet.get(name, ...) != value
-    ]
-    return f"{record['kernel']}({', '.join(texts)})"
-
-
-def indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())

@@ -2,12 +2,12 @@
 
     write_bundle("app.tilebundle", Contents(targets=[...], kernels=[...], entries=[...], blobs={...}))
     bundle = BundleFile.open("app.tilebundle")              the header and the index are verified here
-    entry = bundle.find(target=0, key="5e1f...")            by the number of a target and the key of a specialisation
+    entry = bundle.find(target=0, key="5e1f...")            by the index of a target and the key of a specialisation
     files = bundle.files(entry)                             {"json": ..., "obj": ...}: each verified when it is read
 
     offset  size
     0       8      magic: 89 54 57 42 4E 44 4C 0A (".TWBNDL\\n"); a transfer as text would destroy it
-    8       4      version of this format                                           (all numbers little-endian)
+    8       4      version of this format                                           (all integers little-endian)
     12      4      0
     16      8      bytes of the index
     24      8      bytes of the file
@@ -17,8 +17,8 @@
     ...     ...    the sections, one behind the other, nothing between or behind them
 
 The index says the size and the SHA-256 of every section, so the digest covers every byte of the file. It is all that is
-read when a bundle is opened; a section is read, and compared with its hash, when it is asked for, and what has been
-compared is what is used: the file is not looked at again. Equal sections are there once. The same contents give the
+read when a bundle is opened; a section is read, and compared with its hash, when a launch needs it, and the bytes that
+were compared are the bytes that are used: the file is not read again. Equal sections are there once. The same contents give the
 same bytes.
 
 | in the index | |
@@ -59,7 +59,7 @@ class Entry:
     """One specialisation of a kernel for one target: indices of the target and the kernel, and its files by extension.
 
     The files are those of an entry of the disk cache: ``json`` is the metadata, another one the binary that it names.
-    They are contents when it is written, numbers of sections when it is read.
+    They are contents when it is written, indices of sections when it is read.
     """
 
     def __init__(self, target: int, kernel: int, key: str, files: Mapping[str, Any]) -> None:
@@ -88,24 +88,24 @@ class Contents:
 
 def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __version__) -> bytes:
     """Return the bytes of a bundle, signed if there is a key."""
-    numbers: dict[bytes, int] = {}  # by content
+    sections: dict[bytes, int] = {}  # index by content
     rows: list[dict[str, Any]] = [{} for _ in contents.targets]
 
-    def number(data: bytes) -> int:
-        return numbers.setdefault(bytes(data), len(numbers))
+    def section_of(data: bytes) -> int:
+        return sections.setdefault(bytes(data), len(sections))
 
     for entry in sorted(contents.entries, key=lambda entry: (entry.target, entry.kernel, entry.key)):
         if entry.key in rows[entry.target]:
             raise ValueError(f"two entries of target {entry.target} have the key {entry.key}")
-        files = {name: number(data) for name, data in sorted(entry.files.items())}
+        files = {name: section_of(data) for name, data in sorted(entry.files.items())}
         rows[entry.target][entry.key] = [entry.kernel, files]
-    blobs = {name: number(data) for name, data in sorted(contents.blobs.items())}
+    blobs = {name: section_of(data) for name, data in sorted(contents.blobs.items())}
     index = json.dumps(
         {
             "tilework": version,
             "targets": list(contents.targets),
             "kernels": list(contents.kernels),
-            "sections": [[len(data), hashlib.sha256(data).hexdigest()] for data in numbers],
+            "sections": [[len(data), hashlib.sha256(data).hexdigest()] for data in sections],
             "entries": rows,
             "blobs": blobs,
             "facts": dict(contents.facts),
@@ -113,10 +113,10 @@ def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __
         sort_keys=True,
         separators=(",", ":"),
     ).encode()
-    total = HEADER + len(index) + sum(map(len, numbers))
+    total = HEADER + len(index) + sum(map(len, sections))
     fixed = FIXED.pack(MAGIC, FORMAT, 0, len(index), total)
     fixed += NO_KEY if key is None else signature(key, fixed + index)
-    return b"".join((fixed, hashlib.sha256(fixed + index).digest(), index, *numbers))
+    return b"".join((fixed, hashlib.sha256(fixed + index).digest(), index, *sections))
 
 
 def write_bundle(path: str | os.PathLike[str], contents: Contents, key: bytes | None = None) -> str:
@@ -201,19 +201,19 @@ class BundleFile:
         if (handle := self.__dict__.pop("_handle", None)) is not None:
             close(handle)
 
-    def section(self, number: int) -> bytes:
+    def section(self, position: int) -> bytes:
         """One section, verified."""
         try:
-            start, size, checksum = self._sections[number]
+            start, size, checksum = self._sections[position]
         except (IndexError, TypeError):
-            raise BundleError(f"{self.path} has no section {number!r}") from None
+            raise BundleError(f"{self.path} has no section {position!r}") from None
         try:
             data = read_all(self._handle, size, start)
         except OSError as error:
             raise BundleError(f"the bundle {self.path} cannot be read: {error.strerror}") from error
         if len(data) != size or hashlib.sha256(data).hexdigest() != checksum:
             raise BundleError(
-                f"{self.path} is damaged: section {number} is not what was written; nothing of it is used"
+                f"{self.path} is damaged: section {position} is not what was written; nothing of it is used"
             )
         return data
 
@@ -226,7 +226,7 @@ class BundleFile:
         try:
             kernel, files = row
             self.kernels[kernel]
-            return Entry(target, kernel, key, {str(name): number for name, number in files.items()})
+            return Entry(target, kernel, key, {str(name): position for name, position in files.items()})
         except (IndexError, TypeError, ValueError, AttributeError):
             raise BundleError(f"{self.path} has an index that says nothing sensible about {key}") from None
 
@@ -238,7 +238,7 @@ class BundleFile:
 
     def files(self, entry: Entry) -> dict[str, bytes]:
         """The files of an entry by extension, verified."""
-        return {name: self.section(number) for name, number in entry.files.items()}
+        return {name: self.section(position) for name, position in entry.files.items()}
 
     def blob(self, name: str) -> bytes | None:
         """Return the blob of a name, verified; None if there is none."""
@@ -250,12 +250,12 @@ class BundleFile:
 
     def sizes(self, entry: Entry) -> dict[str, int]:
         """Bytes of each file of an entry."""
-        return {name: self._sections[number][1] for name, number in entry.files.items()}
+        return {name: self._sections[position][1] for name, position in entry.files.items()}
 
     def verify(self) -> None:
         """Verify every section, used or not."""
-        for number in range(len(self._sections)):
-            self.section(number)
+        for position in range(len(self._sections)):
+            self.section(position)
 
 
 class Verified:
@@ -288,12 +288,12 @@ def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> V
     if found != header[HEADER - DIGEST :].hex():
         raise BundleError(f"{path} is damaged: its digest is not that of its index; nothing of it is used")
     if digest is not None and found != digest.lower():
-        raise BundleError(f"{path} is not the bundle that was asked for: its digest is {found}, not {digest}")
+        raise BundleError(f"{path} is not the requested bundle: its digest is {found}, not {digest}")
     written, is_signed = signed[FIXED.size :], signed[FIXED.size :] != NO_KEY
     if key is not None:
         if not is_signed:
             raise BundleError(
-                f"{path} is not signed, and TILEWORK_BUNDLE_KEY asks for a signature: compile it with that key"
+                f"{path} is not signed, and TILEWORK_BUNDLE_KEY requires a signature: compile it with that key"
             )
         import hmac  # lazily: few bundles are signed
 

@@ -9,7 +9,7 @@
 | `hip` | the same architecture |
 | `cpu` | machines of the same kind and system that have all instructions that the code may use |
 
-What a CPU has is asked of the system, not of LLVM, which need not be there.
+The instructions of a CPU are read from the system, not from LLVM, which need not be installed.
 """
 
 import platform
@@ -91,12 +91,12 @@ def had_instructions() -> frozenset[str]:
 def fitting(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> list[tuple[int, str]]:
     """(index of a target, file to load) of all that a device can run."""
     found: list[tuple[tuple[int, ...], int, str]] = []
-    for number, target in enumerate(targets):
+    for index, target in enumerate(targets):
         rule = RULES.get(device.backend, same_arch)
         if target.get("backend") == device.backend and (fit := rule(target, device)) is not None:
             order, file = fit
-            found.append(((*order, -number), number, file))
-    return [(number, file) for _, number, file in sorted(found, reverse=True)]
+            found.append(((*order, -index), index, file))
+    return [(index, file) for _, index, file in sorted(found, reverse=True)]
 
 
 Fit = tuple[tuple[int, ...], str] | None  # how well, and with which file

@@ -14,9 +14,8 @@ from tilework import knobs
 from tilework.errors import NotRecorded
 from tilework.process.metrics import count
 from tilework.runtime.compile.compiler_presence import has_compiler
-from tilework.runtime.recording.callers import warn_user
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of
-from tilework.runtime.recording.recorder import on_disk
+from tilework.runtime.recording.recorder import on_disk, warn_user
 
 AGAIN = "record the program again (TILEWORK_RECORD=file) with such a launch, and compile it: tilework precompile file"
 SAID: set[str] = set()  # warnings
@@ -30,19 +29,19 @@ def forbidden() -> str | None:
     return None if has_compiler() else "the compiler, which could make it, is not installed here"
 
 
-def missing_kernel(needed: Any, bundles: Sequence[Any]) -> None:
+def missing_kernel(record: Any, bundles: Sequence[Any]) -> None:
     """An error, if nothing can be compiled; a warning, if a bundle has a kernel of that name with another text."""
-    new = KeyParts.from_json({**needed.parts(), "values": needed.values})
+    new = KeyParts.from_json({**record.parts(), "values": record.values})
     rows = [row for bundle in bundles for row in bundle.manifest if is_same(row["parts"], new)]
     found = compared(new, [KeyParts.from_json({**row["parts"], "values": row["values"]}) for row in rows])
-    places = ", ".join(bundle.path for bundle in bundles)
+    paths = ", ".join(bundle.path for bundle in bundles)
     if (why := forbidden()) is not None:
         count("refusals", kernel=new.kernel)
-        raise NotRecorded(text_of(found, f"is not in {places}, and {why}", bundles))
+        raise NotRecorded(text_of(found, f"is not in {paths}, and {why}", bundles))
     changes = [one.words for one in found.differences if one.part in CHANGED]
     if changes and is_changed(new, rows):
         warn_once(
-            f"{new.text()} is compiled, although {places} has the kernel: {'; '.join(changes)} since it was recorded."
+            f"{new.text()} is compiled, although {paths} has the kernel: {'; '.join(changes)} since it was recorded."
             f" {AGAIN}"
         )
 
@@ -107,9 +106,9 @@ def missing_choice(
     if why is None:
         return
     count("refusals", kernel=fn._fn_name)
-    places, name = ", ".join(bundle.path for bundle in bundles), fn.__qualname__
+    paths, name = ", ".join(bundle.path for bundle in bundles), fn.__qualname__
     if found:
-        raise NotRecorded(f"the configuration that {places} has for {name} and the key {key} is none of its"
+        raise NotRecorded(f"the configuration that {paths} has for {name} and the key {key} is none of its"
                           " configurations any"
                           f" more, and {why}\n  {AGAIN}")  # fmt: skip
     known = [
@@ -119,6 +118,6 @@ def missing_choice(
         if row["kernel"].rpartition(":")[2] == name
     ]
     raise NotRecorded(
-        f"{places} has no choice of the autotuner for {name} and the key {key}, and {why}"
+        f"{paths} has no choice of the autotuner for {name} and the key {key}, and {why}"
         f"\n  there are those for {', '.join(dict.fromkeys(known)) or 'no key at all'}\n  {AGAIN}"
     )

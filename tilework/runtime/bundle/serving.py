@@ -3,9 +3,9 @@
     bundle = tilework.load("app.tilebundle")        launches of the program's kernels are served from it from now on
     bundle.kernels, bundle.targets, bundle.digest   what is in it
 
-A launch that finds no code in memory asks here before it asks the disk cache and the compiler, of which nothing is
-loaded. What it needs is looked up by a key that says nothing about places (`needed.py`), so a program may have moved;
-if its text is another one than that which was compiled, it is not found.
+A launch that finds no code in memory looks here before the disk cache and the compiler, which are not loaded. The key
+of a specialisation contains no paths (`recording/specialization_record.py`), so a program may have moved; a kernel whose
+text has changed since is not found.
 """
 
 import json
@@ -21,9 +21,9 @@ from tilework.process.forks import cached_property, held_at_fork
 from tilework.process.metrics import count
 from tilework.runtime.bundle import bundle_targets
 from tilework.runtime.bundle.bundle_file import BundleFile, Entry
-from tilework.runtime.bundle.needed import Needed, is_kernel
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.host.own_code import PROVIDERS, layout_key
+from tilework.runtime.recording.specialization_record import SpecializationRecord, is_kernel
 from tilework.target import GPUTarget
 
 LOCK = held_at_fork(threading.RLock())
@@ -33,7 +33,7 @@ PLAIN = "plain_key"  # in the metadata of a kernel with launch preconditions: th
 
 
 class Bundle:
-    """An open bundle. It serves launches until it is closed; kernels that were loaded by then stay loaded."""
+    """An open bundle. It serves launches until it is closed; kernels that were loaded by then remain loaded."""
 
     def __init__(self, file: BundleFile) -> None:
         self.file = file
@@ -84,9 +84,9 @@ class Bundle:
     def files(self, keys: Iterator[str] | list[str], device: GPUTarget) -> dict[str, bytes] | None:
         """The verified files of the first of these keys that there is, for the best target; None if there is none."""
         keys = list(keys)
-        for number, load in self.fitting(device):
+        for index, load in self.fitting(device):
             for key in keys:
-                if (entry := self.file.find(number, key)) is not None:
+                if (entry := self.file.find(index, key)) is not None:
                     return self.loadable(entry, load)
         return None
 
@@ -115,7 +115,7 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
 
     The file is verified: its index here, and the code of a kernel when a launch needs it. With `digest` it must be that
     very file, with `key` (or TILEWORK_BUNDLE_KEY) it must be signed with it. BundleError says what is wrong with a
-    file. Of several bundles the one that was loaded last is asked first. What is returned can be closed, or used in a
+    file. Of several bundles the one that was loaded last is searched first. The returned bundle can be closed, or used in a
     `with`.
 
     Example:
@@ -150,12 +150,12 @@ def own_object(name: str) -> bytes | None:
 def begin() -> None:
     """Start what TILEWORK_RECORD and TILEWORK_BUNDLE request."""
     if knobs.runtime.record:
-        from tilework.runtime.bundle.manifest import record_into  # lazily: few ask
+        from tilework.runtime.recording.manifest import record_into  # lazily: few ask
 
         record_into(knobs.runtime.record)
-    asked = knobs.runtime.bundle
+    paths = knobs.runtime.bundle
     with LOCK:
-        for path in (asked or "").split(os.pathsep)[::-1] if asked else ():
+        for path in (paths or "").split(os.pathsep)[::-1] if paths else ():
             setting = path, knobs.runtime.bundle_digest, knobs.runtime.bundle_key
             if path and setting not in OPENED:
                 OPENED[setting] = load(path, knobs.runtime.bundle_digest)
@@ -166,13 +166,13 @@ def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
     begin()
     if not SERVERS:
         return None
-    needed = Needed(specialization, backend)
+    record = SpecializationRecord(specialization, backend)
     for bundle in tuple(SERVERS):
-        if (files := bundle.files(needed.usable_keys(), target)) is not None:
+        if (files := bundle.files(record.usable_keys(), target)) is not None:
             count("cache_hits", kernel=specialization.fn._fn_name, cache="bundle")
             kernel = compiled(specialization.source(), files)
             if LISTENERS:
-                tell_of(kernel, specialization, target, backend, needed.environment)
+                report_hit(kernel, specialization, target, backend, record.environment)
             return kernel
     return None
 
@@ -184,10 +184,12 @@ def check_missing(specialization: Any, target: GPUTarget, backend: Any) -> None:
     check_target(target)
     from tilework.runtime.bundle.missing import missing_kernel  # lazily: only what is missing needs it
 
-    missing_kernel(Needed(specialization, backend), tuple(SERVERS))
+    missing_kernel(SpecializationRecord(specialization, backend), tuple(SERVERS))
 
 
-def tell_of(kernel: Any, specialization: Any, target: GPUTarget, backend: Any, environment: Mapping[str, str]) -> None:
+def report_hit(
+    kernel: Any, specialization: Any, target: GPUTarget, backend: Any, environment: Mapping[str, str]
+) -> None:
     """As of a kernel that the disk cache had. The compiler's version is a part of it."""
     from tilework.runtime.compile.compiler_presence import has_compiler  # lazily: few listen
 
@@ -234,7 +236,7 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
     tuned."""
     # lazily: few programs tune
     from tilework.language.portable_key import portable_key
-    from tilework.runtime.bundle.written_constants import Unwritable, written
+    from tilework.runtime.recording.constants_json import Unwritable, constant_to_json
     from tilework.runtime.tuning.config import argument_key, device_part
     from tilework.runtime.tuning.pruning import fixed, is_reproducible
 
@@ -246,7 +248,7 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
         return None
     key = argument_key(tuner.keys, tuner.arg_names, {**named, **kwargs})
     try:
-        texts = [written(value) for value in key]
+        texts = [constant_to_json(value) for value in key]
     except Unwritable:
         texts = None
     device, wanted = str(*device_part()), (portable_key(fn), texts, is_reproducible(tuner.fn, kwargs))
@@ -255,7 +257,7 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
     bits = fixed(tuner.configs[0])  # what may not differ where the same bits are promised
     for row in sorted(found, key=lambda row: row["device"] != device):
         for config in tuner.configs if not wanted[2] else (one for one in tuner.configs if fixed(one) == bits):
-            if {name: written(value) for name, value in config.all_kwargs().items()} == row["config"]:
+            if {name: constant_to_json(value) for name, value in config.all_kwargs().items()} == row["config"]:
                 return config
     from tilework.runtime.bundle.missing import missing_choice  # lazily: only what is missing needs it
 

@@ -1,1 +1,1 @@
-"""Records of compilations, loads and tunings, and the parts of cache keys."""
+"""Records: of specialisations and programs, of compilations, loads and tunings, and the parts of cache keys."""

@@ -8,9 +8,8 @@
     found.differences[0].help                         "@jit(do_not_specialize=['n']) makes one kernel ..."
 
 The key of the cache is a hash of all parts; two hashes show that something differs, two `KeyParts` show what. The parts
-of a compilation are stored with its products, so that another process can compare too. Every kind of difference is a
-row of a table: a server that refuses a launch, because nothing recorded fits it, uses the same words as `tilework
-explain`.
+of a compilation are stored with its files, so that another process can compare too. Every kind of difference is a
+row of a table, which `tilework explain` and the errors of launches that no bundle serves share.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,10 +51,16 @@ class KeyParts:
         arguments = {name: Argument(**argument) for name, argument in data["arguments"].items()}
         return cls(data["kernel"], arguments, data["others"], data.get("values", {}))
 
-    def text(self) -> str:
-        """``add(x: *fp32:16, n: i32, BLOCK=256, num_warps=8)``, for people."""
+    def text(self, with_options: bool = False) -> str:
+        """``add(x: *fp32:16, n: i32, BLOCK=256)``, for people; with options ``add(..., BLOCK=256, num_warps=8)``."""
         shown = [argument_text(name, argument) for name, argument in self.arguments.items()]
+        for key, text in self.others.items() if with_options else ():
+            if key.startswith(("option ", "environment ")) and (key, text) not in USUAL:
+                shown.append(f"{key.partition(' ')[2]}={text}")
         return f"{self.kernel.rpartition('.')[2]}({', '.join(shown)})"
+
+
+USUAL = (("option debug", "False"), ("option instrumentation_mode", "''"))  # of nearly every launch
 
 
 def argument_text(name: str, argument: Argument) -> str:
@@ -132,7 +137,7 @@ def compared(new: KeyParts, earlier: Sequence[KeyParts]) -> Comparison:
 
 
 def distance(old: KeyParts, new: KeyParts) -> float:
-    """The weighted number of differences."""
+    """The weighted count of differences."""
     changed = sum(old.arguments.get(name) != argument for name, argument in new.arguments.items())
     others = [key for key, text in new.others.items() if old.others.get(key) != text]
     missing = len(old.arguments.keys() - new.arguments.keys()) + len(old.others.keys() - new.others.keys())
@@ -223,9 +228,9 @@ DTYPE_HELP = "another dtype always needs other code: convert the array, if it wa
 
 
 def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_then: str) -> tuple[str, ...]:
-    letters = set(before.facts) ^ set(after.facts)
+    changed = set(before.facts) ^ set(after.facts)
     is_pointer = after.type.startswith("*")
-    if letters == {"S"}:
+    if changed == {"S"}:
         holds = "has less than 2 GiB" if "S" in after.facts else "has 2 GiB or more"
         return (
             "size",

@@ -12,19 +12,21 @@ import json
 import math
 import os
 import sys
+import sysconfig
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import Diagnostic, Span
+from tilework.errors import Diagnostic, Span, span_at
 from tilework.knobs.hooks import LISTENERS, WORKERS, above
 from tilework.process.forks import held_at_fork
 from tilework.runtime.kernel_cache.key import file_stem
-from tilework.runtime.recording.callers import user_calls
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of, stored_parts
 
 LONGEST_VALUE = 60
@@ -89,7 +91,7 @@ def note_values(recorder: Recorder, facts: Mapping[str, Any]) -> None:
 
 
 def value_text(value: Any) -> str:
-    """An argument as text for people: a number, or an array by its dtype and shape."""
+    """An argument as text for people: its `repr`, or the dtype and shape of an array."""
     shape = getattr(value, "shape", None)
     if shape is not None and hasattr(value, "dtype"):
         return f"{value.dtype}{list(shape)}"
@@ -117,7 +119,7 @@ def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
     recorder.write(
         "compiled",
         kernel=parts.kernel,
-        place=[source.fn.where.file, source.fn.def_line],
+        location=[source.fn.where.file, source.fn.def_line],
         key=kernel.hash,
         hit=facts["hit"],
         seconds=facts["seconds"],
@@ -230,9 +232,9 @@ ACTIVE: list[Recorder] = []
 
 def install() -> None:
     """Record as TILEWORK_EXPLAIN requests, once."""
-    asked = knobs.runtime.explain
-    folder = None if asked is None or asked.lower() in (*knobs.TRUE, *knobs.FALSE) else asked
-    if asked is None or asked.lower() in knobs.FALSE:
+    setting = knobs.runtime.explain
+    folder = None if setting is None or setting.lower() in (*knobs.TRUE, *knobs.FALSE) else setting
+    if setting is None or setting.lower() in knobs.FALSE:
         return
     with RECORDING:
         if not any(one.folder == folder for one in ACTIVE):
@@ -280,3 +282,55 @@ def read_records(folder: str | Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 continue
     yield from sorted(rows, key=lambda row: row["time"])
+
+
+# ---- the running line of the user's program
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+STANDARD = sysconfig.get_path("stdlib") + os.sep
+PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
+
+
+def user_calls() -> tuple[Span, ...]:
+    """The lines that are being executed: the nearest one outside of tilework, and if that is in an installed package, the
+    nearest one outside of all of them."""
+    outside = list(frames_outside(sys._getframe(1)))
+    own = [frame for frame in outside if is_own(frame.f_code.co_filename)]
+    chosen = outside[:1] if not own or (outside and outside[0] is own[0]) else [outside[0], own[0]]
+    return tuple(span_of(frame) for frame in chosen)
+
+
+def warn_user(text: str) -> None:
+    """A warning at the line of the user's program that is running."""
+    calls = user_calls()
+    warnings.warn_explicit(text, RuntimeWarning, *((calls[0].file, calls[0].line) if calls else ("<launch>", 0)))
+
+
+def is_own(file: str) -> bool:
+    """Return True for a file of this program: not an installed one, nor one that torch's compiler generated."""
+    return not file.startswith((*PACKAGES, "<")) and "torchinductor_" not in file
+
+
+def frames_outside(frame: FrameType | None) -> "list[FrameType]":
+    found: list[FrameType] = []
+    while frame is not None:
+        file = frame.f_code.co_filename
+        is_standard = file.startswith(STANDARD) and not file.startswith(PACKAGES)  # packages may be below
+        if not is_standard and not file.startswith((PACKAGE, "<frozen", "<binder")):
+            found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def span_of(frame: FrameType) -> Span:
+    """The expression that a frame is executing."""
+    positions = list(frame.f_code.co_positions())
+    line, end_line, column, end = positions[frame.f_lasti // 2] if frame.f_lasti >= 0 else (None, None, None, None)
+    line = line or frame.f_lineno
+    found = span_at(frame.f_code.co_filename, line, column or 0)
+    if column is None:
+        return found
+    raw = found.text.encode()
+    start = len(raw[:column].decode(errors="ignore"))  # counted in bytes
+    last = len(raw[:end].decode(errors="ignore")) if end_line == line and end is not None else len(found.text)
+    return Span(found.file, found.line, start, max(last, start + 1), found.text)

@@ -1,4 +1,4 @@
-"""The parts of a key that a source has, as plain dictionaries: what is stored with the products of every compilation.
+"""The parts of a key that a source has, as plain dictionaries: what is stored with the files of every compilation.
 
 Nothing is defined here that takes time: each process that compiles loads this. `key_parts.py` makes values of them.
 """
@@ -16,7 +16,7 @@ LONGEST = 120  # characters of a constant that is kept as it is
 
 
 def source_parts(source: Any, backend: Any) -> dict[str, Any]:
-    """The parts that a source has before options and environment are known, as they are stored with its products."""
+    """The parts that a source has before options and environment are known, as they are stored with its files."""
     fn = source.fn
     return {
         "kernel": fn._fn_name.replace("__mp_main__", "__main__"),  # as multiprocessing calls the main program

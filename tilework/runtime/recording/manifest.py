@@ -1,6 +1,6 @@
 """TILEWORK_RECORD=file: what a program uses, so that `tilework precompile` can compile it elsewhere.
 
-    {"record": "kernel", "version": 1, "kernel": "app:add", "signature": {"x": "*fp32", ...}, ...}      see `needed.py`
+    {"record": "kernel", "version": 1, "kernel": "app:add", "signature": {"x": "*fp32", ...}, ...}      see `specialization_record.py`
     {"record": "tuning", "version": 1, "kernel": "app:matmul", "tuning": [1024, "fp32"], "config": {...}, ...}
 
 The file has a line of JSON for each specialisation, and for each choice of an autotuner. Any number of processes append
@@ -23,13 +23,13 @@ from tilework.errors import BundleError
 from tilework.knobs.hooks import LISTENERS, WORKERS
 from tilework.language.portable_key import portable_key
 from tilework.process.forks import held_at_fork
-from tilework.runtime.bundle.needed import VERSION, Needed, is_kernel
-from tilework.runtime.bundle.written_constants import Unwritable, name_of, written
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import changes_stages
 from tilework.runtime.launch.python.specialization import Specialization
-from tilework.runtime.recording.callers import warn_user
-from tilework.runtime.recording.recorder import QUIET, is_tuning
+from tilework.runtime.recording.constants_json import Unwritable, constant_text, constant_to_json, name_of
+from tilework.runtime.recording.key_parts import Argument, KeyParts
+from tilework.runtime.recording.recorder import QUIET, is_tuning, warn_user
+from tilework.runtime.recording.specialization_record import VERSION, SpecializationRecord, is_kernel
 from tilework.runtime.tuning.config import argument_key, device_part
 from tilework.runtime.tuning.pruning import is_reproducible
 
@@ -81,6 +81,17 @@ def read_manifest(paths: Iterable[str]) -> list[dict[str, Any]]:
     return [found[name] for name in sorted(found)]
 
 
+def record_text(record: Mapping[str, Any]) -> str:
+    """``app:add(x: *fp32:16, n: i32, BLOCK=256, num_warps=8)``: the specialisation of a record, for people."""
+    facts, constants = record["facts"], {leaf: constant_text(value) for leaf, value in record["constants"].items()}
+    arguments = {
+        name: Argument(constant_text(type).strip("'"), facts.get(name, ""), constants.get(name))
+        for name, type in record["signature"].items()
+    }
+    options = {f"option {name}": constant_text(value) for name, value in record["options"].items()}
+    return KeyParts(record["kernel"], arguments, options).text(with_options=True)
+
+
 def records_in(path: str) -> Iterator[dict[str, Any]]:
     """The lines of one file; what is no record is an error that names the line."""
     try:
@@ -88,24 +99,24 @@ def records_in(path: str) -> Iterator[dict[str, Any]]:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BundleError(f"the manifest {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    for number, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
         except ValueError:
-            if number == len(lines):  # a process was killed while it wrote
+            if line_number == len(lines):  # a process was killed while it wrote
                 continue
-            raise BundleError(f"{path}:{number}: this is not JSON") from None
+            raise BundleError(f"{path}:{line_number}: this is not JSON") from None
         kind = record.get("record") if isinstance(record, dict) else None
         if kind not in KINDS:
-            raise BundleError(f"{path}:{number}: this is no record of TILEWORK_RECORD")
+            raise BundleError(f"{path}:{line_number}: this is no record of TILEWORK_RECORD")
         if record.get("version") != VERSION:
             raise BundleError(
-                f"{path}:{number}: version {record.get('version')} of the format; this tilework reads {VERSION}"
+                f"{path}:{line_number}: version {record.get('version')} of the format; this tilework reads {VERSION}"
             )
         if missing := [name for name in NEEDS[kind] if name not in record]:
-            raise BundleError(f"{path}:{number}: the record has no {', '.join(missing)}")
+            raise BundleError(f"{path}:{line_number}: the record has no {', '.join(missing)}")
         yield record
 
 
@@ -146,7 +157,7 @@ class ProgramRecorder:
         if changes_stages():
             self.warn(f"{fn.__qualname__} is not recorded: a hook, or TRITON_KERNEL_OVERRIDE, changes what is compiled")
             return
-        self.write(fn, lambda: {**Needed(specialization, backend).to_json(), **place_of(fn)})
+        self.write(fn, lambda: {**SpecializationRecord(specialization, backend).to_json(), **source_file_of(fn)})
 
 
 def record_needed(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
@@ -184,16 +195,16 @@ def choice(tuner: Any, fn: Any, config: Any, named: Mapping[str, Any], kwargs: M
         "version": VERSION,
         "kernel": name_of(fn),
         "source": portable_key(fn),
-        "tuning": [written(value) for value in key],
+        "tuning": [constant_to_json(value) for value in key],
         "names": list(tuner.key_parts(key, given)),
         "device": str(*device_part()),
         "reproducible": is_reproducible(tuner.fn, kwargs),
-        "config": {name: written(value) for name, value in config.all_kwargs().items()},
-        **place_of(fn),
+        "config": {name: constant_to_json(value) for name, value in config.all_kwargs().items()},
+        **source_file_of(fn),
     }
 
 
-def place_of(fn: Any) -> dict[str, Any]:
+def source_file_of(fn: Any) -> dict[str, Any]:
     """The file of a kernel, for kernels of the main program, which cannot be imported by name."""
     return {"file": os.path.abspath(fn.where.file), **({"triton": True} if knobs.language.is_triton else {})}
 
@@ -208,6 +219,6 @@ INSTALLING = held_at_fork(threading.RLock())
 def record_into(path: str) -> None:
     """Record into a file from now on; once."""
     with INSTALLING:
-        asked = os.path.abspath(path)
-        if not any(isinstance(one, ProgramRecorder) and one.path == asked for one in LISTENERS):
-            LISTENERS.append(ProgramRecorder(asked))
+        full_path = os.path.abspath(path)
+        if not any(isinstance(one, ProgramRecorder) and one.path == full_path for one in LISTENERS):
+            LISTENERS.append(ProgramRecorder(full_path))

@@ -1,12 +1,12 @@
 """One specialisation that a program needs, as a value that is the same on every machine and for every target.
 
-    needed = Needed(specialization, backend)        from a launch
-    needed.key                                      a hash of everything below: what entries of bundles are found by
-    needed.parts()                                  the same as `recording/key_differences.py` compares it
-    line = needed.to_json()                         as TILEWORK_RECORD writes it; `read_line` is the inverse
+    record = SpecializationRecord(specialization, backend)      from a launch
+    record.key                                      a hash of everything below, the key of entries in bundles
+    record.parts()                                  the same as `key_parts.py` compares it
+    line = record.to_json()                         as TILEWORK_RECORD writes it; `specialization_from` is the inverse
 
 A line names a kernel by module and qualified name, types as signatures have them, and constants as
-`written_constants.py` writes them; the parts of a tuple are called ``pair[1]``. What the backend of a target adds to
+`constants_json.py` writes them; the parts of a tuple are called ``pair[1]``. What the backend of a target adds to
 the options of a launch is left out, because every target adds its own.
 """
 
@@ -23,12 +23,12 @@ from tilework.runtime.launch.python.specialize import FACTS, leaves_of
 from tilework.runtime.recording.source_parts import arguments_of, portable_parts
 
 VERSION = 1  # of the lines
-SMALL = "S"  # the fact that an array is small, which only some targets ask for
+SMALL = "S"  # the fact that an array is small, which only some targets use
 
 Path = tuple[int, ...]
 
 
-class Needed:
+class SpecializationRecord:
     """See the module. `types`, `facts` and `constants` are texts by leaf, which is what can be compared."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Needed:
     @property
     def name(self) -> str:
         """``module:qualname``; the module as it is imported."""
-        from tilework.runtime.bundle.written_constants import name_of  # lazily: what is served is not written
+        from tilework.runtime.recording.constants_json import name_of  # lazily: what is served is not written
 
         return name_of(self.fn)
 
@@ -87,13 +87,13 @@ class Needed:
     @property
     def values(self) -> dict[str, str]:
         """The arguments of the launch, for people."""
-        from tilework.runtime.recording.recorder import value_text  # lazily: what is served needs no words
+        from tilework.runtime.recording.recorder import value_text  # lazily: what is served needs no texts
 
         return dict(zip(self.fn.arg_names, map(value_text, self.specialization.values), strict=False))
 
     def to_json(self) -> dict[str, Any]:
         """A line; `Unwritable` if another process cannot have the same."""
-        from tilework.runtime.bundle.written_constants import Unwritable  # lazily: what is served is not written
+        from tilework.runtime.recording.constants_json import Unwritable  # lazily: what is served is not written
 
         specialization = self.specialization
         paths = {path: leaf for leaf, path, _ in leaves_of(specialization.signature, self.fn.arg_names)}
@@ -124,34 +124,37 @@ class Needed:
 
 def written_as(name: str, value: Any) -> Any:
     """Return an argument as JSON; `Unwritable` names an argument that has no form."""
-    from tilework.runtime.bundle.written_constants import Unwritable, written  # lazily: what is served is not written
+    from tilework.runtime.recording.constants_json import (  # lazily: what is served is not written
+        Unwritable,
+        constant_to_json,
+    )
 
     try:
-        return written(value)
+        return constant_to_json(value)
     except Unwritable as error:
         raise Unwritable(f"`{name}` is {error}") from None
 
 
-def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
+def specialization_from(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
     """The specialisation of a kernel that a line describes, with the options that the backend of a target adds."""
-    from tilework.runtime.bundle.written_constants import read  # lazily: serving reads no lines
+    from tilework.runtime.recording.constants_json import constant_from_json  # lazily: serving reads no lines
 
-    places = {name: position for position, name in enumerate(fn.arg_names)}
+    indices = {name: index for index, name in enumerate(fn.arg_names)}
 
     def path(leaf: str) -> Path:
         name, *inside = leaf.split("[")
-        return (places[name], *(int(part.removesuffix("]")) for part in inside))
+        return (indices[name], *(int(part.removesuffix("]")) for part in inside))
 
-    asked = "" if backend.tells_small_arrays else SMALL
+    dropped = "" if backend.tells_small_arrays else SMALL
     facts = {
-        path(leaf): [FACTS[letter] for letter in flags if letter not in asked] for leaf, flags in line["facts"].items()
+        path(leaf): [FACTS[flag] for flag in flags if flag not in dropped] for leaf, flags in line["facts"].items()
     }
     return Specialization(
         fn,
-        {name: read(type) for name, type in line["signature"].items()},
-        {path(leaf): read(value) for leaf, value in line["constants"].items()},
+        {name: constant_from_json(type) for name, type in line["signature"].items()},
+        {path(leaf): constant_from_json(value) for leaf, value in line["constants"].items()},
         {path: found for path, found in facts.items() if found},
-        {**backend.launch_defaults(), **{name: read(value) for name, value in line["options"].items()}},
+        {**backend.launch_defaults(), **{name: constant_from_json(value) for name, value in line["options"].items()}},
         line["key"],
     )  # fmt: skip
 

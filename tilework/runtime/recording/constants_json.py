@@ -1,14 +1,15 @@
 """Constants of kernels as JSON, so that another process has the same ones.
 
-    written(128), written(-0.0), written(tl.float16)        128, {"float": "-0x0.0p+0"}, {"dtype": "fp16"}
-    written((4, helper))                                    {"tuple": [4, {"object": "app:helper"}]}
-    read(written(value))                                    the value again
+    constant_to_json(128), constant_to_json(-0.0), constant_to_json(tl.float16)        128, {"float": "-0x0.0p+0"}, {"dtype": "fp16"}
+    constant_to_json((4, helper))                                    {"tuple": [4, {"object": "app:helper"}]}
+    constant_from_json(constant_to_json(value))                                    the value again
 
 Numbers, strings, None and booleans are unchanged; any other value is an object with one key, its kind. Functions and
 classes are written by name; one that cannot be imported by its name (a lambda, a local function) is `Unwritable`.
 
-`workers/sent_kernel.py` has another format on purpose: a worker compiles for this very program and must not import it,
-so functions are sent as text and classes are refused. A manifest is read later, by a process that imports the program.
+Two other formats are right where they are: `workers/sent_kernel.py` sends functions as text and refuses classes, because
+a worker compiles for this very program and must not import it, while a manifest is read later by a process that imports
+the program; `launch/python/specialization.py` writes Triton's `specialization_data`, which hooks of users parse.
 """
 
 import json
@@ -33,7 +34,7 @@ class Unwritable(Exception):
     """A constant that only this process can have; the message says what it is."""
 
 
-def written(value: Any) -> Any:
+def constant_to_json(value: Any) -> Any:
     """A constant as JSON."""
     value = python_number(value)
     if type(value) in PLAIN:
@@ -42,13 +43,13 @@ def written(value: Any) -> Any:
         if (rule := RULES.get(cls)) is not None:
             return rule(value)
     if is_dataclass(value) and not isinstance(value, type):
-        members = {field.name: written(getattr(value, field.name)) for field in fields(value)}
+        members = {field.name: constant_to_json(getattr(value, field.name)) for field in fields(value)}
         return {"dataclass": [name_of(type(value)), members]}
     raise Unwritable(f"{shortened(value)}, of type {type(value).__qualname__}")
 
 
 def sequence(value: Any) -> Any:
-    items = [written(item) for item in value]
+    items = [constant_to_json(item) for item in value]
     if hasattr(value, "_fields"):
         return {"named tuple": [name_of(type(value)), items]}
     return {("tuple" if isinstance(value, tuple) else "list"): items}
@@ -56,10 +57,10 @@ def sequence(value: Any) -> Any:
 
 def unordered(value: Any) -> Any:
     kind = "set" if isinstance(value, set) else "frozenset"
-    return {kind: sorted((written(item) for item in value), key=json.dumps)}
+    return {kind: sorted((constant_to_json(item) for item in value), key=json.dumps)}
 
 
-def number(value: float) -> Any:
+def float_to_json(value: float) -> Any:
     """A float, exact and distinct from an integer."""
     return value if value == value and abs(value) < 1e308 and value != 0 else {"float": value.hex()}
 
@@ -68,19 +69,19 @@ def dtype(value: Any) -> Any:
     if type(value) is tl.dtype:
         return {"dtype": str(value)}
     if type(value) is tl.pointer_type:
-        return {"pointer": [written(value.element_ty), value.address_space, value.const]}
+        return {"pointer": [constant_to_json(value.element_ty), value.address_space, value.const]}
     raise Unwritable(f"the type {value}")
 
 
 RULES: dict[type, Callable[[Any], Any]] = {
-    float: number,
-    tl.constexpr: lambda value: {"constexpr": written(value.value)},
+    float: float_to_json,
+    tl.constexpr: lambda value: {"constexpr": constant_to_json(value.value)},
     tl.dtype: dtype,
-    tl.tuple: lambda value: {"tl.tuple": [written(item) for item in value.values]},
+    tl.tuple: lambda value: {"tl.tuple": [constant_to_json(item) for item in value.values]},
     Enum: lambda value: {"enum": [name_of(type(value)), value.name]},
     tuple: sequence,
     list: sequence,
-    dict: lambda value: {"dict": [[written(key), written(item)] for key, item in value.items()]},
+    dict: lambda value: {"dict": [[constant_to_json(key), constant_to_json(item)] for key, item in value.items()]},
     set: unordered,
     frozenset: unordered,
     bytes: lambda value: {"bytes": value.hex()},
@@ -123,23 +124,23 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-def shown(value: Any) -> str:
-    """The result of `written` as text for people."""
+def constant_text(value: Any) -> str:
+    """The result of `constant_to_json` as text for people."""
     if not isinstance(value, dict):
         return repr(value)
     ((kind, inner),) = value.items()
     if kind in ("object", "dtype"):
         return str(inner).rpartition(":")[2]
     if kind in ("tuple", "list", "tl.tuple"):
-        return f"({', '.join(map(shown, inner))})"
+        return f"({', '.join(map(constant_text, inner))})"
     if kind == "constexpr":
-        return shown(inner)
+        return constant_text(inner)
     if kind == "enum":
         return f"{inner[0].rpartition(':')[2]}.{inner[1]}"
     if kind == "named tuple":
-        return f"{inner[0].rpartition(':')[2]}({', '.join(map(shown, inner[1]))})"
+        return f"{inner[0].rpartition(':')[2]}({', '.join(map(constant_text, inner[1]))})"
     if kind == "dataclass":
-        members = ", ".join(f"{name}={shown(item)}" for name, item in inner[1].items())
+        members = ", ".join(f"{name}={constant_text(item)}" for name, item in inner[1].items())
         return f"{inner[0].rpartition(':')[2]}({members})"
     return f"{kind} {inner}"
 
@@ -151,26 +152,28 @@ def shortened(value: Any) -> str:
 
 READERS: dict[str, Callable[[Any], Any]] = {
     "float": float.fromhex,
-    "constexpr": lambda inner: tl.constexpr(read(inner)),
+    "constexpr": lambda inner: tl.constexpr(constant_from_json(inner)),
     "dtype": tl.dtype,
-    "pointer": lambda inner: tl.pointer_type(read(inner[0]), inner[1], inner[2]),
-    "tl.tuple": lambda inner: tl.tuple([read(item) for item in inner]),
+    "pointer": lambda inner: tl.pointer_type(constant_from_json(inner[0]), inner[1], inner[2]),
+    "tl.tuple": lambda inner: tl.tuple([constant_from_json(item) for item in inner]),
     "enum": lambda inner: resolve_name(inner[0])[inner[1]],
-    "named tuple": lambda inner: resolve_name(inner[0])(*map(read, inner[1])),
-    "tuple": lambda inner: tuple(map(read, inner)),
-    "list": lambda inner: list(map(read, inner)),
-    "dict": lambda inner: {read(key): read(item) for key, item in inner},
-    "set": lambda inner: set(map(read, inner)),
-    "frozenset": lambda inner: frozenset(map(read, inner)),
+    "named tuple": lambda inner: resolve_name(inner[0])(*map(constant_from_json, inner[1])),
+    "tuple": lambda inner: tuple(map(constant_from_json, inner)),
+    "list": lambda inner: list(map(constant_from_json, inner)),
+    "dict": lambda inner: {constant_from_json(key): constant_from_json(item) for key, item in inner},
+    "set": lambda inner: set(map(constant_from_json, inner)),
+    "frozenset": lambda inner: frozenset(map(constant_from_json, inner)),
     "bytes": bytes.fromhex,
     "range": lambda inner: range(*inner),
     "object": resolve_name,
-    "dataclass": lambda inner: resolve_name(inner[0])(**{name: read(item) for name, item in inner[1].items()}),
+    "dataclass": lambda inner: resolve_name(inner[0])(
+        **{name: constant_from_json(item) for name, item in inner[1].items()}
+    ),
 }
 
 
-def read(value: Any) -> Any:
-    """The inverse of `written`; ValueError for what it does not write."""
+def constant_from_json(value: Any) -> Any:
+    """The inverse of `constant_to_json`; ValueError for what it does not write."""
     if not isinstance(value, dict):
         return value
     ((kind, inner),) = value.items()
