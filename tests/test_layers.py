@@ -236,7 +236,6 @@ ASKED_BY_NAME = {
     "tilework.aot.find_kernels": {"tilework.as_triton"},  # a program that was recorded under `as_triton`
     "tilework.knobs.hooks": {
         "tilework.inspect.explain.kernels",
-        "tilework.inspect.explain.watcher",
         "tilework.inspect.explorer.interactive",
     },  # methods of kernels that explain them
     "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported

@@ -9,8 +9,8 @@ import numpy as np
 from tests.inspection import kernels_to_explore as kernels
 from tilework.compiler import ASTSource
 from tilework.inspect.compilation import Request
-from tilework.inspect.counters import Launch
 from tilework.inspect.explorer.document import build
+from tilework.inspect.replay import Launch
 from tilework.targets.base import GPUTarget
 
 SIGNATURE = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
@@ -23,9 +23,8 @@ def request(target: str, block: int = 256, launched: bool = True, **settings: An
     """`scaled_sum` for a target, perhaps with the arguments of a launch."""
     arrays = [np.ones(SIZE, np.float32) for _ in range(3)]
     source = ASTSource(kernels.scaled_sum, SIGNATURE, {"BLOCK": block}, DIVISIBLE)
-    return Request(
-        source, GPUTarget.parse(target), settings, Launch.of((4,), (*arrays, SIZE, block)) if launched else None
-    )
+    launch = Launch.of(kernels.scaled_sum, (*arrays, SIZE, block), (4,)).copied() if launched else None
+    return Request(source, GPUTarget.parse(target), settings, launch)
 
 
 @cache

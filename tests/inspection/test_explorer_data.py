@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from tests.inspection import kernels_to_explore as kernels
 from tests.inspection.documents import SIZE, compiled, explored, keys_by_stage, line_of, odd_tiles, request, text_of
-from tilework.inspect.counters import Launch, count
+from tilework.inspect.counters import count
 from tilework.inspect.explorer.document import NotExplored, layouts_of, read, sizes_in, write
 from tilework.inspect.explorer.interactive import watching
 from tilework.inspect.page import data_of, page
+from tilework.inspect.replay import Launch
 from tilework.inspect.source_lines import Tables, edited, located_assembly, located_ir, located_llvm, located_sass
 from tilework.ir.parser import parse_module
 from tilework.targets.base import run_passes
@@ -233,7 +234,9 @@ def test_nothing_is_recorded_unless_somebody_asks() -> None:
 def test_of_a_large_grid_the_first_programs_are_counted() -> None:
     arrays = [np.ones(SIZE, np.float32) for _ in range(3)]
     asked = request("cuda:90", launched=False)
-    found = count(asked.source, asked.target, {}, Launch.of((1000, 2), (*arrays, SIZE, 256)))
+    found = count(
+        asked.source, asked.target, {}, Launch.of(kernels.scaled_sum, (*arrays, SIZE, 256), (1000, 2)).copied()
+    )
     assert (found["programs"], found["of"]) == (4, 2000)
     assert found["total"]["sectors"] == 3 * 126
 

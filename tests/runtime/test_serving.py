@@ -188,7 +188,7 @@ def test_the_environment_loads_it_too(bundle_file: Path, tmp_path: Path) -> None
     assert len(SERVERS) == 1
     knobs.runtime.bundle_digest = "00"
     forget()
-    with pytest.raises(BundleError, match="not the bundle that was asked for"):
+    with pytest.raises(BundleError, match="not the requested bundle"):
         program.run_add(1024)
 
 

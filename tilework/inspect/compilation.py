@@ -19,7 +19,7 @@ from typing import Any
 
 from tilework.analysis.cost import Cost, loop_cost, occupancy, straight_cost, together
 from tilework.errors import CompilationError, StageError, TritonError
-from tilework.inspect.counters import Launch
+from tilework.inspect.replay import Launch
 from tilework.ir import tt
 from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.locations import source_positions

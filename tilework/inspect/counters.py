@@ -1,76 +1,37 @@
 """Counters of a kernel by source line: a launch of it is repeated on an emulated GPU, with copies of its arguments.
 
-    launch = Launch((4, 1, 1), (x, y, out, n, 1024))
+    launch = Launch.of(add, (x, y, out, n, 1024), (4,)).copied()
     count(source, GPUTarget.parse("cuda:90"), {}, launch)["total"]["sectors"]
 
 A launch in the emulator takes about a million times as long as on a GPU, so only the first programs of a grid run. PTX
 is counted: AMD GPUs and CPUs are not.
 """
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from math import prod
 from typing import Any
 
-import numpy as np
-
 from tilework.errors import SanitizerError
-from tilework.inspect.profiler.launches import bytes_of
+from tilework.inspect.replay import (
+    Died,
+    Kept,
+    Launch,
+    OutOfReach,
+    active,
+    isolated,
+    launched,
+    limited,
+    names_of,
+    silence,
+)
 from tilework.targets.base import GPUTarget
 
 PROGRAMS = 4  # that are run
 PATIENCE = 400_000  # instructions of a block
 UNPLACED = "PTX"  # the file of code that has no line
-LARGEST = 256 << 20  # bytes of arguments that are copied
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A call of a kernel: the grid, and all arguments in order, constants too; `kept` keeps the targets of pointer
-    tables alive."""
-
-    grid: tuple[int, ...]
-    arguments: tuple[Any, ...]
-    kept: Any = None
-
-    @classmethod
-    def of(cls, grid: Sequence[int], arguments: Sequence[Any], kept: Any = None) -> "Launch | None":
-        """A launch with copies of its arrays, as they are now; None if they are large."""
-        if sum(bytes_of(argument) or 0 for argument in arguments) > LARGEST:
-            return None
-        return cls(tuple(grid), tuple(map(copied, arguments)), kept)
-
-
-def copied(argument: Any) -> Any:
-    """The argument, with arrays of its own in the memory of the host."""
-    if isinstance(argument, tuple):
-        return tuple(map(copied, argument)) if type(argument) is tuple else argument
-    if hasattr(argument, "block_shape") and hasattr(argument, "base"):  # a descriptor
-        made = copy.copy(argument)
-        made.base = copied(argument.base)
-        return made
-    if isinstance(argument, np.ndarray):
-        return copied_array(argument)
-    if hasattr(argument, "detach") and hasattr(argument, "data_ptr"):
-        return argument.detach().cpu().clone()
-    return argument
-
-
-def copied_array(array: Any) -> Any:
-    """Copy an array to the same offset modulo 256 bytes that it has in its base: the offset decides which sectors are
-    touched."""
-    if not array.flags.c_contiguous:
-        return array.copy(order="K")
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
-    start = (array.ctypes.data - root.ctypes.data) % 256
-    whole = np.empty(array.nbytes + start, np.uint8)
-    made = whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
+COUNTING_SECONDS = 20.0
+COUNTS = ("wavefronts", "conflicts", "tile_sectors", "least_sectors", "sectors", "requests")
 
 
 def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch | None) -> dict[str, Any]:
@@ -92,24 +53,23 @@ def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: L
         return {"why": f"the launch failed in the emulator: {error}"}
     return {
         "grid": list(launch.grid),
-        "programs": min(prod(launch.grid), PROGRAMS),
-        "of": prod(launch.grid),
+        "programs": min(launch.programs, PROGRAMS),
+        "of": launch.programs,
         "total": shown_counts(counters.total),
-        "lines": [(place, shown_counts(counts)) for place, counts in counted_lines(counters)],
+        "lines": [(line, shown_counts(counts)) for line, counts in counted_lines(counters)],
         "findings": found,
     }
 
 
 def counted_lines(counters: Any) -> list[tuple[tuple[str, int], Any]]:
     """((file, line), counts) of all code that has a source line, in order."""
-    return [(place, counts) for place, counts in sorted(counters.lines.items()) if place[0] != UNPLACED]
+    return [(line, counts) for line, counts in sorted(counters.lines.items()) if line[0] != UNPLACED]
 
 
 @contextmanager
 def emulating(arch: str) -> Iterator[None]:
     """Launch on an emulated GPU that runs the first programs of a grid only; nothing is recorded."""
-    from tilework.inspect.replay import active, silence  # lazily: with the emulator
-    from tilework.runtime.devices.cuda.device import GPUS
+    from tilework.runtime.devices.cuda.device import GPUS  # lazily: with the emulator
 
     with silence(), active(f"emulator:{arch}"):
         for device in GPUS.library().loaded.devices:
@@ -130,9 +90,9 @@ def emulated(
     with emulating(arch):
         kernel = compile(source, target, dict(settings))
         stream = driver.active.get_current_stream(driver.active.get_current_device())
-        chosen = kernel.justified(launch.grid, launch.arguments)
+        chosen = kernel.justified(launch.grid, launch.values)
         try:
-            launch_kernel(chosen, launch.grid, stream, launch.arguments)
+            launch_kernel(chosen, launch.grid, stream, launch.values)
         except SanitizerError as error:
             found = str(error).splitlines()
         return chosen.counters, found
@@ -149,3 +109,26 @@ def shown_counts(counts: Any) -> dict[str, Any]:
         "conflicts": counts.conflicts,
         "tensor": counts.tensor_operations,
     }
+
+
+def counts_apart(launch: Launch, target: GPUTarget) -> dict[str, Any]:
+    """The same as `counts_of`, in a copy of the process."""
+    found = isolated(lambda: counts_of(launch, target))
+    return {"why": f"the emulator's process ended: {found.how}"} if isinstance(found, Died) else found
+
+
+def counts_of(launch: Launch, target: GPUTarget) -> dict[str, Any]:
+    """Counts of the first programs of a launch, by line; `why` there are none, if so."""
+    print(f"tilework explain: counting {launch.fn.__name__} in the emulator ({target})", file=sys.stderr)
+    try:
+        with Kept(list(names_of(launch.fn, launch.values))), limited(COUNTING_SECONDS), emulating(f"sm_{target.arch}"):
+            counters = launched(launch).counters
+    except OutOfReach as error:
+        return {"why": str(error)}
+    except Exception as error:  # a kernel that fails in the emulator is no reason not to say the rest
+        return {"why": f"{type(error).__name__}: {error}"}
+    lines = [
+        {"file": file, "line": line, **{name: getattr(counts, name) for name in COUNTS}}
+        for (file, line), counts in counted_lines(counters)
+    ]
+    return {"programs": min(launch.programs, PROGRAMS), "lines": lines}

@@ -17,10 +17,12 @@ import copy
 import json
 import multiprocessing
 import os
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Self
 
@@ -28,6 +30,7 @@ import numpy as np
 
 from tilework import knobs
 from tilework.aot.in_processes import results
+from tilework.language.grid import grid_extent
 from tilework.numerics.rounding import FLOATS
 from tilework.oracles.interpreter.allowed_memory import ON_WRITE, REGISTERED, strided_extent
 from tilework.oracles.interpreter.arguments import register_memory
@@ -43,23 +46,41 @@ from tilework.runtime.recording.recorder import QUIET
 INTERPRETER, EVALUATOR, NATIVE = "interpreter", "evaluator", "native"
 GPUS = ("emulator:sm_80", "emulator:sm_90", "emulator:gfx942")
 DEVICES = (INTERPRETER, EVALUATOR, NATIVE, *GPUS)
+LARGEST = 256 << 20  # bytes of arguments that are copied
 PROGRAMS = 16  # of a grid that are run: the interpreter and the emulators are slow
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel with all its arguments in order, a grid, and options."""
+    """A kernel with all its arguments in order, a grid, and options; `kept` keeps the targets of pointer tables alive."""
 
     fn: Any
     values: tuple[Any, ...]
     grid: tuple[int, int, int]
     options: Mapping[str, Any] = field(default_factory=dict)
+    kept: Any = None
+
+    @classmethod
+    def of(cls, fn: Any, values: Sequence[Any], grid: Any, options: Mapping[str, Any] | None = None) -> "Launch":
+        """A launch with a grid as users write it: of one to three sizes, or a function of the arguments."""
+        sizes = grid(dict(zip(fn.arg_names, values, strict=True))) if callable(grid) else grid
+        return cls(fn, tuple(values), grid_extent(sizes), options or {})
+
+    def copied(self, kept: Any = None) -> "Launch | None":
+        """The same with copies of its arrays as they are now, in the memory of the host; None if they are large."""
+        return None if self.bytes > LARGEST else replace(self, values=tuple(map(copied, self.values)), kept=kept)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all arrays."""
+        named = names_of(self.fn, self.values)
+        return sum(int(getattr(array, "nbytes", 0)) for name, value in named for _, array in arrays_in(name, value))
 
     def first_programs(self, most: int = PROGRAMS) -> "Launch":
         """The same with a smaller grid, if it is a large one."""
         x = min(self.grid[0], most)
         y = min(self.grid[1], max(most // max(x, 1), 1))
-        return Launch(self.fn, self.values, (x, y, min(self.grid[2], max(most // max(x * y, 1), 1))), self.options)
+        return replace(self, grid=(x, y, min(self.grid[2], max(most // max(x * y, 1), 1))))
 
     @property
     def programs(self) -> int:
@@ -68,6 +89,36 @@ class Launch:
     def call(self, options: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the positional and keyword arguments of this launch with `options`."""
         return call_of(self.fn, self.values, options)
+
+
+def copied(argument: Any) -> Any:
+    """The argument, with arrays of its own in the memory of the host."""
+    if isinstance(argument, tuple):
+        return tuple(map(copied, argument)) if type(argument) is tuple else argument
+    if hasattr(argument, "block_shape") and hasattr(argument, "base"):  # a descriptor
+        made = copy.copy(argument)
+        made.base = copied(argument.base)
+        return made
+    if isinstance(argument, np.ndarray):
+        return copied_array(argument)
+    if hasattr(argument, "detach") and hasattr(argument, "data_ptr"):
+        return argument.detach().cpu().clone()
+    return argument
+
+
+def copied_array(array: Any) -> Any:
+    """Copy an array to the same offset modulo 256 bytes that it has in its base: the offset decides which sectors are
+    touched."""
+    if not array.flags.c_contiguous:
+        return array.copy(order="K")
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    start = (array.ctypes.data - root.ctypes.data) % 256
+    whole = np.empty(array.nbytes + start, np.uint8)
+    made = whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
 
 
 def run_on(device: str, launch: Launch) -> Any:
@@ -134,14 +185,13 @@ def active(device: str) -> Iterator[None]:
             yield
         finally:
             driver._active, driver._host = before
-            for place, found in libraries:
-                place.found = found
+            for library, found in libraries:
+                library.found = found
 
 
-LARGEST = 256 << 20  # bytes
 INTEGERS: dict[str, np.dtype[Any]] = {
     "u1": np.dtype(np.uint8),
-    **{f"{letter}{bits}": np.dtype(f"{letter}{bits // 8}") for letter in "iu" for bits in (8, 16, 32, 64)},
+    **{f"{sign}{bits}": np.dtype(f"{sign}{bits // 8}") for sign in "iu" for bits in (8, 16, 32, 64)},
 }
 Array = np.ndarray[Any, Any]
 
@@ -164,8 +214,8 @@ class Kept:
         pointed = [
             array for array, _ in pointed_arrays([array for _, array in self.named], bare) if id(array) not in given
         ]
-        for number, array in enumerate(pointed):  # register the targets of address tables
-            self.named.append((f"pointed{number}", register_memory(array)))
+        for index, array in enumerate(pointed):  # register the targets of address tables
+            self.named.append((f"pointed{index}", register_memory(array)))
         others = [array for reference, _ in REGISTERED if (array := reference()) is not None]
         extents = dict.fromkeys(extent_of(array) for array in (*(array for _, array in self.named), *others))
         self.extents = [(address, size) for address, size in extents if size]
@@ -192,9 +242,9 @@ class Kept:
 
         def note(addresses: Array, size: int) -> None:
             for (start, length), marks in zip(self.extents, self.marks, strict=True):
-                places = addresses[(addresses >= start) & (addresses + size <= start + length)] - start
+                offsets = addresses[(addresses >= start) & (addresses + size <= start + length)] - start
                 for byte in range(size):
-                    marks[places + byte] = True
+                    marks[offsets + byte] = True
 
         token = ON_WRITE.set(note)
         try:
@@ -294,7 +344,7 @@ class Died:
 def isolated(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
     """The result of `work`, which JSON must have a form for."""
 
-    def answer(number: int) -> str:
+    def answer(index: int) -> str:
         return json.dumps(work(), default=str)
 
     has_own_memory = getattr(driver.active, "has_own_memory", False)
@@ -302,3 +352,26 @@ def isolated(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
         return json.loads(answer(0))
     _, text, error = next(results(answer, 1, 1, seconds=seconds))
     return json.loads(text) if error is None else Died(error)
+
+
+class TakesTooLong(Exception):
+    """A device was given up."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """An exception after so many seconds, where there are alarms: in the main thread, on Unix."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def give_up(signal_id: int, frame: Any) -> None:
+        raise TakesTooLong
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -89,7 +89,7 @@ RELEASE_KEEPERS: list[Callable[[str, Callable[[], str | None]], str | None]] = [
 ABOVE = {
     "explain": "tilework.inspect.explain.kernels",
     "explore": "tilework.inspect.explorer.interactive",
-    "watch": "tilework.inspect.explain.watcher",
+    "watch": "tilework.inspect.explain.kernels",
 }
 
 

@@ -93,7 +93,7 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
     from tilework.aot.find_kernels import load_kernel  # lazily: as in `run`
     from tilework.compiler import ASTSource, IRSource
     from tilework.inspect.compilation import Request
-    from tilework.inspect.counters import Launch
+    from tilework.inspect.replay import Launch
     from tilework.tools.compile import case_of, parse_signature
 
     if ".py:" not in named:
@@ -120,7 +120,8 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
         import numpy as np  # lazily: only arguments need it
 
         given = {**case.arguments(np.random.default_rng(0)), **fixed}
-        launch = Launch.of(case.grid, [given[name] for name in fn.arg_names], kept=[given, case.memory(given)])
+        values = [given[name] for name in fn.arg_names]
+        launch = Launch.of(fn, values, case.grid).copied(kept=[given, case.memory(given)])
     return Request(ASTSource(fn, types, fixed, attrs), target, options, launch)
 
 

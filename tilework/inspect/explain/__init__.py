@@ -7,5 +7,5 @@ docs/explain.md.
 | why slow | `slow.py` | remarks of passes, the cost model, ptxas, emulator counters, the grid against the cores |
 | why different | `different.py` | one launch on all devices, and its modules after every pass |
 
-`watcher.py` runs inside of programs that are explained, `kernels.py` is `kernel.explain()`.
+`kernels.py` is `kernel.explain()`, and the listener inside programs that are explained.
 """

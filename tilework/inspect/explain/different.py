@@ -17,10 +17,8 @@ error is made behind them: by the code generator, LLVM, the assembler, or the de
 """
 
 import io
-import signal
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +32,9 @@ from tilework.inspect.replay import (
     Kept,
     Launch,
     OutOfReach,
+    TakesTooLong,
     active,
+    limited,
     names_of,
     run_on,
     silence,
@@ -55,10 +55,6 @@ SECONDS = 60.0  # for one device
 AS_LARGE = 4.0  # times what another order of additions does: devices have other orders than the two that are tried
 
 WILD = "not run: it would access memory out of bounds"
-
-
-class TakesTooLong(Exception):
-    """A device was given up."""
 
 
 @dataclass
@@ -168,25 +164,6 @@ def failure_text(error: BaseException) -> str:
     if isinstance(error, InterpreterError) and error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {error}"
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """An exception after so many seconds, where there are alarms: in the main thread, on Unix."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def give_up(number: int, frame: Any) -> None:
-        raise TakesTooLong
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def moves_by_order(launch: Launch, kept: Kept, expected: Expected, seconds: float) -> dict[str, float]:

@@ -1,28 +1,38 @@
-"""`kernel.explain(...)`: the questions about one kernel, answered in the process that compiled it.
+"""`kernel.explain(...)`: the questions about one kernel, answered in the process that compiled it; and the listener
+inside a program that `tilework explain` runs.
 
 print(add.explain())                                        what was compiled of it, and why each time; why it is slow
 print(add.explain(x, y, out, 1000, BLOCK=256))              the same for a launch with these arguments
 print(add.explain(..., target="cuda:90"))                   on another device
 print(add.explain(..., grid=(4,), why="different"))         on every device against the interpreter
+
+A folder of records with `settings.json` requests the listener: ``{"targets": ["cuda:90"], "questions": ["slow",
+"different"], "devices": [...]}``. It writes modules, counts in the emulator and compares devices at the first launch of
+each specialisation, before the launch itself, on its own arguments, whose memory is restored.
 """
 
+import json
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from tilework.errors import TritonError
-from tilework.inspect.compilation import settings_for
+from tilework.inspect.compilation import module_for, settings_for
+from tilework.inspect.counters import counts_apart, counts_of
 from tilework.inspect.explain.compiled import why_tuned
-from tilework.inspect.explain.different import Compiling, kernel_span, why_different
+from tilework.inspect.explain.different import Compiling, findings_of, kernel_span, why_different
 from tilework.inspect.explain.slow import Case, case_of, case_of_kernel, parts_of_kernel, why_slow
 from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section, counted
-from tilework.inspect.replay import DEVICES, Launch
+from tilework.inspect.replay import DEVICES, Died, Launch, isolated
 from tilework.language.function import JITFunction
-from tilework.language.grid import grid_extent
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of
-from tilework.runtime.recording.recorder import tuning_record, value_text
+from tilework.runtime.recording.recorder import QUIET, Recorder, is_tuning, tuning_record, value_text
+from tilework.runtime.workers import async_compile
 from tilework.target import GPUTarget
 
 
@@ -87,9 +97,7 @@ def unwrapped(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tu
 
 def launch_of(fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any) -> Launch:
     values, _, options = bound(fn, args, settings)
-    extent = grid_extent(grid(dict(zip(fn.arg_names, values, strict=True))) if callable(grid) else grid)
-    x, y, z = (*extent, 1, 1)[:3]
-    return Launch(fn, tuple(values), (x, y, z), options)
+    return Launch.of(fn, values, grid, options)
 
 
 def bound(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -196,8 +204,6 @@ def called_cases(
     fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any, targets: Sequence[GPUTarget]
 ) -> Iterator[Case | Finding]:
     """The cases of a launch with these arguments, with counters of the emulator."""
-    from tilework.inspect.explain.watcher import counts_of, size_of  # with the emulator
-
     _, found = called(fn, args, settings)
     launch = launch_of(fn, args, settings, grid) if grid is not None else None
     for target in targets or (found.target,):
@@ -205,7 +211,7 @@ def called_cases(
         case = case_of(found.source, fn.__name__, target, chosen, launch.grid if launch else None, "")
         if isinstance(case, Case) and launch is not None:
             counts = counts_of(launch, target) if target.backend == "cuda" else {}
-            case = replace(case, counted=counts, bytes=size_of(launch))
+            case = replace(case, counted=counts, bytes=launch.bytes)
         yield case
 
 
@@ -217,6 +223,103 @@ def explain_compiled(kernel: Any, target: str | Sequence[str] | None = None) -> 
         )
     targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
     return Explanation((slow_of(list(case_of_kernel(kernel, targets))),))
+
+
+# ---- inside a program that is explained
+
+MOST_COMPARED = 20  # launches
+MOST_COUNTED = 2  # specialisations of a kernel
+
+
+class Watcher:
+    """Listens to the events of `knobs.hooks` beside a recorder."""
+
+    def __init__(self, recorder: Recorder, settings: Mapping[str, Any]) -> None:
+        self.recorder = recorder
+        self.targets = [GPUTarget.parse(text) for text in settings.get("targets", ())]
+        self.questions = settings.get("questions", ())
+        self.devices = settings.get("devices", ())
+        self.compared = 0
+        self.counted_of: Counter[str] = Counter()
+
+    def __call__(self, what: str, facts: dict[str, Any]) -> None:
+        if QUIET.is_quiet:
+            return
+        if what == "compiled" and "slow" in self.questions:
+            self.keep_modules(facts)
+        elif what == "ready":
+            self.see_launch(facts)
+
+    def keep_modules(self, facts: Mapping[str, Any]) -> None:
+        """Write the module of a specialisation before any pass, for its own target or for the requested ones."""
+        source, compiled = facts["source"], facts["target"]
+        if not hasattr(source, "fn"):
+            return
+        from tilework.ir.printer import print_module  # with the compiler
+
+        for target in self.targets or [compiled]:
+            name = f"{facts['kernel'].hash}-{target.backend}-{target.arch}.ttir"
+            path = Path(self.recorder.folder or "", name)
+            known = {"kernel": source.fn._fn_name, "key": facts["kernel"].hash, "target": str(target)}
+            settings = settings_for(vars(facts["options"]), compiled, target)
+            try:
+                text = print_module(module_for(source, target, settings), debuginfo=True)
+                path.write_text(text, encoding="utf-8")
+                self.recorder.write("module", path=str(path), settings=settings, **known)
+            except (TritonError, ValueError) as error:
+                self.recorder.write("module", failure=str(error), **known)
+
+    def see_launch(self, facts: Mapping[str, Any]) -> None:
+        """The first launch of a specialisation."""
+        fn, kernel, grid = facts["fn"], facts["kernel"], facts["grid"]
+        if isinstance(kernel, async_compile.FutureKernel):
+            return
+        launch = Launch.of(fn, facts["values"], grid, facts["options"])
+        counted = {} if is_tuning() else self.counted(launch, kernel.metadata.target)
+        known = {"grid": launch.grid, "bytes": launch.bytes, "counted": counted}
+        self.recorder.write("launch", kernel=fn._fn_name, key=kernel.hash, **known)
+        if "different" in self.questions and not is_tuning() and launch.programs:
+            self.compare(launch)
+
+    def counted(self, launch: Launch, compiled: GPUTarget) -> dict[str, Any]:
+        """Counters of a launch by line, for each NVIDIA target."""
+        wanted = [target for target in self.targets or [compiled] if target.backend == "cuda"]
+        if "slow" not in self.questions or not launch.programs or not wanted:
+            return {}
+        self.counted_of[launch.fn._fn_name] += 1
+        if self.counted_of[launch.fn._fn_name] > MOST_COUNTED:
+            return {}
+        return {str(target): counts_apart(launch, target) for target in wanted}
+
+    def compare(self, launch: Launch) -> None:
+        self.compared += 1
+        if self.compared > MOST_COMPARED:
+            return
+        print(f"tilework explain: comparing {launch.fn.__name__} on {len(self.devices)} devices", file=sys.stderr)
+        found = isolated(lambda: [asdict(finding) for finding in findings_of(launch, self.devices)])
+        if isinstance(found, Died):
+            found = [asdict(fatal(launch, found))]
+        for finding in found:
+            self.recorder.write("different", kernel=launch.fn._fn_name, finding=finding)
+
+
+def fatal(launch: Launch, died: Died) -> Finding:
+    """A launch that no device may repeat."""
+    name = launch.fn.__name__
+    help = "TRITON_SANITIZE=1 finds accesses out of bounds; --device chooses the devices one by one"
+    return Finding(
+        name,
+        f"{name} kills its process ({died.how}) on one of the devices",
+        kernel_span(launch.fn),
+        help=help,
+        severity="error",
+        weight=30.0,
+    )
+
+
+def watch(recorder: Recorder) -> Watcher:
+    """Return the watcher for the settings in a recorder's folder."""
+    return Watcher(recorder, json.loads(Path(recorder.folder or "", "settings.json").read_text()))
 
 
 __all__ = ["DEVICES", "explain_compiled", "explain_kernel"]

@@ -22,8 +22,9 @@ from typing import Any
 
 from tilework import knobs
 from tilework.inspect.compilation import Request, settings_for
-from tilework.inspect.counters import Launch
 from tilework.inspect.explorer.document import NotExplored, build, file_name, write
+from tilework.inspect.replay import Launch
+from tilework.knobs.hooks import LISTENERS
 from tilework.runtime.tuning.heuristics import jit_function
 from tilework.targets.base import GPUTarget, find_backend
 
@@ -95,9 +96,13 @@ class Seen:
     last: dict[str, int] = field(default_factory=dict)
     moment: int = 0
 
-    def compiled(self, *, src: Any, metadata: Mapping[str, Any], **rest: Any) -> None:
-        """Called as `knobs.compilation.listener`."""
-        self.kernels.setdefault(metadata["hash"], (src, metadata))
+    def listen(self, what: str, facts: Mapping[str, Any]) -> None:
+        """An event of `knobs.hooks`."""
+        if what == "compiled":
+            self.add(facts["kernel"])
+
+    def add(self, kernel: Any) -> None:
+        self.kernels.setdefault(kernel.hash, (kernel.src, kernel.metadata._asdict()))
 
     def launched(self, metadata: Any) -> None:
         """Called as `knobs.runtime.launch_enter_hook`."""
@@ -107,9 +112,10 @@ class Seen:
         kernel, grid, arguments = launch
         self.moment += 1
         self.last[kernel.hash] = self.moment
-        self.kernels.setdefault(kernel.hash, (kernel.src, kernel.metadata._asdict()))
+        self.add(kernel)
         if kernel.hash not in self.launches and self.keeps_arguments:
-            self.launches[kernel.hash] = Launch.of(grid, arguments)
+            fn = getattr(kernel.src, "fn", None)
+            self.launches[kernel.hash] = fn and Launch.of(fn, arguments, grid).copied()
 
     def requests(self, targets: tuple[GPUTarget, ...] = (), most: int | None = None) -> list[Request]:
         """One request for each kernel, or for each and every target; of many those that were launched last."""
@@ -126,21 +132,13 @@ class Seen:
 def watching(keeps_arguments: bool = True) -> Iterator[Seen]:
     """See the kernels that are compiled and launched inside the `with`."""
     seen = Seen(keeps_arguments)
-    before, enter = knobs.compilation.listener, knobs.runtime.launch_enter_hook
-
-    def listener(**facts: Any) -> None:
-        seen.compiled(**facts)
-        if before is not None:
-            before(**facts)
-
-    knobs.compilation.listener = listener
-    enter.add(seen.launched)
+    LISTENERS.append(seen.listen)
+    knobs.runtime.launch_enter_hook.add(seen.launched)
     try:
         yield seen
     finally:
-        enter.remove(seen.launched)
-        if knobs.compilation.listener is listener:
-            knobs.compilation.listener = before
+        knobs.runtime.launch_enter_hook.remove(seen.launched)
+        LISTENERS.remove(seen.listen)
 
 
 def target_of(metadata: Mapping[str, Any]) -> GPUTarget:
