@@ -238,7 +238,6 @@ ASKED_BY_NAME = {
         "tilework.inspect.explain.kernels",
         "tilework.inspect.explorer.interactive",
     },  # methods of kernels that explain them
-    "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported
     "tilework.layouts.encodings": {"tilework.layouts.picture"},  # pictures in notebooks
     "tilework.layouts.linear": {"tilework.layouts.picture"},
     "tilework.process.plugins": {"tilework.targets"},  # a group of what is built in

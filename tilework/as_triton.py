@@ -5,7 +5,7 @@
     import triton                      # this is tilework
     import triton.language as tl       # and this tilework.language
 
-or, for a program that shall stay as it is:
+or, for a program that is not to be changed:
 
     python -m tilework.as_triton script.py --its arguments
     python -m tilework.as_triton -m pytest tests
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def run_script(script: Path) -> None:
-    """Run a file as the main module, which stays there after its last line (`atexit`, threads and pickles need it)."""
+    """Run a file as the main module, which is kept after its last line (`atexit`, threads and pickles need it)."""
     module = ModuleType("__main__")
     vars(module).update(__file__=str(script.absolute()), __builtins__=builtins)
     sys.modules["__main__"] = module
@@ -83,7 +83,7 @@ def run_script(script: Path) -> None:
 
 
 def says_triton(script: str) -> bool:
-    """Whether a file imports triton, and does not arrange for that itself."""
+    """Return True if a file imports triton, and does not call `as_triton` itself."""
     text = Path(script).read_text(encoding="utf-8", errors="replace")
     return re.search(IMPORT, text, re.MULTILINE) is not None and "as_triton" not in text
 

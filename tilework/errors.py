@@ -1,4 +1,4 @@
-"""What a kernel author sees when something is wrong.
+"""The errors that authors of kernels see, and how they are rendered.
 
 Two renderings of the same facts. `CompilationError` is the exception; its text has the layout that Triton users (and
 their tests) know: position in the function, the source up to the mistake, a caret, the message:
@@ -31,12 +31,12 @@ from typing import Any
 CONTEXT_LINES = 12
 SHOWN_CALLS = 4  # of a long chain of calls, so many at each end
 LIBRARY = os.path.join(os.path.dirname(__file__), "language")
-PLACE = re.compile(r'"([^"]+)":(\d+):(\d+)')  # as locations print it
-WORD = re.compile(r"[\w.]+")
+LOCATION = re.compile(r'"([^"]+)":(\d+):(\d+)')  # as locations print it
+NAME = re.compile(r"[\w.]+")
 POSITIONS: list[
     Callable[[Any], list[tuple[str, int, int]]]
 ] = [  # file, line and column of a location; `ir.locations` knows better than text
-    lambda loc: [(file, int(line), int(column)) for file, line, column in PLACE.findall(str(loc or ""))]
+    lambda loc: [(file, int(line), int(column)) for file, line, column in LOCATION.findall(str(loc or ""))]
 ]
 
 
@@ -50,7 +50,7 @@ class TritonError(Exception):
 
 @dataclass(frozen=True)
 class Span:
-    """A place in a user's file: 1-based line, 0-based columns, and the text of that line."""
+    """A location in a user's file: 1-based line, 0-based columns, and the text of that line."""
 
     file: str
     line: int
@@ -60,12 +60,12 @@ class Span:
 
     def render(self, label: str = "") -> list[str]:
         """The line of source, underlined, with `label` behind the carets."""
-        number = f"{self.line:5d}"
+        line = f"{self.line:5d}"
         width = max(1, min(self.end_column, len(self.text)) - self.column)
         underline = " " * self.column + "^" * width
         return [
-            f"{number} | {self.text}".rstrip(),
-            f"{' ' * len(number)} | {underline} {label}".rstrip(),
+            f"{line} | {self.text}".rstrip(),
+            f"{' ' * len(line)} | {underline} {label}".rstrip(),
         ]
 
 
@@ -100,7 +100,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class SourceMap:
-    """Where a function's (dedented) source stands in its file: line 1 of it is `first_line`, shifted by `indent`."""
+    """The position of a function's (dedented) source in its file: line 1 of it is `first_line`, shifted by `indent`."""
 
     file: str
     first_line: int
@@ -126,8 +126,8 @@ class CompilationError(TritonError):
     """A kernel that does not compile, at the `node` of the function whose text is `src`.
 
     Its text shows the lines of the function up to the mistake, with a caret. `error_message` is None for the call sites
-    around the innermost error; that one is then `__cause__`, and its text follows that of the call sites: who logs an
-    error, or gets it from another process, has only the text.
+    around the innermost error; that one is then `__cause__`, and its text follows that of the call sites, because
+    a log, or another process, has only the text.
 
     Example:
         @tilework.jit
@@ -172,7 +172,7 @@ class CompilationError(TritonError):
         return f"{self.message}\n{inner}" if is_outer else self.message
 
     def set_message(self, text: str) -> None:
-        """Replace the text; everything else stays."""
+        """Replace the text only."""
         self.error_message = text
         self.message = self._format_message()
 
@@ -269,7 +269,7 @@ class PassError(TritonError):
 
     def diagnostic(self) -> Diagnostic | None:
         """The message at the user's line; None where the location has no line of a Python file that can be read."""
-        spans = [span_at(*place) for place in POSITIONS[-1](self.loc) or POSITIONS[0](self.loc)]
+        spans = [span_at(*position) for position in POSITIONS[-1](self.loc) or POSITIONS[0](self.loc)]
         spans = [span for span in spans if span.text and span.file.endswith(".py")]
         own = [span for span in spans if not span.file.startswith(LIBRARY)] or spans
         if not own:
@@ -335,7 +335,7 @@ class SanitizerError(TritonError, RuntimeError):
 
 
 class SanitizerWarning(UserWarning):
-    """What a kernel compiled with `sanitize` did that may be a mistake: it went on. See docs/sanitizer.md.
+    """A possible mistake of a kernel compiled with `sanitize`, which went on. See docs/sanitizer.md.
 
     Example:
         import warnings
@@ -357,7 +357,7 @@ class BeyondTriton(UserWarning):
 
 
 def warn_beyond_triton(refusal: str | Exception, file: str, line: int) -> None:
-    """Say at the user's line in which words Triton refuses it."""
+    """Warn at the user's line, with the message of Triton's refusal."""
     warnings.warn_explicit(f"Triton refuses this: {refusal}", BeyondTriton, file, line)
 
 
@@ -373,7 +373,7 @@ def warn_returned(name: str, file: str, line: int) -> None:
 
 
 class PerformanceWarning(UserWarning):
-    """What a kernel did in the emulator that makes it slow on a GPU: see docs/emulator.md.
+    """An access of a kernel in the emulator that would be slow on a GPU: see docs/emulator.md.
 
     Example:
         import warnings
@@ -537,10 +537,10 @@ def split_help(text: str) -> tuple[str, str]:
 
 
 def span_at(file: str, line: int, column: int) -> Span:
-    """A place of a location with the text of its line, if the file is there; the columns of locations count from 0."""
+    """The span of a location with the text of its line, if the file is there; columns count from 0."""
     text = linecache.getline(file, line).rstrip("\n")
-    word = WORD.match(text, column)
-    return Span(file, line, column, max(column + 1, word.end() if word else 0), text)
+    name = NAME.match(text, column)
+    return Span(file, line, column, max(column + 1, name.end() if name else 0), text)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@
     (32, True, 1024)
 
 The vendor's part of `targets/` describes its architectures by a function from a name to a `Target`, listed in the group
-`tilework.targets` (`process/plugins.py`). Passes and rules ask the value for a fact, never for the name of an
+`tilework.targets` (`process/plugins.py`). Passes and rules read facts from the value, never the name of an
 architecture.
 """
 
@@ -61,7 +61,7 @@ class GPUTarget:
 
 
 class Feature(StrEnum):
-    """What some targets can do; a vendor's own passes and rules may ask for other names, as plain strings."""
+    """Capabilities that some targets have; a vendor's own passes and rules may use other names, as plain strings."""
 
     ASYNC_COPY = "async_copy"  # from global to shared memory, past the registers
     ASYNC_PROXY = "async_proxy"  # units that see shared memory in their own order: fences make them see stores
@@ -70,7 +70,7 @@ class Feature(StrEnum):
     BF16_FROM_INTEGER = "bf16_from_integer"
     CACHE_POLICY = "cache_policy"  # accesses that say how long L2 should keep what they touch
     CLUSTERS = "clusters"  # blocks that run together and see each other's shared memory
-    CONVERT_PAIRS = "convert_pairs"  # two f32 to f16 or bf16 in one word
+    CONVERT_PAIRS = "convert_pairs"  # two f32 to f16 or bf16 in one register
     FP8_CONVERT = "fp8_convert"
     MATRIX_LOAD = "matrix_load"  # a warp loads 8x8 matrices from shared memory: ldmatrix
     MATRIX_STORE = "matrix_store"  # stmatrix
@@ -85,7 +85,7 @@ class Feature(StrEnum):
     TMA = "tma"  # copies of boxes that descriptors describe
     VECTOR_ATOMICS = "vector_atomics"  # 16 bytes of floats at once
     WARP_REDUCTION = "warp_reduction"  # of an integer of all lanes, in one instruction
-    WGMMA = "wgmma"  # four warps multiply matrices that lie in shared memory
+    WGMMA = "wgmma"  # four warps multiply matrices in shared memory
 
 
 class UnknownTarget(TritonError, ValueError):
@@ -105,7 +105,7 @@ NO_LIMITS = Limits()
 
 
 class Rates(NamedTuple):
-    """How much a GPU does, for estimates (`analysis/cost.py`): of one multiprocessor and in one cycle, unless it says
+    """Throughputs of a GPU, for estimates (`analysis/cost.py`): per multiprocessor and cycle, unless it says
     otherwise."""
 
     multiprocessors: int  # of the GPU
@@ -117,8 +117,8 @@ class Rates(NamedTuple):
     shared_bytes: int
     l2_bytes: int
     dram_bytes: float  # the share of one multiprocessor
-    memory_cycles: int  # from asking DRAM to the answer
-    barrier_cycles: int  # that a block stands still at a barrier of all its warps
+    memory_cycles: int  # latency of DRAM
+    barrier_cycles: int  # that a block stalls at a barrier of all its warps
     warps: int  # that one multiprocessor holds
     blocks: int
     shared_memory: int  # bytes of one multiprocessor
@@ -139,7 +139,7 @@ class Target:
     slow_float8: tuple[str, ...] = ()  # and those of them that dots are warned about
     least_dot: DotSize = (1, 1, 1)
     least_byte_dot: DotSize = (1, 1, 1)  # where both operands have 8 bits
-    rates: Rates | None = None  # None: nobody has measured
+    rates: Rates | None = None  # None: not measured
 
     def __hash__(self) -> int:
         return hash((self.backend, self.arch))
@@ -149,7 +149,7 @@ class Target:
 
     @property
     def name(self) -> GPUTarget:
-        """What drivers and users call it."""
+        """The name that drivers and users give it."""
         return GPUTarget(self.backend, self.arch, self.warp_size)
 
     @staticmethod
@@ -159,7 +159,7 @@ class Target:
 
     @staticmethod
     def of(name: "GPUTarget | Target") -> "Target":
-        """The facts about what a user or a driver names, with the warps that it says; none if nobody describes it."""
+        """The facts about a named target, with the warp size of the name; no facts if no plugin describes it."""
         if isinstance(name, Target):
             return name
         if find(GROUP, name.backend) is None:
@@ -168,12 +168,12 @@ class Target:
         return found if found.warp_size == name.warp_size else replace(found, warp_size=name.warp_size)
 
     def without(self, *features: Feature) -> "Target":
-        """The same for who must not use some of what it can do."""
+        """The same without some of its features."""
         return replace(self, features=self.features.difference(features))
 
     @property
     def matrix_access(self) -> tuple[bool, bool]:
-        """Whether warps load, and whether they store, matrices in shared memory."""
+        """(warps can load matrices from shared memory, warps can store them)."""
         return Feature.MATRIX_LOAD in self.features, Feature.MATRIX_STORE in self.features
 
     def min_dot_size(self, left: Any, right: Any) -> DotSize:
@@ -184,7 +184,7 @@ class Target:
 
 @cache
 def described(text: str) -> Target:
-    """What the vendor says about ``BACKEND:ARCH``."""
+    """The vendor's description of ``BACKEND:ARCH``."""
     backend, _, arch = text.partition(":")
     plugin = find(GROUP, backend)
     if backend and plugin is None:

@@ -1,4 +1,4 @@
-"""Timing, benchmark reports and comparisons for people who write kernels.
+"""Timing, benchmark reports and comparisons for authors of kernels.
 
     ms = do_bench(lambda: add[grid](x, y, out, n, BLOCK=1024))
     assert_close(out, x + y)
@@ -56,8 +56,8 @@ SIMD_OPS |= {100: (64, 128), 103: (64, 128), 120: (64, 64)}
 def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
     """Fail unless ``|x - y| <= atol + rtol * |y|`` everywhere; NaNs equal each other.
 
-    Tolerances are numbers or functions of the dtype; without them `atol` is 0.01 and `rtol` 0, as in Triton. Arrays of
-    NumPy and torch, lists and numbers are compared as float32 when their own type has less than that.
+    Tolerances are floats or functions of the dtype; without them `atol` is 0.01 and `rtol` 0, as in Triton. Arrays of
+    NumPy and torch, lists and scalars are compared as float32 when their own type has less than that.
 
     Example:
         assert_close(np.float16([1, 2]), [1.001, 2])
@@ -103,12 +103,12 @@ def device_properties(device: int | None) -> dict[str, Any]:
 
 def capability(arch: Any) -> int:
     """90 for compute capability 9.0; unknown members of a known family count as its first one."""
-    number = int(arch)
-    if number in TENSOR_OPS:
-        return number
-    known = [member for member in TENSOR_OPS if member <= number]
+    found = int(arch)
+    if found in TENSOR_OPS:
+        return found
+    known = [member for member in TENSOR_OPS if member <= found]
     if not known:
-        raise RuntimeError(f"no peak rates are known for compute capability {number // 10}.{number % 10}")
+        raise RuntimeError(f"no peak rates are known for compute capability {found // 10}.{found % 10}")
     return max(known)
 
 
@@ -126,7 +126,7 @@ def get_dram_gbps(device: int | None = None) -> float:
 
 
 def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
-    """The peak rate of dense matrix products on tensor cores at `clock_rate` kHz; fp32 means tf32. An error on the CPU.
+    """The peak rate of dense matrix multiplications on tensor cores at `clock_rate` kHz; fp32 means tf32. An error on the CPU.
 
     Example:
         try:
@@ -165,7 +165,7 @@ def peak_tflops(properties: dict[str, Any], clock_khz: float, ops: float) -> flo
 
 
 def nvsmi(attrs: Sequence[str]) -> list[int]:
-    """Numbers from nvidia-smi about the first GPU: ``nvsmi(["clocks.current.sm"])``.
+    """Values that nvidia-smi reports for the first GPU: ``nvsmi(["clocks.current.sm"])``.
 
     Example:
         try:
@@ -175,7 +175,7 @@ def nvsmi(attrs: Sequence[str]) -> list[int]:
     """
     query = f"--query-gpu={','.join(attrs)}"
     text = run_tool("nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits")
-    return [int(word) for word in text.strip().split(",")]
+    return [int(value) for value in text.strip().split(",")]
 
 
 def run_tool(name: str, *arguments: str) -> str:
@@ -206,9 +206,9 @@ def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterat
         run_tool("nvidia-smi", "-i", "0", f"--lock-gpu-clocks={ref_sm_clock},{ref_sm_clock}")
         run_tool("nvidia-smi", "-i", "0", f"--lock-memory-clocks={ref_mem_clock},{ref_mem_clock}")
         sm_clock, mem_clock = nvsmi(["clocks.current.sm", "clocks.current.memory"])
-        for name, now, asked in (("SM", sm_clock, ref_sm_clock), ("memory", mem_clock, ref_mem_clock)):
-            if abs(now - asked) >= 10:
-                raise RuntimeError(f"the {name} clock is {now} MHz although {asked} MHz were asked for")
+        for name, now, wanted in (("SM", sm_clock, ref_sm_clock), ("memory", mem_clock, ref_mem_clock)):
+            if abs(now - wanted) >= 10:
+                raise RuntimeError(f"the {name} clock is {now} MHz although {wanted} MHz were requested")
         properties = device_properties(None)
         tflops = peak_tflops(properties, ref_sm_clock * 1e3, TENSOR_OPS[properties["capability"]])
         yield tflops, properties["mem_bus_width"] * ref_mem_clock * 2 / 8e3
@@ -248,7 +248,7 @@ def cuda_memcheck(**target_kwargs: Any) -> Callable[[Callable[..., Any]], Callab
 
 
 def parent_is(name: str) -> bool:
-    """Whether the process that started this one is called `name`; the system cuts names to 15 characters."""
+    """Return True if the parent process is called `name`; the system cuts names to 15 characters."""
     try:
         with open(f"/proc/{os.getppid()}/comm") as file:
             return file.read().strip() == name[:15]

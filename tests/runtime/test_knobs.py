@@ -460,7 +460,7 @@ def test_only_this_package_reads_the_environment() -> None:
     readers = {
         path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if pattern.search(path.read_text())
     }
-    assert readers == {"knobs/__init__.py", "knobs/variables.py"}
+    assert readers == {"knobs/__init__.py"}
 
 
 def test_importing_loads_nothing_heavy() -> None:

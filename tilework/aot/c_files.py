@@ -364,6 +364,9 @@ def write_kernel(
     target = driver.active.get_current_target() if args.target is None else GPUTarget.parse(args.target)
     if target.backend not in BACKENDS:
         raise ValueError(f"kernels are compiled ahead of time for {', '.join(BACKENDS)}, not for {target.backend}")
+    most = Target.of(target).limits.threads
+    if target.backend != "cpu" and args.num_warps * target.warp_size > most:
+        raise ValueError(f"{args.num_warps} warps are more threads than the {most} that a block may have")
     entries = parse_signature(kernel, args.signature)
     name = args.out_name or ascii_symbol(args.kernel_name or kernel.__name__)
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
@@ -390,9 +393,6 @@ def gpu_files(
 ) -> dict[str, bytes]:
     """Header and source, by extension."""
     assert all(entry.c_type for entry in passed(entries))  # an error before anything is compiled
-    most, warps = Target.of(target).limits.threads, specialization.options["num_warps"]
-    if warps * target.warp_size > most:
-        raise ValueError(f"{warps} warps are more threads than the {most} that a block may have")
     compiled = specialization.compile_for(target)
     refuse_hidden(compiled.metadata)
     header, source = c_texts(compiled, entries, names, grid)

@@ -219,7 +219,7 @@ def specialization_of(kernel: JITFunction, entries: Sequence[Entry], options: di
     """The specialisation of a kernel that a signature and options describe."""
     signature, constants, attrs = called_with(entries)
     paths = {(index,): constants[name] for index, name in enumerate(signature) if name in constants}
-    return Specialization(kernel, signature, paths, attrs, options)
+    return Specialization(kernel, dict(signature), paths, dict(attrs), options)
 
 
 TOKEN = re.compile(

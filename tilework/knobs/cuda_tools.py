@@ -4,7 +4,7 @@
     NvidiaTool(path='/usr/local/cuda/bin/ptxas', version='13.0')
 
 They come from the PATH, a CUDA toolkit or NVIDIA's wheels; the newest wins. Nothing is bundled, and nothing is
-required. Asking a program for its release takes 20 ms, so the answers are kept (`hooks.RELEASE_KEEPERS`).
+required. Running a program for its release takes 20 ms, so the results are kept (`hooks.RELEASE_KEEPERS`).
 """
 
 import os
@@ -27,7 +27,7 @@ class NvidiaTool(NamedTuple):
 
     @staticmethod
     def from_path(path: str) -> "NvidiaTool | None":
-        """The tool at `path`, or None if it does not run or does not tell its release."""
+        """The tool at `path`, or None if it does not run or does not print its release."""
         version = release(path)
         return None if version is None else NvidiaTool(path, version)
 
@@ -43,7 +43,7 @@ def release(path: str) -> str | None:
     if os.sep in path and not os.path.isfile(path):
         return None
     identity = identity_of(path) if RELEASE_KEEPERS else None
-    return asked_release(path) if identity is None else RELEASE_KEEPERS[0](identity, lambda: asked_release(path))
+    return printed_release(path) if identity is None else RELEASE_KEEPERS[0](identity, lambda: printed_release(path))
 
 
 def identity_of(path: str) -> str | None:
@@ -58,8 +58,8 @@ def identity_of(path: str) -> str | None:
     return repr(facts) if is_program else None
 
 
-def asked_release(path: str) -> str | None:
-    """The same, from the program itself."""
+def printed_release(path: str) -> str | None:
+    """The release that the program itself prints."""
     import subprocess  # lazily: an answer that is kept needs no process
 
     try:

@@ -59,11 +59,11 @@ class CompileTimes(NamedTuple):
         return self.ir_initialization + self.total_lowering + self.store_results
 
 
-# Who is told of what happens once: nobody, most of the time.
+# Listeners for events that happen once per specialisation or tuning; usually there is none.
 #
 #   new        a launch needs a specialisation that this process does not have yet: fn, values
-# compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit,
-# seconds
+#   compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit,
+#              seconds
 #   needed     the code of a specialisation was needed, and is there, wherever it came from: specialization, backend
 #   ready      the launch of `new` has its kernel, and comes next: fn, values, grid, kernel, options
 #   measuring  an autotuner begins to time a configuration, or ends: tuner, begins
@@ -72,8 +72,7 @@ class CompileTimes(NamedTuple):
 LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
 
 
-# What has code, and choices of autotuners, before they are made: bundles, the latest first
-# (`runtime/bundle/serving.py`).
+# The bundles that serve kernels and choices of autotuners, the latest first (`runtime/bundle/serving.py`).
 SERVERS: list[Any] = []
 
 
@@ -81,11 +80,11 @@ SERVERS: list[Any] = []
 WORKERS: list[int] = []
 
 
-# Who remembers the releases of programs of the CUDA toolkit: keeper(identity of a program, how to ask it).
+# Functions that remember the releases of programs of the CUDA toolkit: keeper(identity of a program, its query).
 RELEASE_KEEPERS: list[Callable[[str, Callable[[], str | None]], str | None]] = []
 
 
-# What rooms above the runtime do for it: they import it, so it knows them by name.
+# Modules of layers above the runtime that it calls: they import it, so it knows them by name.
 ABOVE = {
     "explain": "tilework.inspect.explain.kernels",
     "explore": "tilework.inspect.explorer.interactive",
@@ -94,11 +93,11 @@ ABOVE = {
 
 
 def above(name: str) -> Any:
-    """The module of a room above."""
+    """Import a module of a layer above the runtime."""
     return import_module(ABOVE[name])
 
 
 def tell(what: str, **facts: Any) -> None:
-    """Tell all listeners."""
+    """Call all listeners."""
     for listener in tuple(LISTENERS):
         listener(what, facts)

@@ -1,10 +1,10 @@
 """Locks that a fork waits for, and state that a child resets: it has one thread only.
 
-    LOCK = held_at_fork(threading.RLock())      nobody else holds it at the moment of a fork: the child can use what it guards
+    LOCK = held_at_fork(threading.RLock())      no other thread holds it during a fork: the child can use what it guards
     in_child(forget)                            called in every child
 
-A fork also waits until no other thread imports a part of tilework. A first launch imports a hundred modules; one that
-is half imported would be finished by nobody in the child, and whoever asks for it there would wait for ever.
+A fork also waits until no other thread imports a part of tilework. A first launch imports a hundred modules; no thread
+of the child would finish one that is half imported, and an import of it there would wait for ever.
 `cached_property` is Python's without the lock that it has in 3.11: one for each property of a class, which another
 thread may hold.
 """
@@ -74,9 +74,9 @@ def in_child(function: Callable[[], None]) -> None:
 
 
 def before_fork() -> None:
-    """Take all locks at a moment when nobody else imports: no other thread runs between that and the fork.
+    """Take all locks at a moment when no other thread imports: none runs between that and the fork.
 
-    Whoever interrupts this cannot stop the fork: it goes on without locks.
+    An interrupting signal cannot stop the fork: it goes on without locks.
     """
     taken: list[Lock] = []
     TAKEN.locks.append(taken)
@@ -94,7 +94,7 @@ def before_fork() -> None:
 
 
 def take_all(taken: list[Lock]) -> None:
-    """Take all locks into a list. Nobody is waited for while one is held, for other threads may take them in any
+    """Take all locks into a list, never waiting for one while holding another: other threads may take them in any
     order."""
     first: Lock | None = None
     while True:
@@ -110,12 +110,12 @@ def take_all(taken: list[Lock]) -> None:
 
 def after_fork() -> None:
     """In parent and child."""
-    if TAKEN.locks:  # not if this was imported while somebody forked
+    if TAKEN.locks:  # empty if this was imported during a fork
         release(TAKEN.locks.pop())
 
 
 def release(locks: list[Lock]) -> None:
-    """Give locks back, the last one first."""
+    """Release locks, the last one first."""
     while locks:
         locks.pop().release()
 

@@ -1,8 +1,8 @@
-"""Counters for whoever watches a server: compilations, hits of caches, loads, refusals, and how long they took.
+"""Counters for monitoring a server: compilations, cache hits, loads, refusals, and how long they took.
 
     tilework.metrics.snapshot()          a dictionary
     tilework.metrics.prometheus()        the same as text, as Prometheus scrapes it
-    tilework.metrics.subscribe(print)    a function that is told of each count as it happens
+    tilework.metrics.subscribe(print)    call a function for each count as it happens
 
 What is counted happens once for a kernel and not in every launch, so launches cost what they always did. A launch whose
 kernel is in use already is counted nowhere; ``memory`` are those that look different and need the same code. Each
@@ -11,10 +11,10 @@ process counts for itself, a forked one from zero.
 | name | labels | |
 |---|---|---|
 | `compiles`, `compile_seconds` | kernel, target | kernels that were compiled, and the time that took |
-| `fallbacks` | without, kernel, target | compilations repeated without a choice of the compiler (`auto_tma`), with which the kernel needs more than the device has |
+| `fallbacks` | without, kernel, target | compilations repeated without an option (`auto_tma`) that exceeds the device |
 | `cache_hits` | kernel, cache | kernels that were not: `cache` is memory, disk, remote or bundle |
 | `loads`, `load_seconds` | kernel, target | code that was put into memory or onto a GPU |
-| `refusals` | kernel | launches and tunings that TILEWORK_NO_JIT=1 forbade, or that needed a compiler that is not there |
+| `refusals` | kernel | launches and tunings that TILEWORK_NO_JIT=1, or the lack of a compiler, prevented |
 | `tunings`, `tuning_seconds` | kernel | choices of autotuners that had to be measured |
 """
 
@@ -40,7 +40,7 @@ HELP = {
 PREFIX = "tilework_"
 COUNTS: dict[str, dict[Labels, float]] = {name: {} for name in HELP}
 CALLBACKS: list[Callback] = []
-LOCK = held_at_fork(threading.RLock())  # a callback may ask for a snapshot
+LOCK = held_at_fork(threading.RLock())  # reentrant: a callback may take a snapshot
 
 
 def count(name: str, amount: float = 1, **labels: str) -> None:
@@ -90,7 +90,7 @@ def prometheus() -> str:
     for name, rows in snapshot().items():
         full = f"{PREFIX}{name}_total"
         lines += [f"# HELP {full} {HELP[name]}", f"# TYPE {full} counter"]
-        lines += [f"{full}{{{labels}}} {number_text(value)}" for labels, value in sorted(rows.items())]
+        lines += [f"{full}{{{labels}}} {value_text(value)}" for labels, value in sorted(rows.items())]
     return "\n".join([*lines, ""])
 
 
@@ -142,5 +142,5 @@ def escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def number_text(value: float) -> str:
+def value_text(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)

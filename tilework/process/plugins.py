@@ -1,21 +1,21 @@
 """Built-in parts and those of other packages: backends, drivers, targets and options of passes, by name.
 
-    >>> find("tilework.backends", "cuda")
-    Plugin(group='tilework.backends', name='cuda', value='tilework.targets.nvidia.pipeline:CudaBackend', package='tilework')
+    >>> find("tilework.backends", "cuda").value
+    'tilework.targets.nvidia.pipeline:CudaBackend'
 
 | group | a name of it gives |
 |---|---|
 | `tilework.backends` | the class that compiles for targets of this name |
 | `tilework.drivers` | the class that launches on them |
 | `tilework.targets` | a function from an architecture to its `Target` |
-| `tilework.target_options` | a function from the value of such an option of a pass to a target: ``compute-capability=90`` |
+| `tilework.target_options` | a function from such an option of a pass to a target: ``compute-capability=90`` |
 
 `BUILT_IN` lists what this package has, so that a copy of its folder needs nothing beside it. Other packages declare
 entry points of these groups; with TRITON_BACKENDS_IN_TREE=1 they are ignored.
 
 `importlib.metadata` imports an e-mail parser and half of the standard library, 30 ms in every process that launches a
-kernel, so `entry_points.txt` of installed packages is read here; it is used only where sys.path has places that only it
-can search.
+kernel, so `entry_points.txt` of installed packages is read here; `importlib.metadata` is used only where sys.path has
+entries that only it can search.
 """
 
 import os

@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 
 from tilework.analysis.allocation import allocations, explicit_bytes
 from tilework.analysis.scratch import SCRATCH_ALIGNMENT, scratch_size
-from tilework.errors import PLACE, DoesNotFit
+from tilework.errors import LOCATION, DoesNotFit
 from tilework.ir import ttg
 from tilework.ir.encodings import distributed_of, layout_of, with_encoding
 from tilework.ir.functions import symbol_of
@@ -45,7 +45,7 @@ def optimize_lds_usage(module: ModuleOp) -> None:
     converts = sorted((op for op in sizes if sizes[op]), key=lambda op: sizes[op])
     while (largest := max(allocations(module, target), key=lambda found: found.size)).size > limit:
         if not converts:
-            kernel, places = symbol_of(largest.function), PLACE.findall(str(largest.function.location))
+            kernel, places = symbol_of(largest.function), LOCATION.findall(str(largest.function.location))
             line = f" ({places[0][0]}:{places[0][1]})" if places else ""
             raise DoesNotFit(largest.size, limit, f"LDS of `{kernel}`{line} on {target}")
         convert = converts.pop()

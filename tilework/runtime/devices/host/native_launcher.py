@@ -108,8 +108,8 @@ class NativeLauncher(ConditionalLauncher):
             ctypes.addressof(POOL.words), interface.waits, function.name_address,
         )  # fmt: skip
         stored = dict(zip_longest(interface.stored, interface.alignments, fillvalue=1))
-        places = knobs.places(knobs.runtime, "num_threads")
-        watched = tuple(part for holder, name in places for part in (holder, name, holder.get(name, native.MISSING)))
+        cells = knobs.cells(knobs.runtime, "num_threads")
+        watched = tuple(part for holder, name in cells for part in (holder, name, holder.get(name, native.MISSING)))
         calls = fault_raiser(interface), shared_runner(function, self, cost)
         kinds = interface.parameters
         return Native(
