@@ -65,7 +65,7 @@ def check():
         check_sums()
 
 def ready():
-    return ctypes.c_int64.from_address(pool.POOL.words[4]).value
+    return ctypes.c_int64.from_address(pool.POOL.fields[4]).value
 
 def until(condition):
     end = time.monotonic() + 60

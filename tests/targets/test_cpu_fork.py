@@ -17,7 +17,7 @@ from tilework.targets.cpu.lower import scan
 from tilework.targets.cpu.run import pool
 from tilework.targets.cpu.run import pool as driver
 from tilework.targets.cpu.run.interface import NO_MEMORY, PROGRAM, SHARERS, Interface
-from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES, WORKER
+from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_OFFSETS, WORKER
 from tilework.targets.cpu.run.library import NativeKernel, load
 from tilework.targets.cpu.run.pool_code import JOBS
 
@@ -153,7 +153,7 @@ def launch(work: Any, workers: int, arena: int = 64) -> Any:
 
 
 def field(record: Any, name: str, kind: Any = ctypes.c_int64) -> int:
-    return kind.from_buffer(record, LAUNCH_PLACES[name]).value
+    return kind.from_buffer(record, LAUNCH_OFFSETS[name]).value
 
 
 def test_workers_join() -> None:

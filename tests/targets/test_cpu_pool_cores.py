@@ -71,8 +71,8 @@ def test_what_a_launch_must_take_to_be_shared() -> None:
     cores."""
     pool, ready, crowded = Pool(), ctypes.c_int64(0), ctypes.c_int64(0)
     assert pool.least_ns() == WAKE_NS
-    pool.words[4], pool.words[7] = ctypes.addressof(ready), ctypes.addressof(crowded)
-    pool.words[5] = WAKE_NS
+    pool.fields[4], pool.fields[7] = ctypes.addressof(ready), ctypes.addressof(crowded)
+    pool.fields[5] = WAKE_NS
     assert pool.least_ns() == JOIN_NS
     crowded.value = time.perf_counter_ns() + 60 * 10**9
     assert pool.least_ns() == CROWDED_WAKE_NS

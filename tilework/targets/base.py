@@ -91,7 +91,9 @@ class Backend(ABC):
         """
         return {}
 
-    def check_fit(self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]) -> None:  # noqa: B027
+    def check_fit(  # noqa: B027
+        self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]
+    ) -> None:
         """Raise DoesNotFit if the product of a stage shows that a device with these properties cannot run it."""
 
     def inspected(

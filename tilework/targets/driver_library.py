@@ -2,9 +2,9 @@
 
     >>> cuda = libcuda.library()
     >>> count = ctypes.c_int()
-    >>> cuda.cuDeviceGetCount(ctypes.byref(count))        # RuntimeError("Triton Error [CUDA]: no CUDA-capable device ...")
-    >>> cuda.count_devices(ctypes.byref(count))           # the same: what every vendor has is called `cuDeviceGetCount` there
-    >>> cuda.code("cuCtxSetLimit", 1, 1 << 20)            # the number of the result, for callers that expect failures
+    >>> cuda.cuDeviceGetCount(ctypes.byref(count))        # RuntimeError("Triton Error [CUDA]: ...")
+    >>> cuda.count_devices(ctypes.byref(count))           # the same, by the name that all vendors share
+    >>> cuda.code("cuCtxSetLimit", 1, 1 << 20)            # the result code, for callers that expect failures
 
 A vendor (`nvidia/libcuda.py`, `amd/libhip.py`) says how it calls `CALLS`, what else it has, and how a thread uses a
 device. Nothing is loaded before `FoundLibrary.library()` is called.
@@ -95,8 +95,8 @@ class LaunchConfig(ctypes.Structure):
 # space, pc, other
 STICKY = (700, 702, 710, 714, 715, 716, 717, 718, 719)
 DEAD = (
-    "\nA kernel that was launched before did this. The GPU cannot be used again in this process, arrays of the host can."
-    " With TRITON_SANITIZE=1 the program is told the line"
+    "\nA kernel that was launched before did this. The GPU cannot be used again in this process, arrays of the host"
+    " can. With TRITON_SANITIZE=1 the error names the line"
 )
 
 

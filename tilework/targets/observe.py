@@ -4,7 +4,8 @@
     MLIR_DUMP_PATH=FILE          appended to a file instead
     MLIR_ENABLE_TIMING=1         how long each pass took, on standard error
     MLIR_ENABLE_DIAGNOSTICS=...  what passes have to say, see `diagnostics.py`
-    TRITON_REPRODUCER_PATH=BASE  BASE.make_ttir.repro.mlir and so on: the module that a stage got, and its passes; the next
+    TRITON_REPRODUCER_PATH=BASE  BASE.make_ttir.repro.mlir and so on: the module that a stage got, and its passes; the
+    next
                                  kernel overwrites them. `tilework opt FILE --run-reproducer` repeats the stage
 
 Nothing is asked for most of the time, and then there is no observer. Some of Triton's variables are about things that

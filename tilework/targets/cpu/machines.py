@@ -34,9 +34,9 @@ FEATURES = {"x86_64": "", "aarch64": "+neon"}
 # and what every x86-64 has or the code generator never chooses. New instructions are often used before Linux shows
 # them.
 SHOWN = frozenset(
-    "adx aes avx avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl"
-    " avx512vnni avx512vpopcntdq avxvnni bmi bmi2 cx16 f16c fma fma4 fsgsbase gfni lzcnt movbe pclmul popcnt rdrnd rdseed sahf sha"
-    " sse3 sse4.1 sse4.2 sse4a ssse3 tbm vaes vpclmulqdq xop".split()
+    "adx aes avx avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f avx512fp16 avx512ifma avx512vbmi"
+    " avx512vbmi2 avx512vl avx512vnni avx512vpopcntdq avxvnni bmi bmi2 cx16 f16c fma fma4 fsgsbase gfni lzcnt movbe"
+    " pclmul popcnt rdrnd rdseed sahf sha sse3 sse4.1 sse4.2 sse4a ssse3 tbm vaes vpclmulqdq xop".split()
 )
 HARMLESS = frozenset(
     "64bit clflushopt clwb cmov crc32 cx8 fxsr mmx prfchw sse sse2 xsave xsavec xsaveopt xsaves".split()

@@ -1,13 +1,13 @@
 """An object file of a kernel that C programs call, without Python: the kernel, and the functions around it.
 
-    int32_t NAME(TTthreads *threads, args...)       run the grid; 0, or what went wrong
-    const char *NAME_error_string(int32_t code)     the words for a code of this kernel's, or NULL
-    void load_NAME(void), unload_NAME(void)         nothing to do here, as on GPUs
+    int32_t NAME(TTthreads *threads, args...)       run the grid; 0, or an error code
+    const char *NAME_error_string(int32_t code)     the message of an error code of this kernel, or NULL
+    void load_NAME(void), unload_NAME(void)         do nothing; for the same interface as on GPUs
 
 `NAME` computes the grid, and calls the threads' `run` with a function that takes programs until none are left
 (`NAME_work` of `interface.py`), each call with scratch memory of its own. Without threads that function is called once.
 All else in the object is local, so that objects of many kernels, and of many variants of one, can be linked together.
-What they need of the system: `malloc`, `free`, and the few functions of libc and libm that LLVM calls.
+They need from the system: `malloc`, `free`, and the few functions of libc and libm that LLVM calls.
 
 A kernel whose programs wait for each other can starve where they have too few threads: if none has begun for ten
 seconds, and those that have begun wait, the launch ends with the code STARVED.
@@ -30,8 +30,8 @@ from tilework.targets.cpu.run.interface import (
     STARVED,
     Interface,
 )
-from tilework.targets.cpu.run.launch_record import places_of
-from tilework.targets.cpu.run.machine_code import LETTERS, NULL, Code, Platform, num, word
+from tilework.targets.cpu.run.launch_record import offsets_of
+from tilework.targets.cpu.run.machine_code import FIELD_TYPES, NULL, Code, Platform, num, word
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.module import Module
@@ -44,14 +44,15 @@ MEANINGS = {
     0: "success",
     NO_MEMORY: "no memory for the scratch of a program",
     STARVED: "programs wait for others for which there is no thread: run them in more threads",
-    INVALID: "the grid has a negative size, a division by zero, or more than 2147483647 programs; or no variant of the kernel fits",
+    INVALID: "the grid has a negative size, a division by zero, or more than 2147483647 programs;"
+    " or no variant of the kernel fits",
 }
 MOST_PROGRAMS = 2**31 - 1
 PATIENCE = 10  # seconds
 CHUNKS = 4  # that each thread takes of a grid
 LAUNCH = {
     **{"slots": "Q", "next": "q", "total": "q", "chunk": "q", "x": "i", "y": "i", "z": "i", "fault": "i"},
-    **{"seen": "q", "since": "q", "turn": "q"},
+    **{"seen": "q", "since": "q", "ticket": "q"},
 }
 THREADS = {"threads": "i", "reserved": "i", "run": "Q"}  # `TTthreads` of the header
 C_ABI: dict[str, Type] = {
@@ -63,9 +64,7 @@ GridCode = Callable[[Code, dict[str, Value]], list[tuple[Value, Value]]]
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of the C function: its name, its type in C, and whether a grid can be computed of it. One that is not
-    of the kernel is there for the grid alone.
-    """
+    """A parameter of the C function: its name and its type in C. One that is not of the kernel is for the grid alone."""
 
     name: str
     c_type: str
@@ -79,19 +78,19 @@ class Argument:
 def standalone_object(
     module: Any, name: str, args: Sequence[Argument], grid: GridCode, arch: str, first_code: int, fuses: bool
 ) -> tuple[bytes, Interface]:
-    """The object file of a module of loop nests, and what is known of the kernel; `first_code` is that of its first
+    """The object file of a module of loop nests, and the kernel's interface; `first_code` is the code of its first
     assert.
     """
     from tilework.targets.cpu.lower.codegen import arena_size, emit_module  # lazily: the compiler loads when it is used
     from tilework.targets.cpu.lower.interface_of import interface_of
 
     machine = machine_for_programs(arch)
-    text = emit_module(module, machine.facts, fuses=fuses, layout=machine.layout, turn=places_of(LAUNCH)["turn"])
+    text = emit_module(module, machine.facts, fuses=fuses, layout=machine.layout, ticket=offsets_of(LAUNCH)["ticket"])
     interface = interface_of(module, arena_size(module))
     if f"@{PRINT_SYMBOL}(" in text:
         raise TritonError(
-            f"kernel {interface.name} prints (tl.device_print), and what prints is written in Python: an object for C programs"
-            " cannot have it. Remove the call, or compile for a GPU"
+            f"kernel {interface.name} prints (tl.device_print), and the code that prints is written in Python: an"
+            " object for C programs cannot have it. Remove the call, or compile for a GPU"
         )
     if len(interface.parameters) != sum(arg.is_of_kernel for arg in args):
         raise TritonError(f"kernel {interface.name} has parameters that a C function cannot take")
@@ -102,7 +101,7 @@ def standalone_object(
 
 @apart
 def linked_object(kernel: str, entry: str, name: str, exports: set[str], machine: CpuMachine) -> bytes:
-    """One object of two texts, with everything local that is not exported."""
+    """One object of two texts; all symbols that are not exported are local."""
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         module = owner.enter_context(llvm.parse_assembly(kernel, context))
@@ -130,7 +129,9 @@ def entry_text(interface: Interface, name: str, args: Sequence[Argument], grid: 
     write_task(Code(module.function("tt.task", void, [(ptr, "launch")]), here), interface, first_code)
     params = [(C_ABI[arg.c_type], arg.name) for arg in args]
     write_entry(Code(module.function(name, i32, [(ptr, ".threads"), *params]), here), args, grid, interface.waits)
-    write_words(Code(module.function(f"{name}_error_string", ptr, [(i32, "code")]), here), interface, first_code)
+    write_error_strings(
+        Code(module.function(f"{name}_error_string", ptr, [(i32, "code")]), here), interface, first_code
+    )
     for mode in ("load", "unload"):
         Code(module.function(f"{mode}_{name}", void, []), here).ret()
     return module.text()
@@ -140,24 +141,24 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
     """`NAME`: see the module docstring."""
     threads, *values = b.function.args
     slots = b.alloca(i64, max(1, len(args)), align=8)
-    numbers: dict[str, Value] = {}
+    integers: dict[str, Value] = {}
     for position, (arg, value) in enumerate(zip(args, values, strict=True)):
         if arg.is_of_kernel:
             b.store(value, b.gep(slots, 8 * position), align=8)
         if arg.is_integer:
-            numbers[arg.name] = b.cast(value, i64, is_signed=not arg.c_type.startswith("u"))
-    sizes = grid(b, numbers)
+            integers[arg.name] = b.cast(value, i64, is_signed=not arg.c_type.startswith("u"))
+    sizes = grid(b, integers)
     total = num(1)
     for size, is_wrong in sizes:
         leave_if(b, b.or_(is_wrong, b.icmp("ugt", size, num(MOST_PROGRAMS))), INVALID)
         total = b.mul(total, size)
         leave_if(b, b.icmp("ugt", total, num(MOST_PROGRAMS)), INVALID)
     leave_if(b, b.icmp("eq", total, num(0)), 0)
-    place = b.alloca(array(i8, size_of(LAUNCH)), align=8)
-    launch = b.record(place, LAUNCH)
-    whole = num(1) if waits else total  # programs that wait are begun one by one, so that it is seen which have not
+    record = b.alloca(array(i8, size_of(LAUNCH)), align=8)
+    launch = b.record(record, LAUNCH)
+    whole = num(1) if waits else total  # programs that wait begin one by one, so that `next` shows which have not
     launch.set(
-        slots=slots, next=num(0), total=total, chunk=whole, fault=word(0), seen=num(-1), since=num(0), turn=num(0)
+        slots=slots, next=num(0), total=total, chunk=whole, fault=word(0), seen=num(-1), since=num(0), ticket=num(0)
     )
     for axis, (size, _) in zip("xyz", sizes, strict=True):
         b.store(b.trunc(size, i32), launch.at(axis), align=4)
@@ -166,13 +167,13 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
         count = b.smax(b.sext(given.get("threads"), i64), num(1))
         if not waits:
             launch.set(chunk=b.smax(b.udiv(total, b.mul(count, num(CHUNKS))), num(1)))
-        b.call(given.get("run"), void, [threads, Value(ptr, "@tt.task"), place])
-    b.run("tt.task", place)  # all of it, or the part that no thread has taken
+        b.call(given.get("run"), void, [threads, Value(ptr, "@tt.task"), record])
+    b.run("tt.task", record)  # all of it, or the part that no thread has taken
     b.ret(launch.get("fault", "monotonic"))
 
 
 def leave_if(b: Code, condition: Value, code: int) -> None:
-    """Return a code; a grid of which that is known now is a mistake."""
+    """Return a code if a condition holds; raise ValueError if it is known to hold now."""
     if condition.constant:
         raise ValueError(
             "the grid has no program whatever the arguments are: a size is 0, negative, too large, or divided by 0"
@@ -182,9 +183,9 @@ def leave_if(b: Code, condition: Value, code: int) -> None:
 
 
 def write_task(b: Code, interface: Interface, first_code: int) -> None:
-    """`tt.task(launch)`: programs until none are left, with an arena of its own."""
-    (place,) = b.function.args
-    launch = b.record(place, LAUNCH)
+    """`tt.task(launch)`: run programs until none are left, with an arena of its own."""
+    (record,) = b.function.args
+    launch = b.record(record, LAUNCH)
     with b.if_(b.icmp("sge", launch.get("next", "monotonic"), launch.get("total"))):
         b.ret()
     block = b.run("malloc", num(interface.arena + 64))
@@ -195,7 +196,7 @@ def write_task(b: Code, interface: Interface, first_code: int) -> None:
     start = b.inttoptr(b.and_(b.add(b.ptrtoint(block, i64), 63), -64), ptr)
     b.fill(start, 0, size_of(CONTROL_FIELDS))
     arena = b.record(start, CONTROL_FIELDS)
-    arena.set(fuel=word(FULL), launched=place, poll=Value(ptr, "@tt.poll") if interface.waits else NULL)
+    arena.set(fuel=word(FULL), launched=record, poll=Value(ptr, "@tt.poll") if interface.waits else NULL)
     given = [launch.get("slots"), launch.at("next"), *(launch.get(each) for each in ("total", "chunk", "x", "y", "z"))]
     code = b.call("tt.kernel_work", i32, [*given, start])
     with b.if_(b.icmp("ne", code, 0)):
@@ -206,7 +207,7 @@ def write_task(b: Code, interface: Interface, first_code: int) -> None:
 
 
 def write_poll(b: Code) -> None:
-    """`tt.poll(arena, waits)`: what a program asks now and then; a code ends it."""
+    """`tt.poll(arena, waits)`: programs call it now and then, and end if it returns a code."""
     start, waits = b.function.args
     arena = b.record(start, CONTROL_FIELDS)
     arena.set(fuel=word(FULL))
@@ -230,15 +231,15 @@ def write_poll(b: Code) -> None:
     b.ret(b.select(is_over, word(STARVED), word(0)))
 
 
-def write_words(b: Code, interface: Interface, first_code: int) -> None:
+def write_error_strings(b: Code, interface: Interface, first_code: int) -> None:
     """`NAME_error_string(code)`."""
     (code,) = b.function.args
     faults = {
-        first_code + position: f"{place}: device-side assert triggered: {message}".removeprefix(": ")
-        for position, (message, place) in enumerate(interface.faults)
+        first_code + position: f"{location}: device-side assert triggered: {message}".removeprefix(": ")
+        for position, (message, location) in enumerate(interface.faults)
     }
-    for number, text in (MEANINGS | faults).items():
-        with b.if_(b.icmp("eq", code, constant(i32, number))):
+    for known, text in (MEANINGS | faults).items():
+        with b.if_(b.icmp("eq", code, constant(i32, known))):
             b.ret(b.module.string(text))
     b.ret(NULL)
 
@@ -246,4 +247,4 @@ def write_words(b: Code, interface: Interface, first_code: int) -> None:
 def size_of(fields: dict[str, str]) -> int:
     """Bytes of a record."""
     last = list(fields)[-1]
-    return places_of(fields)[last] + LETTERS[fields[last]].bits // 8
+    return offsets_of(fields)[last] + FIELD_TYPES[fields[last]].bits // 8

@@ -80,7 +80,8 @@ class LineTable:
             return
         kind, scope = self.basic_type(value.type), b.function.subprogram
         node = self.module.node(
-            f'!DILocalVariable(name: "{escaped(name)}", scope: {scope}, file: {self.file(path)}, line: {line}, type: {kind})'
+            f'!DILocalVariable(name: "{escaped(name)}", scope: {scope}, file: {self.file(path)}, line: {line},'
+            f" type: {kind})"
         )
         b.block.lines.append(f"    #dbg_value({value.typed}, {node}, !DIExpression(), {b.location})")
 

@@ -191,7 +191,9 @@ class Memory:
         attributes: str = "",
         is_pure: bool = False,
     ) -> Value:
-        """Call a function by name (declared if it is new) or by address; a void call gives a value that must not be used."""
+        """Call a function by name (declared if it is new) or by address; a void call gives a value that must not be
+        used.
+        """
         if isinstance(callee, str):
             self.module.declare(callee, result, [arg.type for arg in args])
             target = f"@{callee}"

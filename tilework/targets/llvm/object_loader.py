@@ -55,7 +55,8 @@ class Machine:
 
 
 Rule = Callable[[bytearray, int, int, int], None]
-"""(image, offset, address of that place, value with addend): write the value into the instruction or word at the place."""
+"""(image, offset, address of that place, value with addend): write the value into the instruction or word at the place.
+"""
 
 
 def word(kind: str, is_relative: bool) -> Rule:
@@ -272,7 +273,8 @@ def load_object(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] 
             from tilework.targets.llvm.compile import jit_load  # lazily: loads LLVM, needed for unusual files only
         except ImportError:
             raise CompilerMissing(
-                f"machine code that has {symbols[0]} cannot be loaded here ({error}), but by LLVM, which is not installed"
+                f"machine code that has {symbols[0]} cannot be loaded here ({error}), except by LLVM,"
+                " which is not installed"
             ) from error
         return jit_load(data, symbols, imports)
 

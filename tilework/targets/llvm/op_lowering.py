@@ -97,7 +97,8 @@ class Branches:
 
 Held = TypeVar("Held")
 REGION_ENDS = frozenset({  # terminators that the op around them reads
-    "scf.yield", "scf.condition", "ttc.yield", "ttc.end", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return",
+    "scf.yield", "scf.condition", "ttc.yield", "ttc.end", "tt.reduce.return", "tt.scan.return",
+    "tt.map_elementwise.return",
 })  # fmt: skip
 
 

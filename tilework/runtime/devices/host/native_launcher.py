@@ -105,7 +105,7 @@ class NativeLauncher(ConditionalLauncher):
         code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
         words = native.HOST.pack(
             code, interface.arena, ctypes.addressof(cost), work, thread_count(), function.has_forks,
-            ctypes.addressof(POOL.words), interface.waits, function.name_address,
+            ctypes.addressof(POOL.fields), interface.waits, function.name_address,
         )  # fmt: skip
         stored = dict(zip_longest(interface.stored, interface.alignments, fillvalue=1))
         cells = knobs.cells(knobs.runtime, "num_threads")

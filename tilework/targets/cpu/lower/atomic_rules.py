@@ -1,8 +1,9 @@
 """Atomics: `tt.atomic_rmw` and `tt.atomic_cas` on one element; nests that hold one run element by element.
 
 Integers use the processor's instruction. Floats (addition, minimum, maximum, in any format) read the old value,
-compute, and try to exchange until no other thread came between. Comparison in `tt.atomic_cas` is of bits: NaN equals itself. A
-masked-off atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of it.
+compute, and try to exchange until no other thread came between. Comparison in `tt.atomic_cas` is of bits: NaN equals
+itself. A masked-off atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of
+it.
 
 Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on
 GPUs because threads there do not run ahead. Ordered ones are done between `tt.take_turn` and `tt.pass_turn`, one after
@@ -65,10 +66,10 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
     launch, number = launch_of(low), low.program_number()
 
     def look(rounds: Value) -> tuple[Value, Value]:
-        turn = b.load(i64, b.gep(launch, low.turn), align=8, ordering="acquire")
+        ticket = b.load(i64, b.gep(launch, low.ticket), align=8, ordering="acquire")
         with b.if_(b.icmp("eq", b.and_(rounds, SPINS - 1), 0), weights=RARE):
             ask(low, RESTS)
-        return b.add(rounds, 1), b.icmp("eq", turn, number)
+        return b.add(rounds, 1), b.icmp("eq", ticket, number)
 
     with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
         b.until(constant(i32, 1), look)
@@ -79,7 +80,7 @@ def lower_pass_turn(low: Lowering, op: Operation) -> None:
     b = low.builder
     launch = launch_of(low)
     with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
-        place = b.gep(launch, low.turn)
+        place = b.gep(launch, low.ticket)
         b.atomic_rmw("xchg", place, b.add(low.program_number(), 1), ordering="release", align=8)
 
 

@@ -9,7 +9,7 @@ words that `NAME_range` keeps at byte TABLE of the arena.
     2        the code of the check (interface.py)
     3 4 5    the program
     6        the number of entries
-    7 ..     entries of three words: first byte, byte behind the last, 1 if it is no array but an address of unknown extent
+    7 ..     entries of three words: first byte, byte behind the last, 1 if it is an address of unknown extent
 
 There is one entry per parameter, then one per array that was registered; an entry of an argument that is no array is
 empty. Addresses must be multiples of the size of an element, counted from the start of the array (which may lie

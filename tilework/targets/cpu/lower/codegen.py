@@ -24,13 +24,12 @@ from tilework.ir.module_facts import is_reproducible
 from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
-from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, debug
+from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, debug, fork
 from tilework.targets.cpu.lower.lowering import Lowering, aligned, lowers, plan
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
 from tilework.targets.cpu.lower.streaming import streamed_stores
-from tilework.targets.cpu.run import fork
 from tilework.targets.cpu.run.interface import CONTROL, COUNT, PROGRAM
-from tilework.targets.cpu.run.launch_record import LAUNCH_PLACES
+from tilework.targets.cpu.run.launch_record import LAUNCH_OFFSETS
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
@@ -65,16 +64,17 @@ def emit_module(
     fuses: bool = True,
     lines: bool = False,
     layout: str = "",
-    turn: int = LAUNCH_PLACES["turn"],
+    ticket: int = LAUNCH_OFFSETS["ticket"],
 ) -> str:
     """LLVM text of every function of a module in the stage `ttcir`.
 
     `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table. `layout` is that of
-    data on another machine than this one. `turn` is where the record of a launch has the program whose turn it is.
+    data on another machine than this one. `ticket` is the offset of the next program at ordered atomics in the record
+    of a launch.
     """
     load_rules(MORE_RULES, module)
     emitter = Emitter(target, fuses, lines, layout)
-    emitter.turn = turn
+    emitter.ticket = ticket
     emitter.sanitizes = SANITIZED in module.attributes
     emitter.module.exact = is_reproducible(module)
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
@@ -126,7 +126,7 @@ class Emitter:
         self.arena_bytes = CONTROL
         self.uses_faults = False
         self.sanitizes = self.uses_checks = False
-        self.turn = 0
+        self.ticket = 0
 
     def function(self, op: tt.FuncOp) -> list[tuple[str, int, float]]:
         """One function; its name, the number of its parameters and what it may take, if it is a kernel."""
@@ -135,7 +135,7 @@ class Emitter:
         low = self.kernel(name, op) if is_kernel else self.internal(name, op, type_)
         if is_kernel and self.target.streams_from:
             low.streamed = streamed_stores(op)
-        low.fuses, low.sanitizes, low.turn = self.fuses, self.sanitizes, self.turn
+        low.fuses, low.sanitizes, low.ticket = self.fuses, self.sanitizes, self.ticket
         if self.lines is not None:
             low.describe(self.lines, op)
         placed = plan(op, self.arena_bytes)

@@ -7,7 +7,7 @@
 The function is loops around one register block (microkernel.py), so its size does not depend on the tile's:
 
     for each batch
-        convert A                                   if its elements are not what the instructions take, or its rows need zeros
+        convert A                                   if the instructions take another type, or its rows need zeros
         sum the rows of A                           if the instructions take numbers of B that are larger by an offset
         for each strip of columns
             pack the strip of B                     if converted, or too large to be read well in place
@@ -40,6 +40,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import ttc
 from tilework.ir.module_facts import is_reproducible
 from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, unit_of
+from tilework.targets.cpu.lower.fork import share
 from tilework.targets.cpu.lower.lowering import Lowering, aligned, lowers
 from tilework.targets.cpu.lower.microkernel import (
     Block,
@@ -53,7 +54,6 @@ from tilework.targets.cpu.lower.microkernel import (
     pack_strip,
     sum_rows,
 )
-from tilework.targets.cpu.run.fork import share
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Function, Module

@@ -145,7 +145,8 @@ def emit_matrices(b: Builder, target: HostTarget, unit: Unit, work: Work, totals
     def paired(first: Value, second: Value) -> tuple[Value, Value]:
         half = first.type.count // 2
         low, high = range(half), range(half, 2 * half)
-        return tuple(b.shuffle(first, second, [*part, *(2 * half + lane for lane in part)]) for part in (low, high))  # type: ignore[return-value]
+        lower, upper = (b.shuffle(first, second, [*part, *(2 * half + lane for lane in part)]) for part in (low, high))
+        return lower, upper
 
     def steps(count: int, at_left: Value, at_right: Value, sums: Sequence[Value]) -> list[Value]:
         loaded = [

@@ -9,8 +9,8 @@ Which parameters of a kernel it writes through, and how they must be aligned.
     }                         tt.atomic_rmw fadd, ..., %p      ==>  {1: 4}
 
 Pointers are followed from the parameters through arithmetic, loops, branches, buffers and calls. A pointer made from an
-integer has no parameter. The launcher refuses read-only arrays for these parameters, and arrays that are not aligned: loads
-and stores work anywhere, but the processor may stop at an atomic on part of two words.
+integer has no parameter. The launcher refuses read-only arrays for these parameters, and arrays that are not aligned:
+loads and stores work anywhere, but the processor may stop at an atomic on part of two words.
 """
 
 from collections.abc import Iterator, Mapping

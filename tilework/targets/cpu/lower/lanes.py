@@ -15,7 +15,7 @@ means that the value does not change, RUNTIME that it grows by an amount known o
 line.
 
 A vector along one dimension may also be one of those in which a value that is divided passes no multiple of the divisor
-(`pieces.py`): then a quotient is still, and a rest a line.
+(`nests.py`): then a quotient is still, and a rest a line.
 
 A line that is extended to 64 bits goes on where its 32 bits would wrap around: an address that wraps once inside a tile
 points nowhere, unless arrays have 2**31 elements. With a large stride it may wrap again and come back: then it is no

@@ -149,7 +149,7 @@ class Lowering(OpLowering[Value]):
         self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
         self.uses_checks = False
         self.streamed: frozenset[Operation] = frozenset()  # stores that go past the caches if a launch stores much
-        self.turn = 0  # where the record of a launch has the program whose turn it is
+        self.ticket = 0  # where the record of a launch has the program whose turn it is
         self.codes: dict[Operation, int] = {}  # of the ops that can fail
         self.scratch_offset = 0  # where memory that one op needs for itself begins
         self.scratch_bytes = 0

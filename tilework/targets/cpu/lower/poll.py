@@ -5,7 +5,8 @@ A program has fuel, a number in its arena, which loops and programs burn as they
 they took. When none is left, the one whose address is in the arena is asked (`pool_code.py`), and a code other than 0
 ends the function, as a failed assert does.
 
-    for i in range(n): cheap        ==>        for j in range(0, n, 4096): burn(4096 * cost); for i in range(j, min(j + 4096, n)): cheap
+    for i in range(n): cheap        ==>        for j in range(0, n, 4096):
+                                                   burn(4096 * cost); for i in range(j, min(j + 4096, n)): cheap
     for i in range(n): costly       ==>        for i in range(n): burn(cost); costly
     while c: cheap                  ==>        the same every so many rounds, which are counted in a register
 

@@ -37,6 +37,7 @@ about half as many vectors as there are levels.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
@@ -44,9 +45,9 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import ttc
 from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import only_op
+from tilework.targets.cpu.lower.fork import ACCESS_COST, FORK_WORK, share_op
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.reduce_rules import Stack
-from tilework.targets.cpu.run.fork import ACCESS_COST, FORK_WORK, share_op
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import i64
@@ -79,7 +80,8 @@ class Scan:
     def __init__(self, low: Lowering, op: Operation) -> None:
         self.low, self.b = low, low.builder
         count = len(op.operands) // 2
-        axis, self.reverse = (op.properties[name].value.data for name in ("axis", "reverse"))  # type: ignore[attr-defined]
+        properties: Any = op.properties
+        axis, self.reverse = (properties[name].value.data for name in ("axis", "reverse"))
         shape = ttc.buffer_of(op.operands[0]).shape
         self.outer, self.length, self.inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
         self.buffers = [

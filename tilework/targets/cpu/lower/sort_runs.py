@@ -6,7 +6,8 @@ element first; between two stages what changes its direction is inverted.
 
     chunk     as many neighbours as fill half of the registers, 64 with 16 registers of 4: all stages of so few
               elements, or the last bits of a later stage, between one load and one store
-    stride    registers that are ``2**low`` elements apart: up to four higher bits of a stage, between one load and one store
+    stride    registers that are ``2**low`` elements apart: up to four higher bits of a stage, between one load and one
+              store
 
 For 1024 elements: chunk (stages 1 to 6), and for stages 7 to 10 stride (bits from 6 on), chunk (bits 5 to 0). Chunks
 and strides are functions that all stages call, so code hardly grows with the number of elements. Runs that fill no
@@ -26,7 +27,8 @@ Elements of a sort in vector registers, and which bit of their index each bit of
     32 elements in two registers of 16: lanes count from 0, registers from bit 4
 
     order     0 1 2 3 | 4       element 16 is lane 0 of the second register
-    exchange  4 1 2 3 | 0       element 1 is there, and 16 is lane 1 of the first: elements that differ in bit 0 can be compared
+    exchange  4 1 2 3 | 0       element 1 is there, and 16 is lane 1 of the first: elements that differ in bit 0 can be
+                                compared
     compare bit 0               the smaller of each two goes to the first register
     exchange  0 1 2 3 | 4
 

@@ -1,16 +1,16 @@
 """The calling convention between the machine code of a kernel and its launcher.
 
-The facts stand as JSON in the first line of the `llir` text, so that an LLVM file is a complete source:
+The facts are stored as JSON in the first line of the `llir` text, so that an LLVM file is a complete source:
 
     ; tilework {"name": "add", "parameters": ["ptr", "ptr", "i32"], "stored": [1], "arena": 64, ...}
 
 Code. ``i32 NAME_range(args, first, last, np0, np1, np2, arena)`` runs the programs with linear ids first to last - 1 (x
 fastest). `args` are slots of 8 bytes, one per parameter. `arena` is scratch memory, aligned to 64 bytes. Its first 64
 bytes are the control block: the fault code (i32), the fuel (i32, `poll.py`), at byte 8 the linear id of the program
-that failed (i64), at byte 16 the number of programs that `NAME_work` ran (i64), at byte 32 who shares out large nests
-(`fork.py`), or 0, at byte 40 among how many threads, at byte 48 who is asked when the fuel is used up, or 0, and at
-byte 56 the launch (`pool_code.py`). ``NAME_work`` takes chunks of ids from a shared counter until none are left; every
-thread of a launch calls it once.
+that failed (i64), at byte 16 the number of programs that `NAME_work` ran (i64), at byte 32 the function that shares
+large nests (`fork.py`), or 0, at byte 40 among how many threads, at byte 48 the function to call when the fuel is used
+up, or 0, and at byte 56 the launch (`pool_code.py`). ``NAME_work`` takes chunks of ids from a shared counter until none
+are left; every thread of a launch calls it once.
 
 Faults. An assert that fails stores its code, 1 + its position among the asserts of the module, and `NAME_range` returns
 it after that program. Negative codes are those of launches that end for another reason.
@@ -25,7 +25,7 @@ from typing import Any
 from tilework.errors import TritonError
 
 MARK = "; tilework "
-PRINT_SYMBOL = "tilework_print"  # what kernels that print call, see `printing.py`
+PRINT_SYMBOL = "tilework_print"  # called by kernels that print, see `printing.py`
 CONTROL = 64  # bytes at the start of an arena
 # the control block, as `launch_record.py` describes fields; `table` is the sanitizer's, see `checks.py`
 CONTROL_FIELDS = {
@@ -33,9 +33,13 @@ CONTROL_FIELDS = {
     **{"fork": "Q", "sharers": "q", "poll": "Q", "launched": "Q"},
 }
 FAULT, FUEL, PROGRAM, COUNT, TABLE, FORK, SHARERS, POLL, LAUNCHED = 0, 4, 8, 16, 24, 32, 40, 48, 56
-ENTRIES, WORDS = 7, 3  # in the table of a sanitized launch: where entries begin, and of how many words one is
-FULL = 200_000  # fuel that a program starts with and gets after a look at its launch: estimated nanoseconds
-NO_MEMORY, INTERRUPTED, STARVED = -1, -2, -3  # fault codes: no arena, a signal handler raised, programs wait in vain
+ENTRIES, WORDS = 7, 3  # of the table of a sanitized launch: the index of the first entry, and the words of an entry
+FULL = 200_000  # fuel at the start of a program and after each poll: estimated nanoseconds
+NO_MEMORY, INTERRUPTED, STARVED = (
+    -1,
+    -2,
+    -3,
+)  # fault codes: no arena, an exception of a signal handler, programs that wait in vain
 
 
 class Interface:
@@ -82,7 +86,7 @@ class Interface:
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> "Interface":
-        """From a dictionary, in which JSON has made lists of tuples."""
+        """From a dictionary, in which JSON has turned tuples into lists."""
         return cls(**{name: tuples(facts[name]) for name in vars(cls("", ())) if name in facts})
 
 

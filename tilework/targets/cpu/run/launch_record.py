@@ -1,11 +1,10 @@
-"""A launch in memory: what Python writes, the threads of the pool change, and both read. Nothing of the compiler is
-imported.
+"""The record of a launch in memory, which Python and the threads of the pool share. Imports nothing of the compiler.
 
->>> LAUNCH_PLACES["fault"]
+>>> LAUNCH_OFFSETS["fault"]
 52
 
-Fields lie one after the other, each with a letter of Python's `struct`: Q is an address. `machine_code.py` reads them
-by name.
+Fields are stored one after the other, each with a format character of `struct`: Q is an address. `machine_code.py`
+reads them by name.
 """
 
 import signal
@@ -27,12 +26,12 @@ def fatal_signals() -> list[int]:
 
 
 def watched_signals() -> int:
-    """Those that the user has no handler for and does not ignore, as a set of bits."""
-    handlers = {number: signal.getsignal(number) for number in fatal_signals()}
-    return sum(1 << number for number, now in handlers.items() if now is None or now is signal.SIG_DFL)
+    """The fatal signals that the user neither handles nor ignores, as a set of bits."""
+    handlers = {each: signal.getsignal(each) for each in fatal_signals()}
+    return sum(1 << each for each, now in handlers.items() if now is None or now is signal.SIG_DFL)
 
 
-def places_of(fields: Mapping[str, str]) -> dict[str, int]:
+def offsets_of(fields: Mapping[str, str]) -> dict[str, int]:
     """The offset of each field, in bytes."""
     return dict(zip(fields, accumulate(map(struct.calcsize, fields.values()), initial=0), strict=False))
 
@@ -42,21 +41,21 @@ GIVEN = {
     **{"code": "Q", "slots": "Q", "next": "q", "total": "q", "chunk": "q", "x": "i", "y": "i", "z": "i", "fault": "i"},
     **{"arena": "q", "sharers": "q", "program": "q", "count": "q"},  # the program that failed, those that the owner ran
 }
-# the owner's arena and when it looks for signals, what a handler raised; the last program known to begin, and when; a
-# lock, threads that were started and are there; the name of the kernel; the program whose turn it is at ordered atomics
+# the owner's arena, when it checks for signals next, the exception of a handler; the last program known to begin, and
+# when; a lock, threads that were started and still run; the name of the kernel; the next program at ordered atomics
 OWN = {
     **{"owner": "Q", "deadline": "q", "exception": "Q", "value": "Q", "trace": "Q"},
-    **{"seen": "q", "since": "q", "starting": "q", "extra": "q", "started": "q", "name": "Q", "turn": "q"},
+    **{"seen": "q", "since": "q", "starting": "q", "extra": "q", "started": "q", "name": "Q", "ticket": "q"},
 }
 LAUNCH_FIELDS = GIVEN | OWN
-LAUNCH_PLACES = places_of(LAUNCH_FIELDS)
+LAUNCH_OFFSETS = offsets_of(LAUNCH_FIELDS)
 LAUNCH = struct.Struct(f"<{''.join(GIVEN.values())}{8 * len(OWN)}x")
-# of the pool: how to launch, workers that were asked for, how a program looks up, the name of the kernel that is
-# running, how many workers are awake without work; how long launches took that followed each other and would have been
-# shared with those, when the last of them ended; until when workers have no core of their own
+# of the pool: the launch function, the workers requested, the poll function, the name of the running kernel, the number
+# of workers that are awake without work; how long successive launches took that could have been shared with awake
+# workers, when the last of them ended; until when workers share their cores with other programs
 POOL_FIELDS = {
     **{"launch": "Q", "workers": "q", "poll": "Q", "running": "Q", "ready": "Q"},
     **{"missed": "q", "ended": "q", "crowded": "Q"},
 }
-WORKER_FIELDS = {"arena": "Q", "size": "q", "block": "Q"}  # the arena, its bytes, the block it lies in
+WORKER_FIELDS = {"arena": "Q", "size": "q", "block": "Q"}  # the arena, its size, the block that holds it
 WORKER = struct.Struct(f"<{''.join(WORKER_FIELDS.values())}")

@@ -1,4 +1,4 @@
-"""An object file becomes functions of this process; nothing is compiled.
+"""Load an object file as functions of this process; nothing is compiled.
 
     kernel = load(data, "add")
     kernel.range(slots, 0, 4, 4, 1, 1, arena)        # programs 0 to 3 of a grid of 4
@@ -14,7 +14,7 @@ from tilework.process.forks import cached_property
 from tilework.targets.cpu.run.interface import PRINT_SYMBOL
 from tilework.targets.llvm.object_loader import load_object
 
-FORK_SYMBOL = "tilework.fork."  # how the functions of shared nests are called
+FORK_SYMBOL = "tilework.fork."  # the prefix of the functions of shared nests
 LONG, INT, POINTER = ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p
 # args are bytes: ctypes passes the address of their content, which the kernel only reads
 RANGE = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, LONG, LONG, INT, INT, INT, POINTER)
@@ -33,8 +33,8 @@ class NativeKernel:
         name: Any = None,
     ) -> None:
         self.library, self.range, self.work, self.name = library, range, work, name
-        self.has_forks = has_forks  # whether it has nests that threads can share, see `fork.py`
-        self.program_ns: float | None = None  # what one program took last time; None before the first launch
+        self.has_forks = has_forks  # it has nests that threads can share, see `fork.py`
+        self.program_ns: float | None = None  # the time of one program last time; None before the first launch
 
     @cached_property
     def name_address(self) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tilework.targets.cpu.run.launch_record import places_of
+from tilework.targets.cpu.run.launch_record import offsets_of
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Block, Function, Module
 from tilework.targets.llvm.types import Type, i1, i32, i64, ptr, void
@@ -22,8 +22,8 @@ from tilework.targets.llvm.values import Value, constant
 
 NULL = constant(ptr, 0)
 TYPES: dict[str, Type] = {"ptr": ptr, "i64": i64, "i32": i32, "i1": i1, "void": void}
-LETTERS: dict[str, Type] = {"Q": ptr, "q": i64, "i": i32}  # of the fields of records
-# what functions of the system and of Python return
+FIELD_TYPES: dict[str, Type] = {"Q": ptr, "q": i64, "i": i32}  # by the format characters of `struct`
+# result types of functions of the system and of Python
 RESULTS: dict[str, Type] = {
     **dict.fromkeys(("malloc", "signal", "CreateThread"), ptr),
     **dict.fromkeys(("write", "strlen", "pthread_self", "syscall"), i64),
@@ -63,7 +63,7 @@ class Platform(NamedTuple):
 
 
 class NativeBuilder(Builder):
-    """A builder that knows what the functions that it calls by name return."""
+    """A builder that knows the result types of the functions that it calls by name."""
 
     def run(self, name: str, *args: Value) -> Value:
         return self.call(name, RESULTS.get(name, i32), args)
@@ -72,7 +72,7 @@ class NativeBuilder(Builder):
         return self.icmp("eq", address, NULL)
 
     def look(self, address: Value, ordering: str) -> Value:
-        """An i64 that others change."""
+        """Load an i64 that other threads change."""
         return self.load(i64, address, ordering=ordering, align=8)
 
     def record(self, base: Value, fields: Mapping[str, str]) -> "Record":
@@ -80,7 +80,7 @@ class NativeBuilder(Builder):
 
 
 class Code(NativeBuilder):
-    """A builder with what the functions of the pool need beside."""
+    """The builder of the pool's functions."""
 
     def __init__(self, function: Function, platform: Platform) -> None:
         super().__init__(function)
@@ -93,7 +93,7 @@ class Code(NativeBuilder):
 
     @contextmanager
     def forever(self) -> Iterator[Block]:
-        """Again and again, until what is inside returns or branches elsewhere; gives the start."""
+        """An endless loop, which the body leaves by a return or a branch; yields its first block."""
         start = self.function.block("forever")
         self.br(start)
         with self.scope():
@@ -102,9 +102,9 @@ class Code(NativeBuilder):
             if not self.block.terminated:
                 self.br(start)
 
-    def add_to(self, address: Value, number: int, ordering: str = "acq_rel") -> Value:
-        """Add to an i64 that others change too; what was there."""
-        return self.atomic_rmw("add", address, num(number), ordering=ordering, align=8)
+    def add_to(self, address: Value, amount: int, ordering: str = "acq_rel") -> Value:
+        """Add to an i64 atomically; return the old value."""
+        return self.atomic_rmw("add", address, num(amount), ordering=ordering, align=8)
 
 
 class Record:
@@ -112,13 +112,13 @@ class Record:
 
     def __init__(self, b: NativeBuilder, base: Value, fields: Mapping[str, str]) -> None:
         self.b, self.base = b, base
-        self.fields, self.places = fields, places_of(fields)
+        self.fields, self.offsets = fields, offsets_of(fields)
 
     def at(self, name: str) -> Value:
-        return self.b.gep(self.base, self.places[name])
+        return self.b.gep(self.base, self.offsets[name])
 
     def get(self, name: str, ordering: str = "") -> Value:
-        type = LETTERS[self.fields[name]]
+        type = FIELD_TYPES[self.fields[name]]
         return self.b.load(type, self.at(name), ordering=ordering, align=type.bits // 8)
 
     def set(self, ordering: str = "", **values: Value) -> None:
@@ -126,14 +126,15 @@ class Record:
             self.b.store(value, self.at(name), ordering=ordering, align=value.type.bits // 8)
 
     def change(self, name: str, old: int, new: Value, ordering: str = "monotonic") -> Value:
-        """Put `new` where `old` is; whether it was."""
+        """Compare and swap: store `new` if the field is `old`; return whether it was."""
         expected, align = constant(new.type, old), new.type.bits // 8
         return self.b.compare_exchange(self.at(name), expected, new, ordering=ordering, align=align)[1]
 
 
 class Functions:
-    """The functions of a module, each with what writes its body. A head is what C would call it: ``ptr arena_of(ptr
-    worker, i64 bytes)``.
+    """The functions of a module, each with the Python function that writes its body.
+
+    A head is written as in C: ``ptr arena_of(ptr worker, i64 bytes)``.
     """
 
     def __init__(self, *attributes: str) -> None:
@@ -153,7 +154,7 @@ class Functions:
         return register
 
     def write(self, module: Module, make: Callable[[Function], NativeBuilder], exports: Sequence[str]) -> None:
-        """All that are registered, each with a builder of its own; those that are not exported are internal."""
+        """Write all registered functions, each with a builder of its own; those that are not exported are internal."""
         for head, body in self.bodies.items():
             start, _, listed = head.removesuffix(")").partition("(")
             name = start.split()[1]

@@ -1,17 +1,17 @@
 """The machine code that a running program calls now and then: part of `pool_code.py`.
 
     pool_poll(arena, waits)       0, or the fault code with which the program is to end
-    pool_main(thread)             who runs the signal handlers of Python (0: nobody), by its number in the system
+    pool_main(thread)             set the system's id of the thread that runs Python's signal handlers, 0 for none
 
-A launch that has a fault code ends: every program that looks at it leaves. The owner of a launch, if it is Python's
-main thread, runs the handlers of signals that have come, five times a second at most, since it takes Python's lock for
-it. An exception that they raise (KeyboardInterrupt, or what a test runner raises in an alarm) is kept in the launch,
-and set again when all programs have left.
+A launch with a fault code ends: every program that polls it leaves. The owner of a launch, if it is Python's main
+thread, runs the handlers of pending signals, five times a second at most, since it takes Python's lock for it. An
+exception that they raise (KeyboardInterrupt, or that of a test runner's alarm) is kept in the launch, and set again
+when all programs have left.
 
-A program that waits for another one (`waits` is WAITS) must not keep it from starting; one that waits for its turn
-(RESTS) knows that the one before it runs. If no program has begun for some time and others are left, threads are
-started for them, twice as many each time. If that is not possible and nothing happens for ten seconds, the launch fails
-with the code STARVED instead of waiting for ever.
+A program that waits for another one (`waits` is WAITS) must not keep it from starting; one that waits for its ticket at
+an ordered atomic (RESTS) knows that its predecessor runs. If no program has begun for some time and others are left,
+threads are started for them, twice as many each time. If that is not possible and nothing happens for ten seconds, the
+launch fails with the code STARVED instead of waiting for ever.
 """
 
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, STARVED
@@ -33,7 +33,7 @@ def pool_main(b: Code, thread: Value) -> None:
 
 @code("i32 check_signals(ptr launch)")
 def check_signals(b: Code, launch: Value) -> None:
-    """Run the handlers, if this thread does that; INTERRUPTED if one of them raised something."""
+    """Run the handlers, if this is the main thread; return INTERRUPTED if one of them raised an exception."""
     it = b.record(launch, LAUNCH_FIELDS)
     mine = b.icmp("eq", b.look(MAIN_THREAD, "monotonic"), b.run("this_thread"))
     with b.unless(b.and_(mine, b.not_(b.is_null(launch)))):
@@ -50,8 +50,8 @@ def check_signals(b: Code, launch: Value) -> None:
 
 
 @code("i32 pool_poll(ptr arena, i32 waits)")
-def pool_poll(b: Code, place: Value, waits: Value) -> None:
-    arena = b.record(place, CONTROL_FIELDS)
+def pool_poll(b: Code, address: Value, waits: Value) -> None:
+    arena = b.record(address, CONTROL_FIELDS)
     arena.set(fuel=word(FULL))
     launch = arena.get("launched")
     it = b.record(launch, LAUNCH_FIELDS)
@@ -63,7 +63,7 @@ def pool_poll(b: Code, place: Value, waits: Value) -> None:
 
     leave_with(it.get("fault", "monotonic"))
     time = b.run("now")
-    with b.if_(b.icmp("eq", it.get("owner"), place)):
+    with b.if_(b.icmp("eq", it.get("owner"), address)):
         deadline = it.get("deadline")
         first = b.icmp("eq", deadline, 0)
         with b.if_(b.or_(first, b.icmp("sge", time, deadline))):
@@ -79,7 +79,7 @@ def pool_poll(b: Code, place: Value, waits: Value) -> None:
 
 @code("ptr extra_thread(ptr launch)")
 def extra_thread(b: Code, launch: Value) -> None:
-    """The life of a thread that was started for programs that wait."""
+    """The main function of a thread that was started for programs that wait."""
     worker = b.alloca(i64, len(WORKER_FIELDS), align=8)
     b.fill(worker, 0, WORKER.size)
     b.run("run_launch", launch, num(0), worker)
@@ -90,7 +90,7 @@ def extra_thread(b: Code, launch: Value) -> None:
 
 @code("void let_others(ptr launch, i64 now)")
 def let_others(b: Code, launch: Value, time: Value) -> None:
-    """Let programs begin that have not, and rest a little: longer, the more threads wait."""
+    """Let other programs begin, and sleep a little: longer, the more threads wait."""
     it = b.record(launch, LAUNCH_FIELDS)
     following = it.get("next", "monotonic")
     left = b.sub(it.get("total"), following)
@@ -102,7 +102,7 @@ def let_others(b: Code, launch: Value, time: Value) -> None:
 
 @code("void start_more(ptr launch, i64 now, i64 next, i64 left)")
 def start_more(b: Code, launch: Value, time: Value, following: Value, left: Value) -> None:
-    """Start threads if no program has begun for some time, one thread for all; give up if that does not help."""
+    """Start threads if no program has begun for some time; give up if that does not help. One thread does it for all."""
     it = b.record(launch, LAUNCH_FIELDS)
     with b.if_(b.icmp("ne", it.get("seen", "monotonic"), following)):
         it.set("monotonic", seen=following, since=time)
@@ -127,7 +127,7 @@ def start_more(b: Code, launch: Value, time: Value, following: Value, left: Valu
 
 @code("i64 start_threads(ptr launch, i64 count)")
 def start_threads(b: Code, launch: Value, count: Value) -> None:
-    """The number of threads that could be started."""
+    """Return how many threads could be started."""
     extra = b.record(launch, LAUNCH_FIELDS).at("extra")
     with b.loop(0, count) as index:
         b.add_to(extra, 1)
@@ -139,7 +139,7 @@ def start_threads(b: Code, launch: Value, count: Value) -> None:
 
 @code("void wait_for_extra(ptr launch)")
 def wait_for_extra(b: Code, launch: Value) -> None:
-    """The threads that were started are gone; signals are looked after meanwhile."""
+    """Wait until the threads that were started have ended; signals are handled meanwhile."""
     left = b.record(launch, LAUNCH_FIELDS)
     with b.forever():
         with b.loop(0, 512):

@@ -3,14 +3,13 @@
     kernel = load(data, interface.name)
     run(kernel, interface, slots, (64, 1, 1))
 
-`slots` are the arguments as `interface.py` lays them out. The call returns when every program is done.
+`slots` are the arguments in the layout of `interface.py`. The call returns when every program is done.
 
 The calling thread works too. All threads of a launch take chunks of program ids from one counter, so that slow programs
 do not hold up the rest. Worker threads serve all launches of the process: a launch that finds them busy does its work
 alone, and waits only for those that have begun. All of this is machine code (`pool_code.py`): once a worker has
 started, Python and its lock take no part. The time that one program took last decides whether waking a worker pays.
-Small grids that follow each other closely pay together: a worker that is awake waits for the next of them
-(`rest_code.py`).
+Small grids that follow each other closely pay together: a worker that is awake polls for the next of them.
 
 In a grid with fewer programs than threads the large nests of each program are shared as well (`fork.py`).
 """
@@ -42,7 +41,7 @@ from tilework.targets.cpu.run.interface import (
 from tilework.targets.cpu.run.launch_record import (
     EXPORTS,
     LAUNCH,
-    LAUNCH_PLACES,
+    LAUNCH_OFFSETS,
     MOST_EXTRA,
     POOL_FIELDS,
     WORKER,
@@ -51,23 +50,22 @@ from tilework.targets.cpu.run.launch_record import (
 from tilework.targets.cpu.run.library import NativeKernel
 from tilework.targets.llvm.object_loader import load_object
 
-WAKE_NS = 50_000  # a grid that takes less is done before a worker that sleeps would be of use
-CROWDED_WAKE_NS = 200_000  # where it would have to take its core from others
-JOIN_NS = 5_000  # one that is awake is of use for a grid that takes longer, and each for so much of it
-START_NS = 100_000  # what starting a worker takes
+WAKE_NS = 50_000  # a grid that takes less is done before a sleeping worker could help
+CROWDED_WAKE_NS = 200_000  # the same, if the worker must take its core from others
+JOIN_NS = 5_000  # an awake worker helps a grid that takes longer, one worker for each multiple of this
+START_NS = 100_000  # to start a worker
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
 FEWEST_CHUNKS = 4  # per thread, where there are as many programs
-# a chunk takes at least so long if there are more: threads that come to the counter at the same time wait for each
-# other
+# the least time of a chunk if there are more: threads that access the counter at the same time wait for each other
 CHUNK_NS = 1_000
 PAGE = mmap.PAGESIZE
 FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a control block
-BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
+BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: the size includes one terminating byte
 
 Grid = tuple[int, int, int]
-# what a launch says when it has ended
-ENDED = [list(LAUNCH_PLACES).index(name) for name in ("fault", "program", "count")]
+# fields that a launch has set when it ends
+ENDED = [list(LAUNCH_OFFSETS).index(name) for name in ("fault", "program", "count")]
 
 
 def private_memory(size: int) -> mmap.mmap:
@@ -103,9 +101,7 @@ class Arena:
         WORKER.pack_into(self.worker, 0, self.address, self.size, 0)
 
     def at_least(self, size: int) -> int:
-        """The address of `size` bytes, whose content is undefined but for the control block: no fault, and nobody to
-        ask.
-        """
+        """The address of `size` bytes, undefined except for the control block, which has no fault and no poll function."""
         if size > self.size:
             self.grow(size)
         self.control[:] = FRESH
@@ -121,15 +117,12 @@ class Arena:
 class Arenas(threading.local):
     """The arenas of the current thread that no launch uses: mostly one, and none inside of a launch.
 
-    What a kernel prints goes through `sys.stdout`, whose owner may launch kernels in turn; these get arenas of their
-    own.
+    A kernel prints through `sys.stdout`, and a user's replacement of it may launch kernels, which get their own arenas.
     """
 
     def __init__(self) -> None:
         self.free: list[Arena] = []
-        self.last_run: tuple[int, int] | None = (
-            None  # when the programs of this thread's last launch began, and what they took, in ns
-        )
+        self.last_run: tuple[int, int] | None = None  # start and duration of this thread's last launch, in ns
 
     def at_least(self, size: int) -> Arena:
         """An arena for one launch, to be entered; see `Arena.at_least`."""
@@ -152,7 +145,7 @@ def host_pool_text() -> str:
 
 
 def compile_pool() -> bytes:
-    """Its object file."""
+    """The object file of the pool."""
     # lazily: loads LLVM, which a kernel from the cache does not need
     from tilework.targets.llvm.compile import to_object
 
@@ -162,23 +155,23 @@ def compile_pool() -> bytes:
 class Pool:
     """The workers of this process; started when they are first needed.
 
-    `source` makes the object file: `runtime/devices/host/driver.py` puts a cache in its place.
+    `source` returns the object file: `runtime/devices/host/driver.py` replaces it by one with a cache.
     """
 
     def __init__(self) -> None:
         self.source: Callable[[], bytes] = compile_pool
         self.lock = threading.Lock()
         self.count = 0
-        self.words = (ctypes.c_int64 * len(POOL_FIELDS))()  # for machine code
-        self.nobody = ctypes.c_int64(0)
-        self.words[4] = self.words[7] = ctypes.addressof(self.nobody)
+        self.fields = (ctypes.c_int64 * len(POOL_FIELDS))()  # for machine code
+        self.zero = ctypes.c_int64(0)
+        self.fields[4] = self.fields[7] = ctypes.addressof(self.zero)
         self.library: Any = None
         self.launch: Callable[..., None] | None = None
 
     def forget(self) -> None:
         """A forked child has no workers, whatever its memory says; locks may have been held."""
         self.lock = threading.Lock()
-        self.count = self.words[1] = 0
+        self.count = self.fields[1] = 0
         if self.launch is not None:
             self.reset()
             self.main(main_thread())
@@ -193,37 +186,37 @@ class Pool:
         self.reset()
         self.main(main_thread())
         self.library, self.launch = library, kind(library["pool_launch"])
-        self.words[4], self.words[3], self.words[2] = (library[name] for name in ("ready", "running", "pool_poll"))
-        self.words[7], self.words[0] = library["crowded"], library["pool_launch"]
+        self.fields[4], self.fields[3], self.fields[2] = (library[name] for name in ("ready", "running", "pool_poll"))
+        self.fields[7], self.fields[0] = library["crowded"], library["pool_launch"]
         ctypes.CFUNCTYPE(None, ctypes.c_int64)(library["pool_watch"])(watched_signals())
 
     def start(self, workers: int) -> Callable[..., None] | None:
-        """Have at least so many workers; the function that launches.
+        """Start workers until there are `workers` of them, or as many as the system allows; return the launch function.
 
-        Fewer, if the system allows no more threads. Who comes while workers are being started goes on with those that
-        are there, or alone (None): it may be the same thread, in a signal handler, and would wait for itself.
+        A caller that arrives while workers are being started goes on with those that exist, or alone (None): it may be
+        a signal handler in the thread that starts them, and would wait for itself.
         """
-        if (self.words[1] < workers or self.launch is None) and self.lock.acquire(blocking=False):
+        if (self.fields[1] < workers or self.launch is None) and self.lock.acquire(blocking=False):
             try:
                 if self.launch is None:
                     self.load()
                 while self.count < workers and self.add_worker():
                     self.count += 1
-                self.words[1] = workers
+                self.fields[1] = workers
             finally:
                 self.lock.release()
         return self.launch
 
     def least_ns(self) -> int:
-        """The least time of a grid that is shared: less if workers are awake, or should be, as short grids follow each
-        other.
+        """The least time of a grid that is shared: less if workers are awake, or should be since short grids follow
+        each other.
         """
-        ready, crowded = (ctypes.c_int64.from_address(self.words[index]).value for index in (4, 7))
+        ready, crowded = (ctypes.c_int64.from_address(self.fields[index]).value for index in (4, 7))
         if ready > 0:
             return JOIN_NS
         if crowded > time.perf_counter_ns():
             return CROWDED_WAKE_NS
-        return JOIN_NS if self.words[5] >= WAKE_NS else WAKE_NS
+        return JOIN_NS if self.fields[5] >= WAKE_NS else WAKE_NS
 
     def add_worker(self) -> bool:
         """Start a thread; false if that is not possible."""
@@ -259,13 +252,13 @@ Failure = tuple[int, int]  # fault code, linear program id
 
 
 def is_short(kernel: NativeKernel, total: int) -> bool:
-    """Return True if a grid is done before a worker would have started, going by what one program took last time."""
+    """Return True if a grid is done before a worker would have started, by the time of one program last time."""
     cost = kernel.program_ns
     return cost is not None and cost * total < POOL.least_ns()
 
 
 def run_inline(work: Programs) -> Failure | None:
-    """Run every program in this thread; what failed, if one did."""
+    """Run every program in this thread; return the failure, if there is one."""
     if POOL.start(0) is not None:
         return run_launch(work, workers=0, chunk=work.total, sharers=1)
     with ARENAS.at_least(work.arena) as memory:
@@ -274,18 +267,18 @@ def run_inline(work: Programs) -> Failure | None:
 
 
 def is_worth_sharing(kernel: NativeKernel) -> bool:
-    """Return True if the nests of a program are large, going by what it took last time without help."""
+    """Return True if the nests of a program are large, by the time it took last time without help."""
     return kernel.has_forks and kernel.program_ns is not None and kernel.program_ns >= FORK_NS
 
 
 def chunk_of(kernel: NativeKernel, total: int, threads: int) -> int:
-    """The number of programs that a thread takes at once."""
+    """How many programs a thread takes at once."""
     long = int(CHUNK_NS / kernel.program_ns) if kernel.program_ns else 1
     return max(1, total // (threads * CHUNKS), min(long, total // (threads * FEWEST_CHUNKS)))
 
 
 def run_shared(work: Programs, threads: int, waits: bool = False) -> Failure | None:
-    """Run every program, with workers; what failed, if one did.
+    """Run every program, with workers; return the failure, if there is one.
 
     With fewer programs than threads the nests of each are shared too. Programs that may wait for each other are not
     taken several at once, since those of one thread run one after the other.
@@ -296,7 +289,7 @@ def run_shared(work: Programs, threads: int, waits: bool = False) -> Failure | N
     if kernel.program_ns is not None and not waits:
         workers = min(workers, int(kernel.program_ns * total / JOIN_NS))
     chunk = 1 if waits else chunk_of(kernel, total, workers + 1)
-    POOL.words[5] = 0
+    POOL.fields[5] = 0
     if POOL.start(max(workers, sharers - 1)) is None:
         return run_inline(work)
     return run_launch(work, workers, chunk, sharers)
@@ -328,22 +321,23 @@ def run_unknown(work: Programs, threads: int) -> Failure | None:
 def run_launch(
     work: Programs, workers: int, chunk: int, sharers: int, first: int = 0, end: int | None = None
 ) -> Failure | None:
-    """The same, in the pool's machine code, from the program `first` on. What a program takes stays as it was known if
-    its nests were shared, so that the next launch decides the same.
+    """The same, in the pool's machine code, from the program `first` on.
+
+    The known time of a program does not change if its nests were shared, so that the next launch decides the same.
     """
-    kernel, place, end = work.kernel, id(work.slots) + BYTES_AT, work.total if end is None else end
+    kernel, slots, end = work.kernel, id(work.slots) + BYTES_AT, work.total if end is None else end
     assert POOL.launch is not None, "the pool has been started"
     with ARENAS.at_least(work.arena) as memory:
         launch = memory.launch
         sizes = *work.grid, 0, work.arena
-        LAUNCH.pack_into(launch, 0, kernel.work_address, place, first, end, chunk, *sizes, sharers, 0, 0)
-        struct.pack_into("<Q", launch, LAUNCH_PLACES["name"], kernel.name_address)
-        struct.pack_into("<q", launch, LAUNCH_PLACES["turn"], first)
+        LAUNCH.pack_into(launch, 0, kernel.work_address, slots, first, end, chunk, *sizes, sharers, 0, 0)
+        struct.pack_into("<Q", launch, LAUNCH_OFFSETS["name"], kernel.name_address)
+        struct.pack_into("<q", launch, LAUNCH_OFFSETS["ticket"], first)
         start = time.perf_counter_ns()
         POOL.launch(launch, workers, memory.worker)
         took = time.perf_counter_ns() - start
         ARENAS.last_run = start, took
-        fault, program, ran = (LAUNCH.unpack_from(launch)[place] for place in ENDED)
+        fault, program, ran = (LAUNCH.unpack_from(launch)[index] for index in ENDED)
         if fault == INTERRUPTED:
             raise_kept(launch)
     if ran and sharers == 1:
@@ -354,20 +348,20 @@ def run_launch(
 
 
 def raise_kept(launch: Any) -> None:
-    """Raise what a signal handler has raised during a launch (`poll_code.py`)."""
+    """Raise the exception of a signal handler that ran during a launch (`poll_code.py`)."""
     restore = ctypes.pythonapi.PyErr_Restore
     restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
-    restore(*(ctypes.c_void_p.from_buffer(launch, LAUNCH_PLACES["exception"] + 8 * index).value for index in range(3)))
+    restore(*(ctypes.c_void_p.from_buffer(launch, LAUNCH_OFFSETS["exception"] + 8 * index).value for index in range(3)))
 
 
 MOST_PROGRAMS = 2**31
 MOST_THREADS = 4096  # more would take what the process needs for itself
 
-ErrorOf = Callable[[Interface, Grid, int, int], Exception]  # of a fault code and the number of a program
+ErrorOf = Callable[[Interface, Grid, int, int], Exception]  # of a fault code and a linear program id
 
 
 def run(kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid, error_of: ErrorOf | None = None) -> None:
-    """Run all programs of `grid`; a failed assert is a RuntimeError, or what `error_of` makes of it."""
+    """Run all programs of `grid`; a failed assert raises a RuntimeError, or the exception that `error_of` returns."""
     total = grid[0] * grid[1] * grid[2]
     if total < 1:
         return
@@ -380,7 +374,7 @@ def run(kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid, er
         )
     elif (threads := thread_count()) == 1 and not interface.waits:
         failure = run_inline(work)
-    elif kernel.program_ns is None and not interface.waits and POOL.words[1] < min(threads, total) - 1:
+    elif kernel.program_ns is None and not interface.waits and POOL.fields[1] < min(threads, total) - 1:
         failure = run_unknown(work, threads)
     else:
         failure = run_shared(work, threads, interface.waits)
@@ -390,10 +384,10 @@ def run(kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid, er
 
 
 def starved_error(interface: Interface, total: int, begun: int) -> RuntimeError:
-    """Programs that wait for others for which there is no thread."""
+    """The error of programs that wait for others for which there is no thread."""
     return RuntimeError(
-        f"kernel {interface.name}: {begun} of {total} programs have begun and wait, and no thread can be started for another."
-        f" Programs that wait for each other need a thread each: launch fewer of them at a time (at most"
+        f"kernel {interface.name}: {begun} of {total} programs have begun and wait, and no thread can be started for"
+        f" another. Programs that wait for each other need a thread each: launch fewer of them at a time (at most"
         f" {MOST_EXTRA} are certain to run, if the system allows that many threads), or let each do more of the work"
     )
 
@@ -413,7 +407,7 @@ def fault_error(interface: Interface, grid: Grid, code: int, linear: int) -> Run
     if code == STARVED:
         return starved_error(interface, grid[0] * grid[1] * grid[2], linear)
     faults = interface.faults
-    message, place = faults[code - 1] if 0 < code <= len(faults) else (f"fault {code}", "")
+    message, location = faults[code - 1] if 0 < code <= len(faults) else (f"fault {code}", "")
     program = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
-    where = f"{place}: " if place else ""
+    where = f"{location}: " if location else ""
     return RuntimeError(f"{where}device-side assert triggered: {message} [kernel {interface.name}, program {program}]")

@@ -1,5 +1,4 @@
-"""Functions that compiled code calls to print: the lines of `tl.device_print`, made here from a description and
-addresses.
+"""The function that compiled code calls to print the lines of `tl.device_print`.
 
     void tilework_print(ptr description, i32 x, i32 y, i32 z, ptr addresses)
 
@@ -23,11 +22,11 @@ from typing import Any
 from tilework.numerics.formats import IR_NAMES, of_ir
 
 AGAIN = 0.05  # seconds
-INTERRUPTS: list[threading.Timer] = []  # at most one, that waits to be sent again
+INTERRUPTS: list[threading.Timer] = []  # at most one, which is to be sent again
 SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
 )
-FLOATS = {"f16": "f2", "f32": "f4", "f64": "f8"}  # that NumPy has; of others the bits are read
+FLOATS = {"f16": "f2", "f32": "f4", "f64": "f8"}  # those of NumPy; of others the bits are read
 INTEGERS = {"i1": "u1", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "ptr": "u8"}
 
 
@@ -66,14 +65,14 @@ def lines(description: bytes, program: tuple[int, int, int], addresses: Sequence
     start = "pid ({}, {}, {})".format(*program)
     if not operands:
         yield f"{start}{prefix}"
-    for number, ((shape, element, signed), address) in enumerate(zip(operands, addresses, strict=True)):
+    for position, ((shape, element, signed), address) in enumerate(zip(operands, addresses, strict=True)):
         dtype = dtype_of(element)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         values = np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8).view(dtype).reshape(shape)
-        which = f"(operand {number}) " if len(operands) > 1 else ""
+        which = f"(operand {position}) " if len(operands) > 1 else ""
         widths = [len(str(extent - 1)) for extent in shape]
         for index in np.ndindex(*shape):
-            spot = ", ".join(f"{place:>{width}}" for place, width in zip(index, widths, strict=True))
+            spot = ", ".join(f"{part:>{width}}" for part, width in zip(index, widths, strict=True))
             yield f"{start} idx ({spot}){prefix}{which}{element_text(values[index], element, as_hex, signed)}"
 
 
@@ -84,15 +83,16 @@ def element_text(value: Any, element: str, as_hex: bool, signed: bool) -> str:
         return f"0x{int.from_bytes(value.tobytes(), 'little'):0{size * 2}x}"
     if element not in INTEGERS:
         return f"{float(value) if element in FLOATS else of_ir(element).value(int(value)):f}"
-    number = int(value)
-    return str(number if signed or number >= 0 else number + (1 << (size * 8)))
+    integer = int(value)
+    return str(integer if signed or integer >= 0 else integer + (1 << (size * 8)))
 
 
 def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> None:
-    """One write for all lines, so that those of other threads do not come in between; none without a standard output.
+    """Print all lines in one write, so that those of other threads do not interleave; nothing without a standard
+    output.
 
-    Ctrl-C is not for us but for the one who launches, and machine code cannot pass it on: it is sent again a little
-    later.
+    A KeyboardInterrupt is for the launching thread, and machine code cannot pass it on: the signal is sent again a
+    little later.
     """
     try:
         count = len(parsed(description)[2])
@@ -106,7 +106,7 @@ def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> N
 
 
 def interrupt_again() -> None:
-    """A real signal where there are such: it also ends what the main thread waits for, `time.sleep` for example."""
+    """Send a real signal where the system has them: it also ends a wait of the main thread, such as `time.sleep`."""
     import signal  # lazily: few launches print and are interrupted
 
     INTERRUPTS.clear()
@@ -121,7 +121,7 @@ CALLBACK = SIGNATURE(print_lines)  # machine code holds its address
 
 
 def print_address() -> int:
-    """The address that PRINT_SYMBOL means; valid as long as the process."""
+    """The address of PRINT_SYMBOL; valid as long as the process."""
     address = ctypes.cast(CALLBACK, ctypes.c_void_p).value
     assert address is not None
     return address

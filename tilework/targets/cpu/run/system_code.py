@@ -1,18 +1,16 @@
-"""System functions for the machine code of the pool: sleep, the time, threads. Linux' futexes, POSIX, or Windows'
-slim locks.
-"""
+"""System functions for the machine code of the pool: sleep, clocks, threads. Linux futexes, POSIX or Windows SRW locks."""
 
 from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value
 
 LOCK, WORK, DONE, EPOCH = (memory(name) for name in ("lock", "work", "done", "epoch"))
-FUTEX = {"aarch64": 98, "x86_64": 202}  # the number of the system call
+FUTEX = {"aarch64": 98, "x86_64": 202}  # the id of the system call
 FUTEX_WAIT, FUTEX_WAKE = 128, 129  # of this process only
-MONOTONIC, REALTIME, PROCESS_TIME = {"darwin": 6}, 0, 2  # clocks; Linux counts the first as 1
+MONOTONIC, REALTIME, PROCESS_TIME = {"darwin": 6}, 0, 2  # clocks; on Linux the first is 1
 SECOND, NAP = 1_000_000_000, 50_000_000  # ns
-# what each wish is on POSIX systems and on Windows
-WISHES: dict[str, tuple[tuple[str, tuple[Value, ...]], tuple[str, tuple[Value, ...]]]] = {
+# the function of each request on POSIX systems and on Windows
+REQUESTS: dict[str, tuple[tuple[str, tuple[Value, ...]], tuple[str, tuple[Value, ...]]]] = {
     "take_lock": (("pthread_mutex_lock", (LOCK,)), ("AcquireSRWLockExclusive", (LOCK,))),
     "give_lock": (("pthread_mutex_unlock", (LOCK,)), ("ReleaseSRWLockExclusive", (LOCK,))),
     "sleep": (("pthread_cond_wait", (WORK, LOCK)), ("SleepConditionVariableSRW", (WORK, LOCK, word(-1), word(0)))),
@@ -21,17 +19,17 @@ WISHES: dict[str, tuple[tuple[str, tuple[Value, ...]], tuple[str, tuple[Value, .
 }
 
 
-def system(b: Code, *wishes: str) -> None:
-    for wish in wishes:
-        name, args = WISHES[wish][b.platform.is_windows]
+def system(b: Code, *requests: str) -> None:
+    for request in requests:
+        name, args = REQUESTS[request][b.platform.is_windows]
         b.run(name, *args)
 
 
 @code("void prepare()")
 def prepare(b: Code) -> None:
     if b.platform.is_windows:
-        for place in (LOCK, WORK, DONE):
-            b.store(num(0), place)
+        for lock in (LOCK, WORK, DONE):
+            b.store(num(0), lock)
     else:
         b.run("pthread_mutex_init", LOCK, NULL)
         b.run("pthread_cond_init", WORK, NULL)
@@ -40,15 +38,13 @@ def prepare(b: Code) -> None:
 
 
 def futex(b: Code, what: int, value: Value) -> None:
-    """Of the low half of the epoch. A thread that wakes takes no lock: many that wake at once would wait for each
-    other.
-    """
+    """Wait for, or wake, the low half of the epoch. A waking thread takes no lock: many would wait for each other."""
     b.run("syscall", num(FUTEX[b.platform.processor]), EPOCH, num(what), b.trunc(value, i32), NULL)
 
 
 @code("void sleep_through(i64 epoch)")
 def sleep_through(b: Code, epoch: Value) -> None:
-    """Until the epoch is another one."""
+    """Sleep until the epoch changes."""
     if not (has_futex := b.platform.is_linux and b.platform.processor in FUTEX):
         system(b, "take_lock")
     with b.forever():
@@ -74,21 +70,21 @@ def wake_sleepers(b: Code, count: Value) -> None:
     b.ret()
 
 
-def clock(b: Code, number: int) -> tuple[Value, Value, Value]:
-    """The place of a time, its seconds and its nanoseconds."""
-    place = b.alloca(i64, 2, align=8)
-    b.run("clock_gettime", word(number), place)
-    return place, b.load(i64, place), b.load(i64, b.gep(place, 8))
+def clock(b: Code, which: int) -> tuple[Value, Value, Value]:
+    """The address of a time, its seconds and its nanoseconds."""
+    time = b.alloca(i64, 2, align=8)
+    b.run("clock_gettime", word(which), time)
+    return time, b.load(i64, time), b.load(i64, b.gep(time, 8))
 
 
 @code("i64 now()")
 def now(b: Code) -> None:
-    """Nanoseconds of a clock that does not jump."""
-    if b.platform.is_windows:  # ticks, and how many there are in a second
-        places = [b.alloca(i64, align=8) for _ in range(2)]
-        for name, place in zip(("Counter", "Frequency"), places, strict=True):
-            b.run(f"QueryPerformance{name}", place)
-        ticks, rate = (b.load(i64, place) for place in places)
+    """Nanoseconds of a monotonic clock."""
+    if b.platform.is_windows:  # ticks, and ticks per second
+        slots = [b.alloca(i64, align=8) for _ in range(2)]
+        for name, slot in zip(("Counter", "Frequency"), slots, strict=True):
+            b.run(f"QueryPerformance{name}", slot)
+        ticks, rate = (b.load(i64, slot) for slot in slots)
         rest = b.udiv(b.mul(b.urem(ticks, rate), SECOND), rate)
         b.ret(b.add(b.mul(b.udiv(ticks, rate), SECOND), rest))
         return
@@ -98,7 +94,7 @@ def now(b: Code) -> None:
 
 @code("i64 used()")
 def used(b: Code) -> None:
-    """Nanoseconds of the processor that all threads of this process have had; on Linux."""
+    """Processor time of all threads of this process in nanoseconds; 0 on systems other than Linux."""
     if not b.platform.is_linux:
         b.ret(num(0))
         return
@@ -122,22 +118,22 @@ def pause_some(b: Code, microseconds: Value) -> None:
 
 @code("void sleep_some()")
 def sleep_some(b: Code) -> None:
-    """Until a worker is done, or for a twentieth of a second."""
+    """Sleep until a worker is done, or for a twentieth of a second."""
     if b.platform.is_windows:
         b.run("SleepConditionVariableSRW", DONE, LOCK, word(NAP // 1_000_000), word(0))
     else:
-        place, seconds, rest = clock(b, REALTIME)
+        time, seconds, rest = clock(b, REALTIME)
         later = b.add(rest, NAP)
         carry = b.icmp("sge", later, SECOND)
-        b.store(b.select(carry, b.sub(later, SECOND), later), b.gep(place, 8))
-        b.store(b.add(seconds, b.zext(carry, i64)), place)
-        b.run("pthread_cond_timedwait", DONE, LOCK, place)
+        b.store(b.select(carry, b.sub(later, SECOND), later), b.gep(time, 8))
+        b.store(b.add(seconds, b.zext(carry, i64)), time)
+        b.run("pthread_cond_timedwait", DONE, LOCK, time)
     b.ret()
 
 
 @code("i1 start_thread(ptr launch)")
 def start_thread(b: Code, launch: Value) -> None:
-    """Let another thread run `extra_thread(launch)`; whether the system has one."""
+    """Start a thread that runs `extra_thread(launch)`; return False if the system refuses."""
     begin = memory("extra_thread")
     if b.platform.is_windows:
         thread = b.run("CreateThread", NULL, num(0), begin, launch, word(0), NULL)
@@ -145,8 +141,8 @@ def start_thread(b: Code, launch: Value) -> None:
         with b.if_(good):
             b.run("CloseHandle", thread)
     else:
-        place = b.alloca(i64, align=8)
-        good = b.icmp("eq", b.run("pthread_create", place, NULL, begin, launch), 0)
+        thread = b.alloca(i64, align=8)
+        good = b.icmp("eq", b.run("pthread_create", thread, NULL, begin, launch), 0)
         with b.if_(good):
-            b.run("pthread_detach", b.load(i64, place))
+            b.run("pthread_detach", b.load(i64, thread))
     b.ret(good)

@@ -2,14 +2,14 @@
 
     gamma(x) = e^(S(y)) / (x (x+1) ... (y-1)),   S(y) = (y - 1/2) log y - y + log(2 pi)/2 + 1/(12y) - 1/(360y^3) ...
 
-with Stirling's series S at y >= 10 as a pair, since e^S multiplies its absolute error. lgamma needs no pairs: it is S(x)
-from 10 on, and below that, with 2 + t the x - k that is nearest to 2,
+with Stirling's series S at y >= 10 as a pair, since e^S multiplies its absolute error. lgamma needs no pairs: it is
+S(x) from 10 on, and below that, with 2 + t the x - k that is nearest to 2,
 
     lgamma(x) = log((x-1) ... (x-k)) + (1 - Euler) t + sum of (-1)^j (zeta(j) - 1) t^j / j
 
-Both are reflected below 1/2. tgamma is within 2 units in the last place, lgamma within 8: of its value, and for negative
-x of the largest of |lgamma(x)|, lgamma(1 - x) and 1, since it has zeros between the negative integers. f32 values are
-within one unit of the same.
+Both are reflected below 1/2. tgamma is within 2 units in the last place, lgamma within 8: of its value, and for
+negative x of the largest of |lgamma(x)|, lgamma(1 - x) and 1, since it has zeros between the negative integers. f32
+values are within one unit of the same.
 """
 
 import math

@@ -349,7 +349,8 @@ def compute(name: str, *args: Array) -> Array:
     shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
     lanes = [np.ascontiguousarray(np.broadcast_to(arg, shape)).reshape(-1) for arg in args]
     with np.errstate(all="ignore"):
-        made: Any = FUNCTIONS[name](ArrayBuilder(), [held(lane) for lane in lanes])  # pyright: ignore[reportArgumentType]
+        builder: Any = ArrayBuilder()
+        made: Any = FUNCTIONS[name](builder, [held(lane) for lane in lanes])
     found = made.array if made.type.is_float or made.type is i1 else as_signed(made.type, made.array)
     return np.broadcast_to(found, lanes[0].shape).reshape(shape)
 

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from tilework.runtime.launch.native import layout
 from tilework.runtime.launch.native.code.guards import YES, Writer, call_with, routine
-from tilework.targets.cpu.run.crash_code import LAST
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_FIELDS, POOL_FIELDS, WORKER_FIELDS
 from tilework.targets.cpu.run.machine_code import NULL, Record, memory, num, word
 from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, CROWDED_WAKE_NS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
-from tilework.targets.cpu.run.rest_code import MOST_NS
+from tilework.targets.cpu.run.pool_code import LAST, MOST_NS
 from tilework.targets.llvm.types import f64, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
