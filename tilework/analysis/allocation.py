@@ -10,7 +10,7 @@ region frees a buffer from there on, for that region: others that know the buffe
     %z = ttg.local_load %m       -
     %r = tt.reduce %x            512 bytes, live [3, 4)          offset 0 again
 
-Liveness is an interval of op numbers. Ops are numbered in program order, those inside of an op before the op itself:
+Liveness is an interval of positions. Ops have positions in program order, those inside of an op before the op itself:
 
     %m = ttg.local_alloc %x          0
     scf.for ... {
@@ -29,12 +29,11 @@ covering another corner's time. That may still leave conflicts with buffers outs
 Global scratch memory is not shared:
 
     %0 = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32}      offset 0
-    tt.call @helper()                                                              offset 128: the frame of @helper
-    tt.call @helper()                                                              offset 256: its frame for this call
+    tt.call @callee()                                                              offset 128: the frame of @callee
+    tt.call @callee()                                                              offset 256: its frame for this call
 
 The contents, such as a descriptor, outlive the next call. An op in a loop uses the same bytes in every iteration.
 Offsets are relative to the frame of the function.
-
 """
 
 from collections.abc import Iterable, Sequence
@@ -79,57 +78,57 @@ class Interval:
         return Interval(min(self.start, other.start), max(self.end, other.end))
 
 
-Numbering = dict[Operation, int]
+Positions = dict[Operation, int]
 FOREVER = 1 << 62
 
 
-def number_ops(root: Operation) -> Numbering:
-    """Number every op under `root`, and `root`: in program order, bodies first."""
-    numbers: Numbering = {}
+def positions_of(root: Operation) -> Positions:
+    """Return the position of `root` and of every op under it: program order, bodies first."""
+    positions: Positions = {}
 
     def visit(op: Operation) -> None:
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.ops:
                     visit(inner)
-        numbers[op] = len(numbers)
+        positions[op] = len(positions)
 
     visit(root)
-    return numbers
+    return positions
 
 
-def buffer_lifetimes(known: Aliases, numbers: Numbering) -> dict[SSAValue, Interval]:
+def buffer_lifetimes(known: Aliases, positions: Positions) -> dict[SSAValue, Interval]:
     """Return the interval of each buffer: that of all values which may refer to it."""
     found: dict[SSAValue, Interval] = {}
     for value, buffers in known.items():
-        live = lifetime(value, numbers)
+        live = lifetime(value, positions)
         for buffer in buffers:
             found[buffer] = found[buffer].join(live) if buffer in found else live
     return found
 
 
-def lifetime(value: SSAValue, numbers: Numbering) -> Interval:
+def lifetime(value: SSAValue, positions: Positions) -> Interval:
     """Return the smallest interval that contains every op at which `value` is live."""
     owner = value.owner
     home = owner if isinstance(owner, Block) else owner.parent
     assert home is not None and home.parent is not None, "the value is defined inside of a function"
-    last_uses = last_use_per_block(value, home.parent, numbers)
-    start = first_number(home, numbers) if isinstance(owner, Block) else numbers[owner]
+    last_uses = last_use_per_block(value, home.parent, positions)
+    start = first_position(home, positions) if isinstance(owner, Block) else positions[owner]
     if len(home.parent.blocks) == 1:
         return Interval(start, max(last_uses.get(home, start), start) + 1)
-    return spanning(home, start, last_uses, numbers)
+    return spanning(home, start, last_uses, positions)
 
 
-def first_number(block: Block, numbers: Numbering) -> int:
-    """Return the number of the first op, or of the first op inside of it."""
+def first_position(block: Block, positions: Positions) -> int:
+    """Return the position of the first op, or of the first op inside of it."""
     op = block.first_op
     assert op is not None, "a block ends with a terminator"
     while op.regions and op.regions[0].blocks and (inner := op.regions[0].blocks[0].first_op) is not None:
         op = inner
-    return numbers[op]
+    return positions[op]
 
 
-def last_use_per_block(value: SSAValue, region: Region, numbers: Numbering) -> dict[Block, int]:
+def last_use_per_block(value: SSAValue, region: Region, positions: Positions) -> dict[Block, int]:
     """Return the last op of each block of `region` that uses `value`, itself or inside of it."""
     found: dict[Block, int] = {}
     for use in value.uses:
@@ -137,19 +136,19 @@ def last_use_per_block(value: SSAValue, region: Region, numbers: Numbering) -> d
         while op is not None and op.parent_region() is not region:
             op = op.parent_op()
         if op is not None and op.parent is not None:
-            found[op.parent] = max(found.get(op.parent, -1), numbers[op])
+            found[op.parent] = max(found.get(op.parent, -1), positions[op])
     return found
 
 
-def spanning(home: Block, start: int, last_uses: dict[Block, int], numbers: Numbering) -> Interval:
+def spanning(home: Block, start: int, last_uses: dict[Block, int], positions: Positions) -> Interval:
     """Return the interval over several blocks: from `home`, through all blocks on the way to a use."""
     live_in = live_in_blocks(home, last_uses)
     low, high = start, max(last_uses.get(home, start), start)
     for block in live_in | {home}:
         if any(successor in live_in for successor in end_of(block).successors):
-            high = max(high, numbers[end_of(block)])
+            high = max(high, positions[end_of(block)])
         if block is not home:
-            low = min(low, first_number(block, numbers))
+            low = min(low, first_position(block, positions))
             high = max(high, last_uses.get(block, high))
     return Interval(low, high + 1)
 
@@ -175,7 +174,7 @@ class Buffer:
     freed_in: Operation | None = None  # the op with regions that the buffer is passed to, and freed in
 
     def meets(self, other: "Buffer") -> bool:
-        """Return True if both are in use at the same time; values are passed to regions before these run."""
+        """Return True if both are in use at the same time; values are passed to regions before those run."""
         passes = other.owner is self.freed_in or self.owner is other.freed_in
         return passes or self.live.overlaps(other.live) or run_together(self, other)
 
@@ -228,52 +227,52 @@ def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]
 
 def function_allocation(function: Operation, target: Target, frames: dict[str, Allocation]) -> Allocation:
     """Allocate the buffers of one function; `frames` are those of the functions it calls."""
-    numbers = number_ops(function)
+    positions = positions_of(function)
     known = aliases(function)
-    buffers = collect(function, numbers, known, target, frames)
+    buffers = collect(function, positions, known, target, frames)
     size = assign_offsets(buffers)
     return Allocation(function, buffers, size, known)
 
 
 def collect(
-    function: Operation, numbers: Numbering, known: Aliases, target: Target, frames: dict[str, Allocation]
+    function: Operation, positions: Positions, known: Aliases, target: Target, frames: dict[str, Allocation]
 ) -> list[Buffer]:
     """Return all buffers that have bytes: allocations, then the scratch memory of the function and its ops, in program
     order."""
-    lifetimes = buffer_lifetimes(known, numbers)
+    lifetimes = buffer_lifetimes(known, positions)
     explicit: list[Buffer] = []
     temporary: list[Buffer] = []
-    for op, number in numbers.items():
+    for op, position in positions.items():
         if type(op) is ttg.LocalAllocOp:
             buffer = Buffer(
                 op, "explicit", explicit_bytes(op), explicit_alignment(op), lifetimes[op.results[0]], async_regions(op)
             )
-            end_with_dealloc(buffer, numbers)
+            end_with_dealloc(buffer, positions)
             explicit.append(buffer)
             continue
         alignment = ALIGNMENTS.get(type(op), SCRATCH_ALIGNMENT)
         if type(op) is tt.CallOp:
-            frame = frames.get(callee_of(op))
-            size, kind = (frame.size, "call") if frame is not None else (0, "call")
-            alignment = max(alignment, frame.alignment) if frame is not None else alignment
+            frame, kind = frames.get(callee_of(op)), "call"
+            size = 0 if frame is None else frame.size
+            alignment = alignment if frame is None else max(alignment, frame.alignment)
         elif op is function:
-            size, kind = partition_warps(op), "scratch"  # a byte for each: the state from which it reads its next task
+            size, kind = partition_warps(op), "scratch"  # a byte for each: its state, from which it reads its next task
         else:
             size, kind = scratch_size(op, target), "scratch"
         if size:
-            live = Interval(0, FOREVER) if op is function else Interval(number, number + 1)
+            live = Interval(0, FOREVER) if op is function else Interval(position, position + 1)
             temporary.append(Buffer(op, kind, size, alignment, live, async_regions(op)))
     if temporary and temporary[-1].owner is function:
         temporary.insert(0, temporary.pop())
     return explicit + temporary
 
 
-def end_with_dealloc(buffer: Buffer, numbers: Numbering) -> None:
+def end_with_dealloc(buffer: Buffer, positions: Positions) -> None:
     """Let a buffer that is allocated outside of a `ttg.warp_specialize`, and freed in one region of it, end there."""
     for use in buffer.owner.results[0].uses:
         inside = async_regions(use.operation)
         if type(use.operation) is ttg.LocalDeallocOp and len(inside) > len(buffer.regions):
-            buffer.live = Interval(buffer.live.start, numbers[use.operation] + 1)
+            buffer.live = Interval(buffer.live.start, positions[use.operation] + 1)
             buffer.regions, buffer.freed_in = inside, inside[0][0]
 
 

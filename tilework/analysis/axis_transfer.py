@@ -21,7 +21,6 @@ A rule that shortens the runs must not keep a divisor that only held at the star
 `TRANSFER` maps an op class to its rule; an op without a rule is unknown (`pessimistic`). Integers may overflow:
 divisors are powers of two, runs that begin at their multiples do not cross the ends of a type, and `non_negative.py`
 decides which values are not negative.
-
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.analysis.non_negative import is_non_negative
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.integer_ops import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE, ULT, compare, predicate_of
+from tilework.ir.integer_ops import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE, ULT, compare, predicate_of, signed
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_float, shape_of
 
@@ -130,12 +129,6 @@ def product(a: int, b: int) -> int:
     return min(a * b, MAX)
 
 
-def signed(value: int, type: Attribute) -> int:
-    """Interpret an unsigned integer of the width of `type` as signed."""
-    width = bit_width(type)
-    return value - (1 << width) if value >> (width - 1) else value
-
-
 def is_constant(info: AxisInfo, value: int) -> bool:
     return info.constant == value
 
@@ -150,7 +143,7 @@ MAX_RANGE = 1 << 30  # the divisor of the 32-bit start of a range, when it is ze
 Rule = Callable[[Operation, Sequence[AxisInfo]], AxisInfo]
 
 
-# --- values made, copied and reshaped ---------------------------------------------------------------------------------
+# --- values created, copied and reshaped ------------------------------------------------------------------------------
 
 
 def constant(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
@@ -184,7 +177,7 @@ def extend_signed(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = known
     if info.constant is None:
         return info
-    extended = signed(info.constant, op.operands[0].type) & ((1 << bit_width(op.results[0].type)) - 1)
+    extended = signed(info.constant, bit_width(op.operands[0].type)) & ((1 << bit_width(op.results[0].type)) - 1)
     return info._replace(constant=extended)
 
 
@@ -344,7 +337,7 @@ def aligned_groups(op: Operation, a: AxisInfo, b: AxisInfo) -> PerAxis:
 
 def magnitude_power_of_two(value: int, type: Attribute) -> int | None:
     """Return 2**k for the constants 2**k and -2**k, else None."""
-    magnitude = abs(signed(value, type))
+    magnitude = abs(signed(value, bit_width(type)))
     return magnitude if magnitude and magnitude & (magnitude - 1) == 0 else None
 
 
@@ -450,7 +443,7 @@ def of_constants(rule: Rule) -> Rule:
     def apply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
         type, constants = op.results[0].type, [info.constant for info in known]
         if None not in constants:
-            a, b = (signed(constant, type) for constant in constants if constant is not None)
+            a, b = (constant for constant in constants if constant is not None)
             if (value := EVALUATE[op.__class__](a, b, bit_width(type))) is not None:
                 return of_constant(value, type)
         return rule(op, known)

@@ -28,9 +28,9 @@ It does not matter which of two NaNs is chosen.
 A GPU combines the registers of a thread first, then lanes, then warps. If a layout follows the axis in this way,
 elements are combined in their order; a layout that `wraps` has registers after warps, and is combined bit by bit of the
 index (`follows_axis`).
-
 """
 
+import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import product
 from math import isnan, nan
@@ -49,23 +49,15 @@ from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import axis_of, is_float
 from tilework.layouts.linear import LinearLayout
 
-Number = int | float
-Pair = tuple[Number, Number]
+Scalar = int | float
+Pair = tuple[Scalar, Scalar]
 ORDERED: tuple[Pair, ...] = ((0, 1), (0, 0), (1, 0))
 UNORDERED: tuple[Pair, ...] = ((nan, 0), (0, nan))
 MOST = 3  # values of a tuple
-BY_NAME: dict[str, Callable[[Number, Number], bool]] = {
-    "eq": lambda x, y: x == y,
-    "ne": lambda x, y: x != y,
-    "lt": lambda x, y: x < y,
-    "le": lambda x, y: x <= y,
-    "gt": lambda x, y: x > y,
-    "ge": lambda x, y: x >= y,
-}
-LOGIC: dict[type[Operation], Callable[..., Number]] = {
-    arith.AndIOp: lambda x, y: x & y,
-    arith.OrIOp: lambda x, y: x | y,
-    arith.XOrIOp: lambda x, y: x ^ y,
+LOGIC: dict[type[Operation], Callable[..., Scalar]] = {
+    arith.AndIOp: operator.and_,
+    arith.OrIOp: operator.or_,
+    arith.XOrIOp: operator.xor,
     SelectOp: lambda c, x, y: x if c else y,
 }
 
@@ -86,8 +78,8 @@ def is_choice(block: Block) -> bool:
 def chooser(block: Block, count: int) -> SSAValue | None:
     """Return the condition on which all of the first tuple is chosen."""
     found: SSAValue | None = None
-    for index, made in enumerate(end_of(block).operands):
-        choice = defining_op(made)
+    for index, result in enumerate(end_of(block).operands):
+        choice = defining_op(result)
         if not isinstance(choice, SelectOp) or found not in (None, choice.operands[0]):
             return None
         found = choice.operands[0]
@@ -105,7 +97,7 @@ def tuples(block: Block, count: int) -> Iterator[list[Pair]]:
 def decided(condition: SSAValue, block: Block, pairs: list[Pair]) -> bool | None:
     """Return the condition for these values; None if it is more than comparisons of values at the same index."""
     count = len(pairs)
-    known: dict[SSAValue, Number] = dict(zip(block.args, [x for x, _ in pairs] + [y for _, y in pairs], strict=True))
+    known: dict[SSAValue, Scalar] = dict(zip(block.args, [x for x, _ in pairs] + [y for _, y in pairs], strict=True))
     indices: dict[SSAValue, int] = {arg: position % count for position, arg in enumerate(block.args)}
     for op in block.ops:
         kind = type(op)
@@ -122,12 +114,12 @@ def decided(condition: SSAValue, block: Block, pairs: list[Pair]) -> bool | None
     return bool(known[condition]) if condition in known else None
 
 
-def compared(op: Operation, x: Number, y: Number) -> int:
+def compared(op: Operation, x: Scalar, y: Scalar) -> int:
     names = CMPI_COMPARISON_OPERATIONS if type(op) is arith.CmpiOp else CMPF_COMPARISON_OPERATIONS
     name = names[predicate_of(op)]
     if isnan(x) or isnan(y) or name in ("true", "false"):
         return name[0] in "ut"
-    return int(name == "ord" or (name != "uno" and BY_NAME[name[-2:]](x, y)))
+    return int(name == "ord" or (name != "uno" and getattr(operator, name[-2:])(x, y)))
 
 
 COMMUTATIVE: frozenset[type[Operation]] = frozenset({

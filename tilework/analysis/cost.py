@@ -28,7 +28,6 @@ it is written again, unless each reads what it has written itself.
 DRAM delivers 17.8 bytes per cycle to a multiprocessor, 700 cycles after a request, and a block lives about 3.5 times as
 long as it waits for its tiles: blocks that hold 43 KB of tiles together keep DRAM busy (`keep_dram_busy`). Stage:
 TTGIR. Cost: one walk over the code.
-
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,7 +60,7 @@ from tilework.target import Rates
 
 SECTOR = 32  # bytes of a request to L2
 LANES = 32
-WORD = 4  # bytes of a register
+REGISTER_BYTES = 4
 
 
 class Trip(NamedTuple):
@@ -78,8 +77,8 @@ def trip(source: LinearLayout, result: LinearLayout, bits: int, matrices: tuple[
     """Return the cost of a conversion, on a GPU whose warps load and store matrices or not."""
     kind = conversion(source, result).kind
     if kind == "shuffle":
-        count = held_bytes(result, bits) // (LANES * WORD) or 1
-        return Trip(kind, count * LANES * WORD, count)
+        count = held_bytes(result, bits) // (LANES * REGISTER_BYTES) or 1
+        return Trip(kind, count * LANES * REGISTER_BYTES, count)
     if kind not in ("warp", "shared", "cluster"):
         return Trip(kind)
     plan = shared_plan(source, result, bits, *matrices)

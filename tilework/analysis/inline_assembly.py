@@ -4,7 +4,6 @@
     tl.inline_asm_elementwise("bar.sync 0; ...", ...)          all warps: they must run the same code
 
 Such assembly may be declared pure, because both are uniform in a program.
-
 """
 
 import re

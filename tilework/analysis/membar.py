@@ -27,7 +27,6 @@ The async proxy needs a fence before it writes shared memory that threads have a
 TMA may overtake the load: between the two belongs a `ttng.fence_async_shared` (PTX ISA, "Async proxy"). Pending is what
 was read and written since the last fence, by address: two buffers may have the same bytes, one after the other. Reads
 of tensor cores and writes of TMA loads do not count; they are async proxy too.
-
 """
 
 from collections.abc import Callable, Sequence

@@ -25,19 +25,19 @@ from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import bit_width
 
-Question = SSAValue | tuple[SSAValue, SSAValue]  # a value, or the sum of two
-Reason = tuple[Callable[[Iterable[bool]], bool], Sequence[Question]]  # non-negative if all, or any, of these are
+Query = SSAValue | tuple[SSAValue, SSAValue]  # a value, or the sum of two
+Reason = tuple[Callable[[Iterable[bool]], bool], Sequence[Query]]  # non-negative if all, or any, of these are
 NON_NEGATIVE: Reason = (all, ())
 UNKNOWN: Reason = (any, ())
 LARGEST_FACTOR, LARGEST_SHIFT, LARGEST_ADDEND = 1 << 16, 16, 1 << 30  # of indices
-PRODUCTS = frozenset({arith.MuliOp, arith.ShLIOp})
+MULTIPLICATIONS = frozenset({arith.MuliOp, arith.ShLIOp})
 STEPS: dict[type[Operation], int] = {scf.ForOp: 2, arith.CeilDivUIOp: 1}  # the operand that is positive
 
 
 def is_non_negative(value: SSAValue) -> bool:
     """Return True if no element of `value` is known to be negative."""
-    reasons: dict[Question, Reason] = {}
-    left: list[Question] = [value]
+    reasons: dict[Query, Reason] = {}
+    left: list[Query] = [value]
     while left:
         if (one := left.pop()) not in reasons:
             reasons[one] = sum_reason(*one) if isinstance(one, tuple) else reason_of(one)
@@ -52,11 +52,11 @@ def is_non_negative(value: SSAValue) -> bool:
     return value in non_negative
 
 
-def is_growing(one: Question, reasons: dict[Question, Reason]) -> bool:
+def is_growing(one: Query, reasons: dict[Query, Reason]) -> bool:
     """Return True if a loop carries a product of its earlier value, or a sum of itself: it overflows soon."""
     parts = reasons[one][1]
     is_sum = parts == one
-    if not is_sum and (isinstance(one, tuple) or type(owner_of(one)) not in PRODUCTS):
+    if not is_sum and (isinstance(one, tuple) or type(owner_of(one)) not in MULTIPLICATIONS):
         return False
     return sum(one in reached([part], lambda other: reasons[other][1]) for part in parts) > is_sum
 

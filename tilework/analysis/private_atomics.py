@@ -6,7 +6,6 @@
 An element within `entries` of the splat pointer goes to a table in shared memory, any other one to global memory as
 before; how many do so is only known at run time. Operations on integers can be done in any order and combined in
 advance. After the tile each entry of the table that is not neutral is one atomic, neighbours by neighbouring lanes.
-
 """
 
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.enums import RMWOp
 from tilework.ir.types import element_type, is_tensor
 
-NEUTRAL: dict[RMWOp, int] = {  # integers of 32 bits that change nothing
+NEUTRAL: dict[RMWOp, int] = {  # 32-bit identity elements
     RMWOp.ADD: 0, RMWOp.OR: 0, RMWOp.XOR: 0, RMWOp.AND: -1,
     RMWOp.MAX: -(1 << 31), RMWOp.MIN: (1 << 31) - 1, RMWOp.UMAX: 0, RMWOp.UMIN: -1,
 }  # fmt: skip

@@ -7,8 +7,7 @@ In iteration t the argument is (t + start) mod 3, and the yielded value one more
 independent if their slots differ. Between those of two iterations there is a barrier, if the later one comes after a
 wait for copies.
 
-An asynchronous dot still reads after such a barrier. Slots say nothing about loops that leave one running.
-
+An asynchronous dot still reads after such a barrier. Slots decide nothing for loops that leave one running.
 """
 
 from typing import NamedTuple

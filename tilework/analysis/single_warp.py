@@ -24,7 +24,6 @@ Stores by TMA that each warp makes for the rows that it has computed:
 No warp waits for another one, so that one warp group multiplies while another stores. The map of `%desc` describes
 boxes of as many rows, so it must be an argument of the kernel that nothing else uses; and no op may wait for all stores
 (`global_order.py`), which one thread would do for all.
-
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set

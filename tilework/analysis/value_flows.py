@@ -90,11 +90,8 @@ def from_condition(op: Operation, index: int) -> Sequence[SSAValue]:
 def from_branch(op: Operation, index: int) -> Sequence[SSAValue]:
     """The arguments of both targets come one after the other, after the condition if there is one."""
     position = index - (type(op) is cf.ConditionalBranchOp)
-    return (
-        [argument for block in op.successors for argument in block.args][position : position + 1]
-        if position >= 0
-        else ()
-    )
+    arguments = [argument for block in op.successors for argument in block.args]
+    return arguments[position : position + 1] if position >= 0 else ()
 
 
 RULES: dict[type[Operation], Callable[[Operation, int], Sequence[SSAValue]]] = {

@@ -10,5 +10,4 @@ conversion.py   the cheapest way from one layout to another, by shuffles or thro
 banks.py        bank conflicts
 sort_plan.py    the layouts in which threads sort
 picture.py      as text, as a drawing (`tilework layout`), in notebooks
-
 """

@@ -88,7 +88,7 @@ class AmdWmma(Accumulator, name="amd_wmma", alias="mma"):
         if self.version not in K_WIDTHS:
             raise LayoutError("WMMA version must be in the [1, 3] range")
         if len(self.instr_shape) != 3:
-            raise LayoutError(f"instrShape = {list(self.instr_shape)} must have three numbers")
+            raise LayoutError(f"instrShape = {list(self.instr_shape)} must have three integers")
         check_powers_of_two("instrShape", self.instr_shape)
         check_accumulator(self)
 
@@ -291,5 +291,5 @@ def wave_copy(offsets: LinearLayout, width: int) -> WaveCopy | None:
         return None
     if 0 in (*registers, *offsets.by_in["warp"]) or any(column >= size for column in lanes):
         return None
-    permutation = LinearLayout({"lane": [(column // width,) for column in lanes]}, (("place", size // width),))
-    return WaveCopy(size, permutation.invert().by_in["place"]) if permutation.is_invertible else None
+    permutation = LinearLayout({"lane": [(column // width,) for column in lanes]}, (("slot", size // width),))
+    return WaveCopy(size, permutation.invert().by_in["slot"]) if permutation.is_invertible else None

@@ -35,7 +35,6 @@ A 32x32 tensor of 4-byte elements written by rows and read by columns, one eleme
 >>> plan = shared_plan(rows, columns, 32)
 >>> plan.write_conflicts, plan.read_conflicts
 (0, 0)
-
 """
 
 from collections.abc import Iterable, Sequence
@@ -322,17 +321,6 @@ def longer_first(bank: tuple[int, ...], sides: tuple[Side, Side]) -> tuple[int, 
     chosen = max(kept, key=len)
     return (*chosen, *(base for base in bank if base not in chosen))
 
-
-__all__ = [
-    "Conversion",
-    "SharedPlan",
-    "conversion",
-    "minimal_conversion",
-    "needs_shared",
-    "scratch_bytes",
-    "shared_plan",
-    "shuffle_permutation",
-]
 
 SLOWEST_FIRST = ("block", "warp", "lane", "register")
 

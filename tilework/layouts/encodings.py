@@ -24,7 +24,6 @@ written `sizePerThread`, or as `spelled` says, and omitted if it has its default
 Traceback (most recent call last):
     ...
 tilework.layouts.linear.LayoutError: Every element in sizePerThread must be a power of two.
-
 """
 
 from collections.abc import Callable, Sequence

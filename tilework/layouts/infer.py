@@ -14,7 +14,6 @@ two shapes are split into groups of dimensions with as many elements on both sid
 groups 32 to 32 and 32 to 4x8. Within a group the threads must count through the source dimensions as through one long
 dimension; then the destination dimensions are filled the same way, the most minor one first. Anything else becomes a
 linear layout: the elements in row-major order, split at the new boundaries.
-
 """
 
 from collections.abc import Callable, Iterator, Sequence

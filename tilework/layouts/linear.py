@@ -17,11 +17,11 @@ and register 1 of lane 3 is at (0, 1) ^ (0, 2) ^ (1, 0) = (1, 3):
 >>> a.is_invertible
 True
 
-A zero basis is a copy: the location that differs in that bit only holds the same element. Every question about layouts
-is linear algebra on a matrix of some twenty bits: composing them, inverting them, dividing a tile out of one.
+A zero basis is a copy: the location that differs only in that bit holds the same element. Composing layouts, inverting
+them and dividing a tile out of one is linear algebra on a matrix of some twenty bits.
 
-Each basis is packed in one integer, the first out in the lowest bits, so that xor is one operation and reshaping the outs
-is none. With outs dim0 of size 4 and dim1 of size 8, the coordinate (3, 5) is packed as `3 | 5 << 2`:
+Each basis is packed in one integer, the first out in the lowest bits, so that xor is one operation and reshaping the
+outs is none. With outs dim0 of size 4 and dim1 of size 8, the coordinate (3, 5) is packed as `3 | 5 << 2`:
 
 >>> shifts = packer((("dim0", 4), ("dim1", 8)))
 >>> 3 << shifts["dim0"] | 5 << shifts["dim1"]
@@ -73,7 +73,7 @@ def pack(vector: Sequence[int], outs: Outs, in_name: str) -> int:
     23
     """
     if len(vector) != len(outs):
-        raise LayoutError(f"the {in_name} basis {list(vector)} does not have one number for each of {list(outs)}")
+        raise LayoutError(f"the {in_name} basis {list(vector)} does not have one integer for each of {list(outs)}")
     packed = shift = 0
     for value, (out, size) in zip(vector, outs, strict=True):
         if not 0 <= value < size:
@@ -170,7 +170,7 @@ def describe(bases: Iterable[tuple[str, Vectors]], outs: Outs) -> str:
 def eliminate(columns: Iterable[int], tag_bits: int) -> tuple[dict[int, int], int]:
     """Gaussian elimination of the columns, low columns first: (pivots by their highest bit, mask of free columns).
 
-    Column i carries the tag `1 << i` in its low `tag_bits` bits: a reduced column says which columns it is the sum of.
+    Column i carries the tag `1 << i` in its low `tag_bits` bits, so that a reduced column records its summands.
 
     >>> eliminate([0b01, 0b11, 0b10], 3)[1]  # the third is the sum of the first two
     4
@@ -222,7 +222,9 @@ def divide(whole: "LinearLayout", tile: "LinearLayout") -> tuple[Columns, Outs] 
 
     The bases of the tile come first in every in and use the low bits of every out. Nothing else may use those bits.
     """
-    if not contains_sizes(whole, tile):
+    if not all(name in whole.by_in for name in tile.in_names):
+        return None
+    if not all(name in whole.fields and size <= whole.out_size(name) for name, size in tile.outs):
         return None
     inside = dict(tile.outs)
     outs = tuple((name, size // inside.get(name, 1)) for name, size in whole.outs)
@@ -241,12 +243,6 @@ def divide(whole: "LinearLayout", tile: "LinearLayout") -> tuple[Columns, Outs] 
             return None
         columns.append((name, tuple([repack(column, back) for column in rest])))
     return tuple(columns), outs
-
-
-def contains_sizes(whole: "LinearLayout", tile: "LinearLayout") -> bool:
-    """Return True if every in and out of `tile` is in `whole`, and not smaller there."""
-    ins = all(name in whole.by_in and len(c) <= len(whole.by_in[name]) for name, c in tile.columns)
-    return ins and all(name in whole.fields and size <= whole.out_size(name) for name, size in tile.outs)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -605,7 +601,7 @@ class LinearLayout:
         if solved is None and same:
             solved = solve(aligned.columns, other, frozenset())
         if solved is None:
-            raise LayoutError("some element of the first layout is nowhere in the second")
+            raise LayoutError("the second layout does not contain every element of the first")
         return LinearLayout.packed(solved, other.in_sizes)
 
     def invert(self) -> "LinearLayout":

@@ -42,7 +42,6 @@ Padding is grey.
 A notebook shows a drawing on a shape that has all of the pattern once:
 
     Blocked((1, 2), (8, 4), (1, 2), (1, 0))          # the last line of a cell
-
 """
 
 from collections.abc import Iterator, Sequence
@@ -258,7 +257,7 @@ def colour_code(hue: float, saturation: float, lightness: float) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
 
 
-# What is in the cells
+# Cells
 
 
 def unseen(cell: Cell, is_hidden: bool) -> Cell:
@@ -292,14 +291,16 @@ def owner_cell(layout: LinearLayout, index: tuple[int, ...], held: Sequence[Owne
     colour = thread_colour(warp, lane, warps, lanes)
     copies = f"x{len(held)}" if len(held) > 1 else ""
     names = ", ".join(
-        f"T{o[1] * lanes + o[2]}:{o[3]}" + (f" of block {o[0]}" if block_count(layout) else "") for o in held
+        f"T{o[1] * lanes + o[2]}:{o[3]}" + (f" of block {o[0]}" if has_several_blocks(layout) else "") for o in held
     )
     thread = f"T{warp * lanes + lane}:{register}"
     group = block * warps + warp
-    return Cell(colour, f"B{block} {thread}" if block_count(layout) else thread, copies, f"{index} in {names}", group)
+    return Cell(
+        colour, f"B{block} {thread}" if has_several_blocks(layout) else thread, copies, f"{index} in {names}", group
+    )
 
 
-def block_count(layout: LinearLayout) -> bool:
+def has_several_blocks(layout: LinearLayout) -> bool:
     """Return True if there are several blocks."""
     return layout.in_size("block") > 1
 
@@ -320,7 +321,7 @@ def hardware_grids(layout: LinearLayout, seen: Sequence[int] | None) -> list[Gri
                 ]
                 for c in layout.images("register")
             ]
-            caption = f"block {block}, warp {warp}" if block_count(layout) else f"warp {warp}"
+            caption = f"block {block}, warp {warp}" if has_several_blocks(layout) else f"warp {warp}"
             registers = [f"r{register}" for register in range(len(rows))]
             grids.append(Grid(caption, rows, registers, [f"T{warp * lanes + lane}" for lane in range(lanes)]))
     return grids
@@ -345,7 +346,7 @@ def memory_grids(layout: LinearLayout, bits: int, seen: Sequence[int] | None) ->
         ]
         rows = [cells[first : first + width] for first in range(0, len(cells), width)]
         names = [str(first) for first in range(0, len(cells), width)]
-        caption = f"block {block}" if block_count(layout) else ""
+        caption = f"block {block}" if has_several_blocks(layout) else ""
         grids.append(Grid(caption, rows, names, [f"+{column}" for column in range(min(width, len(cells)))]))
     return grids
 

@@ -18,7 +18,6 @@ to that layout.
 All runs are sorted upwards. So the first step of a stage compares with the mirror image, the index that differs in all
 bits below s: then the lower half has the smaller elements, and both halves are bitonic. Before a stage that begins with
 a trip the upper halves are reversed on the way.
-
 """
 
 from collections.abc import Iterable

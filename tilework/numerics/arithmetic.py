@@ -340,6 +340,53 @@ def neighbour(values: Array, step: Array) -> Array:
         return np.nextafter(values, towards)
     bits = np.ascontiguousarray(values).view(np.uint16).astype(np.int64)
     magnitude, is_negative = bits & 0x7FFF, bits >= 0x8000
-    ordered = np.where(is_negative, -magnitude, magnitude) + step
-    below_zero = (ordered < 0) | (is_negative & (ordered == 0) & (magnitude != 0))
-    return (np.abs(ordered) | np.where(below_zero, 0x8000, 0)).astype(np.uint16).view(values.dtype)
+    moved = np.where(is_negative, -magnitude, magnitude) + step
+    below_zero = (moved < 0) | (is_negative & (moved == 0) & (magnitude != 0))
+    return (np.abs(moved) | np.where(below_zero, 0x8000, 0)).astype(np.uint16).view(values.dtype)
+
+
+# The smaller and the larger of two floats, with -0 below +0, so that the result has the same bits on every machine.
+# `lesser` and `greater` are NaN if an operand is; `lesser_number` and `greater_number` are then the other operand.
+
+
+def wide(values: Array) -> Array:
+    """Convert exactly to a format that NumPy compares."""
+    values = np.asarray(values)
+    return values if values.dtype in (F32, F64) else values.astype(F32)
+
+
+def ordered(a: Array, b: Array, is_less: bool) -> Array:
+    """Return the smaller (larger) of two; of zeros the negative (positive) one."""
+    wins = (a < b) | ((a == b) & np.signbit(a)) if is_less else (a > b) | ((a == b) & ~np.signbit(a))
+    return np.where(wins, a, b)
+
+
+def with_nan(a: Array, b: Array, is_less: bool) -> Array:
+    x, y = wide(a), wide(b)
+    found = np.where(np.isnan(x) | np.isnan(y), x.dtype.type(np.nan), ordered(x, y, is_less))
+    return narrow(found, np.asarray(a).dtype)
+
+
+def without_nan(a: Array, b: Array, is_less: bool) -> Array:
+    x, y = wide(a), wide(b)
+    return narrow(np.where(np.isnan(x), y, np.where(np.isnan(y), x, ordered(x, y, is_less))), np.asarray(a).dtype)
+
+
+def lesser(a: Array, b: Array) -> Array:
+    """
+    >>> lesser(np.float32([0.0]), np.float32([-0.0]))
+    array([-0.], dtype=float32)
+    """
+    return with_nan(a, b, True)
+
+
+def greater(a: Array, b: Array) -> Array:
+    return with_nan(a, b, False)
+
+
+def lesser_number(a: Array, b: Array) -> Array:
+    return without_nan(a, b, True)
+
+
+def greater_number(a: Array, b: Array) -> Array:
+    return without_nan(a, b, False)

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.enums import PropagateNan
-from tilework.numerics import extremes
+from tilework.numerics.arithmetic import greater, greater_number, lesser, lesser_number
 from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.arith_rules import FUNCTIONS
 from tilework.oracles.evaluator.rules import Fault, Rule
@@ -33,8 +33,8 @@ def eval_function(machine: "Machine", op: Operation, *args: Array) -> Array:
 
 def eval_clampf(machine: "Machine", op: Operation, x: Array, low: Array, high: Array) -> Array:
     if machine.integer(op, "propagateNan") == PropagateNan.ALL:
-        return extremes.lesser(extremes.greater(x, low), high)
-    return extremes.lesser_number(extremes.greater_number(x, low), high)
+        return lesser(greater(x, low), high)
+    return lesser_number(greater_number(x, low), high)
 
 
 def eval_extern(machine: "Machine", op: Operation, *args: Array) -> Array:
@@ -51,10 +51,10 @@ def binary(compute: Any) -> Rule:
 
 EXACT: dict[type[Operation], Rule] = {
     **dict.fromkeys(FUNCTIONS, eval_function),
-    arith.MaximumfOp: binary(extremes.greater),
-    arith.MinimumfOp: binary(extremes.lesser),
-    arith.MaxnumfOp: binary(extremes.greater_number),
-    arith.MinnumfOp: binary(extremes.lesser_number),
+    arith.MaximumfOp: binary(greater),
+    arith.MinimumfOp: binary(lesser),
+    arith.MaxnumfOp: binary(greater_number),
+    arith.MinnumfOp: binary(lesser_number),
     tt.ClampFOp: eval_clampf,
     tt.ExternElementwiseOp: eval_extern,
 }

@@ -22,10 +22,8 @@ from tilework.language.typing.carrier import Pair, Shape
 from tilework.language.typing.indexing import Part
 from tilework.language.typing.operators import overflow_text
 from tilework.language.typing.shapes import block
-from tilework.numerics import extremes
 from tilework.numerics import libdevice_in_numpy as libdevice
-from tilework.numerics.arithmetic import Arithmetic
-from tilework.numerics.extremes import wide
+from tilework.numerics.arithmetic import Arithmetic, greater, greater_number, lesser, lesser_number, wide
 from tilework.numerics.integers import high_product
 from tilework.numerics.rounding import UNSIGNED, Array, bits_of, canonical, narrow
 from tilework.oracles.interpreter.allowed_memory import pointing
@@ -82,10 +80,10 @@ BINARY: dict[str, Function] = {
     "maximum_nan": np.maximum,
 }
 EXTREMES: dict[str, Function] = {  # in reproducible kernels
-    "minimum": extremes.lesser_number,
-    "maximum": extremes.greater_number,
-    "minimum_nan": extremes.lesser,
-    "maximum_nan": extremes.greater,
+    "minimum": lesser_number,
+    "maximum": greater_number,
+    "minimum_nan": lesser,
+    "maximum_nan": greater,
 }
 COMPARISONS: dict[str, Function] = {
     "==": np.equal,

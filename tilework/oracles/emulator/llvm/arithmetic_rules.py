@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.numerics import extremes
-from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.arithmetic import Arithmetic, greater, greater_number, lesser, lesser_number
 from tilework.numerics.integers import leading_zeros, one_bits, reversed_bits, trailing_zeros
 from tilework.numerics.libdevice_in_numpy import round_half_away
 from tilework.numerics.rounding import F16, F32, F64, UNSIGNED, from_integer, narrow, narrow_to_zero, to_integer
@@ -393,8 +392,8 @@ HARDWARE: dict[str, Callable[..., Array]] = {
     "amdgcn.fmed3": median,
 }  # fmt: skip
 EXACT: dict[str, Callable[..., Array]] = {
-    "maxnum": extremes.greater_number, "minnum": extremes.lesser_number, "maximum": extremes.greater,
-    "minimum": extremes.lesser, "maximumnum": extremes.greater_number, "minimumnum": extremes.lesser_number,
+    "maxnum": greater_number, "minnum": lesser_number, "maximum": greater,
+    "minimum": lesser, "maximumnum": greater_number, "minimumnum": lesser_number,
     "canonicalize": lambda x: x, "arithmetic.fence": lambda x: x,
 }  # fmt: skip
 

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilework.numerics import extremes
-from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.arithmetic import Arithmetic, greater, lesser
 from tilework.numerics.integers import leading_zeros, one_bits, reversed_bits, trailing_zeros
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.numerics.rounding import SIGNED, UNSIGNED, Array, to_integer
@@ -199,7 +198,7 @@ class ArrayBuilder:
     fdiv, fma = on_floats(np.divide), on_floats(fused)
     sqrt, rint, floor, ceil, trunc_float = map(on_floats, (np.sqrt, np.rint, np.floor, np.ceil, np.trunc))
     round_half_away = on_floats(round_half_away)
-    minimum, maximum = on_floats(extremes.lesser), on_floats(extremes.greater)
+    minimum, maximum = on_floats(lesser), on_floats(greater)
     fneg, fabs = on_bits(lambda pattern, sign: pattern ^ sign), on_bits(lambda pattern, sign: pattern & ~sign)
     ctlz = counted(leading_zeros, lambda number, width: width - number.bit_length())
     cttz = counted(trailing_zeros, lambda number, width: (number & -number).bit_length() - 1 if number else width)
