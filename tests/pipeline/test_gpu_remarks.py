@@ -49,8 +49,8 @@ def test_an_access_with_a_stride(target: GPUTarget, capsys: pytest.CaptureFixtur
     (found,) = remarks("strided", {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32"}, capsys, target=target)
     number = line_of("offsets * stride")
     assert found[0].startswith(f"{slow_kernels.__file__}:{number}:")
-    assert "this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32" in found[0]
-    assert "Neighbouring elements are not known to be next to each other in memory" in found[0]
+    assert "this load is not coalesced: a warp reads 4 contiguous bytes, a memory sector has 32" in found[0]
+    assert "Adjacent elements are not known to be contiguous in memory" in found[0]
     assert found[1].endswith(f"| {LINES[number - 1]}") and found[2].rstrip().endswith("^")
 
 
@@ -78,7 +78,7 @@ def test_a_loop_that_is_not_pipelined(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_conversion_through_shared_memory_in_a_loop(capsys: pytest.CaptureFixture[str]) -> None:
     found = remarks("turned", {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}, capsys, BLOCK=64)
-    texts = [remark[0] for remark in found if "a change of layout goes through shared memory" in remark[0]]
+    texts = [remark[0] for remark in found if "a layout conversion goes through shared memory" in remark[0]]
     (text,) = texts
     assert f":{line_of('columns * BLOCK + rows')}:" in text and "between warps, 16384 bytes at a time" in text
 

@@ -62,7 +62,7 @@ def test_values(case: Case) -> None:
 def test_attention(rows: int, warps: int, columns: int, loops: int) -> None:
     types = {"q": block((rows, 32)), "k": block((32, 32)), "v": block((32, 32)), "o": block((rows, 32))}
     constants = {"BM": rows, "BN": 32, "D": 32, "STAGES": 2, "LOOPS": loops}
-    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, warps, "asked")
+    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, warps, "requested")
     text = print_module(module)
     assert partitions(module) == rows // 64 and text.count("pendings = 1 : i32") == rows // 64 * loops
     assert text.count("local_alloc : () -> !ttg.memdesc<2x32x32xf16") == 2  # both loops use the same memory
@@ -93,7 +93,7 @@ def also_hands_on(q, k, v, o, other, N, AFTER: tl.constexpr):
 @pytest.mark.parametrize("after", [False, True])
 def test_sums_that_a_loop_also_hands_on(after: bool) -> None:
     types = {name: block((64 if name in "qo" else 32, 32)) for name in "qkvo"} | {"other": block((64, 32)), "N": "i32"}
-    module = ttgir(also_hands_on, types, {"AFTER": after}, 4, "asked")
+    module = ttgir(also_hands_on, types, {"AFTER": after}, 4, "requested")
     assert partitions(module) == 1
     q, k, v = (drawn((rows, 32), np.float16) for rows in (64, 96, 96))
     out, other = np.zeros((64, 32), np.float16), np.zeros((64, 32), np.float16)
@@ -156,13 +156,13 @@ def test_a_result_is_stored_while_the_next_tile_is_computed() -> None:
 def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys: int, turns: int) -> None:
     types = {name: block((keys if name in "kv" else 128, depth)) for name in "qkvo"}
     constants = {"BM": 128, "BN": keys, "D": depth, "STAGES": 2, "LOOPS": 1}
-    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, 8, "asked")
+    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, 8, "requested")
     text = print_module(module)
     assert [text.count(f"ttng.{name}_turn") for name in ("take", "give")] == [turns, turns]
     with listening() as remarks:
         run_pipeline(module, parse_pipeline("tritongpu-limit-remarks"))
     told = [note for found in remarks for note in found.notes if "warp specialized" in note]
-    assert [note.endswith("start their products in turn") for note in told] == [turns > 0]
+    assert [note.endswith("start their dots in ping-pong order") for note in told] == [turns > 0]
 
 
 @tw.jit
@@ -182,7 +182,7 @@ def looks_at_all(q, k, v, o, flags, N, WHAT: tl.constexpr):
 def test_groups_do_not_meet_while_one_has_the_turn(what: str) -> None:
     """The other one would wait for the turn, and not come; one byte of scratch memory is enough for that."""
     types = {name: block((32 if name in "kv" else 128, 32)) for name in "qkvo"} | {"flags": "*i8", "N": "i32"}
-    text = print_module(ttgir(looks_at_all, types, {"WHAT": what}, 8, "asked"))
+    text = print_module(ttgir(looks_at_all, types, {"WHAT": what}, 8, "requested"))
     assert "ttg.warp_specialize" in text and ("ttng.take_turn" in text) == (what == "own rows")
 
 
@@ -245,19 +245,19 @@ def stays_whole(a, b, c, M, N, K, n, BM: tl.constexpr, WHY: tl.constexpr):
 @pytest.mark.parametrize(
     ("why", "warps", "reason"),
     [
-        ("made", 4, "a descriptor for it is made in a loop, or chosen"),
-        ("computed", 4, "what it loads depends on what it computes"),
+        ("made", 4, "a descriptor for it is created in a loop, or selected"),
+        ("computed", 4, "its loads depend on its dots or stores"),
         ("barrier", 4, "gpu.barrier needs all warps"),
-        ("assembly", 4, "its assembly asks for threads of the block, or waits for them"),
-        ("stored", 4, "the kernel also stores to what it loads from"),
-        ("", 2, "it has no product of warp groups"),
-        ("", 16, "it takes 4 or 8 warps, not 16"),
+        ("assembly", 4, "its assembly reads thread ids or has barriers"),
+        ("stored", 4, "the kernel also stores to the memory that it loads from"),
+        ("", 2, "it has no warp-group dot"),
+        ("", 16, "it needs 4 or 8 warps, not 16"),
     ],
 )
 def test_a_loop_that_stays_whole_is_told_why(why: str, warps: int, reason: str) -> None:
     types = {**dict.fromkeys("abc", "*fp16"), **dict.fromkeys("MNKn", "i32")}
     with listening() as remarks:
-        module = ttgir(stays_whole, types, {"BM": 64, "WHY": why}, warps, "asked")
+        module = ttgir(stays_whole, types, {"BM": 64, "WHY": why}, warps, "requested")
     assert "warp_specialize" not in print_module(module)
     told = [found.text for found in remarks if found.severity == "warning"]
     assert told == [f"the loop is not warp specialized: {reason}; all warps run the whole of it"]
@@ -267,7 +267,7 @@ def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening() as remarks:
         assert partitions(compiled(CASES[0], when="never")) == 0
     assert any("it is switched off" in found.text for found in remarks)
-    for name, when in {"0": "never", "1": "asked", "auto": "pays", "": "pays"}.items():
+    for name, when in {"0": "never", "1": "requested", "auto": "pays", "": "pays"}.items():
         monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", name)
         assert f"nvgpu-warp-specialization{{num-stages=3 when={when}}}" in ttgir_pipeline(HOPPER)
     monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", "all")
@@ -277,7 +277,7 @@ def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_nest_is_flattened_where_it_is_not_partitioned() -> None:
     """Partitions keep the two loops: one consumer stores a tile while the producer loads the next."""
-    for when, is_flattened in (("asked", False), ("never", True)):
+    for when, is_flattened in (("requested", False), ("never", True)):
         texts = [
             print_module(compiled(Case(name, (128, 64, 32), 4, 3, (136, 128, 96)), when))
             for name in ("tiles", "flat tiles")
@@ -297,7 +297,7 @@ def counts_too(a, b, c, counts, K):
 
 def test_one_of_two_consumers_does_what_is_not_cut() -> None:
     types = {"a": block((128, 32)), "b": block((64, 32)), "c": block((128, 64)), "counts": "*i32", "K": "i32"}
-    module = ttgir(counts_too, types, {}, 4, "asked")
+    module = ttgir(counts_too, types, {}, 4, "requested")
     assert partitions(module) == 2
     a, b, c = drawn((128, 96), np.float16), drawn((64, 96), np.float16), np.zeros((128, 64), np.float16)
     counts = np.zeros(2, np.int32)
@@ -324,7 +324,7 @@ def stores_by(a, b, c, to, K, BY: tl.constexpr):
 def test_buffers_leave_room_for_the_tile_that_is_stored(by: str, stages: int) -> None:
     """A descriptor takes a whole tile from shared memory; a store by pointers exchanges rows there in two halves."""
     types = {"a": block((128, 64)), "b": block((256, 64)), "c": block((128, 256)), "to": "*fp16", "K": "i32"}
-    text = print_module(ttgir(stores_by, types, {"BY": by}, 8, "asked"))
+    text = print_module(ttgir(stores_by, types, {"BY": by}, 8, "requested"))
     assert f"!ttg.memdesc<{stages}x128x64xf16" in text and text.count("num_warps(") == 1
 
 
@@ -364,7 +364,7 @@ def test_a_loop_that_only_fits_whole_stays_whole(turns: int) -> None:
     with listening() as remarks:
         text = lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=8, num_stages=4)["ttgir"]
     assert ("ttg.warp_specialize" in text) == (turns == 1)
-    assert any("does not fit" in found.text for found in remarks) == (turns > 1)
+    assert any("its partitions do not fit" in found.text for found in remarks) == (turns > 1)
 
 
 @tw.jit
@@ -389,7 +389,7 @@ def carried(a, b, c, K):
 
 def test_pointers_that_a_loop_of_eight_warps_carries() -> None:
     types = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "K": "i32"}
-    assert partitions(ttgir(carried, types, {}, 8, "asked")) == 1
+    assert partitions(ttgir(carried, types, {}, 8, "requested")) == 1
 
 
 def test_a_factor_that_lies_across_in_ptx() -> None:
@@ -405,7 +405,7 @@ def test_a_factor_that_lies_across_in_ptx() -> None:
     ("by", "work", "rows", "when", "told"),
     [
         ("descriptors", False, 128, "pays", ""),
-        ("descriptors", False, 128, "asked", None),
+        ("descriptors", False, 128, "requested", None),
         ("descriptors", False, 64, "pays", "3 blocks on a multiprocessor overlap"),
         ("pointers", False, 128, "pays", "threads would copy as much as before"),
         ("pointers", True, 128, "pays", ""),

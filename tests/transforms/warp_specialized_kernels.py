@@ -1,7 +1,7 @@
 """Kernels that ask for warp specialisation, and how to run them in the evaluator.
 
 case = Case("descriptors", (128, 64, 32), warps=4, stages=3, size=(136, 64, 160))
-run(case, when="asked")          the result, by NumPy what it should be, and the TTGIR
+run(case, when="requested")          the result, by NumPy what it should be, and the TTGIR
 """
 
 import re
@@ -150,7 +150,7 @@ def host(array: Array) -> Any:
     return array, array.shape, (array.shape[1], 1)
 
 
-def compiled(case: Case, when: str = "asked") -> Any:
+def compiled(case: Case, when: str = "requested") -> Any:
     (bm, bn, bk), kernel = case.tile, KERNELS[case.kernel]
     types = dict.fromkeys("abc", "*fp16")
     if has_descriptors(case):

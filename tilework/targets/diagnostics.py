@@ -2,7 +2,7 @@
 
     MLIR_ENABLE_DIAGNOSTICS=remarks,operations python train.py
 
-    train.py:41:9: remark: this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32. ...
+    train.py:41:9: remark: this load is not coalesced: a warp reads 4 contiguous bytes, a memory sector has 32. ...
        41 |     x = tl.load(x_ptr + rows * stride)
           |         ^^^^^^^
        note: see current operation: %x = tt.load %6 : tensor<1024x!tt.ptr<f32>, #blocked>

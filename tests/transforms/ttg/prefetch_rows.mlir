@@ -1,4 +1,4 @@
-// RUN: tilework opt %s -p tritongpu-fetch-ahead
+// RUN: tilework opt %s -p tritongpu-prefetch-rows
 
 #b = #ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 !P = tensor<4096x!tt.ptr<bf16>, #b>

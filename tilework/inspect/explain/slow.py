@@ -120,7 +120,7 @@ CONTIGUOUS = (
 )
 RULES = (
     Rule(
-        r"a warp \w+ (\d+) bytes in a row, a memory sector has (\d+)",
+        r"a warp \w+ (\d+) contiguous bytes, a memory sector has (\d+)",
         lambda m: min(8.0, int(m[2]) / max(int(m[1]), 1)),
         CONTIGUOUS,
     ),

@@ -70,7 +70,7 @@ def ttgir_pipeline(
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         "tritongpu-reorder-instructions",
-        *([] if plain else ["tritongpu-shorten-partitions", "tritongpu-early-loads", "tritongpu-fetch-ahead"]),
+        *([] if plain else ["tritongpu-shorten-partitions", "tritongpu-early-loads", "tritongpu-prefetch-rows"]),
         "triton-loop-aware-cse",
         "symbol-dce",
         f"triton-nvidia-gpu-fence-insertion{{compute-capability={target.arch} copies={flag(not plain)}}}",
@@ -81,8 +81,8 @@ def ttgir_pipeline(
     ]
 
 
-SPECIALIZE_LEVELS = {"0": "never", "1": "asked", "auto": "pays"}
-LEVELS = ("unfit", "never", "asked", "pays")  # which loops are warp specialized
+SPECIALIZE_LEVELS = {"0": "never", "1": "requested", "auto": "pays"}
+LEVELS = ("unfit", "never", "requested", "pays")  # which loops are warp specialized
 
 
 def copying(target: Target, options: "CompileOptions") -> list[str]:
@@ -192,7 +192,7 @@ class CudaBackend(LaterStages):
 
         target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages
-        most = "never" if options.sanitize else "asked" if options.maxnreg else "pays"
+        most = "never" if options.sanitize else "requested" if options.maxnreg else "pays"
 
         def ttgir(level: str) -> list[str]:
             passes = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, level)

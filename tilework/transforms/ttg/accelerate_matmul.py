@@ -10,7 +10,7 @@
     %d  = convert_layout %d' : #mma -> #blocked           %d  = convert_layout %d' : #mma -> #blocked
 
 `mma_choice` selects the instruction; a remark gives the reason why a dot does not use a better one. The right operand
-of a warp-group dot is always in shared memory, the left one if it was loaded; the copy is right behind the definition,
+of a warp-group dot is always in shared memory, the left one if it was loaded; the copy follows the definition directly,
 as early as possible. `tt.dot_scaled` is first lowered to a dot of f16 or bf16 (`expand_dot_scaled`). fp8 operands
 become f16 where `mma.sync` has no fp8, and operands of dots without tensor cores get the type of the result.
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
@@ -60,15 +60,15 @@ from tilework.transforms.ttg.mma_choice import (
 #     %a = tt.load %p : tensor<64x32x!tt.ptr<i8>, #blocked>
 #     %x = arith.sitofp %a : tensor<64x32xi8, #blocked> to tensor<64x32xf16, #blocked>       8 bits, not 16
 #
-# A thread that holds 4 bytes of the narrow type holds 4 neighbours along K; the wide operand then keeps them together
-# (``kWidth = 4``), so that the conversion happens in registers and the layout can be moved in front of it.
+# A thread that holds 4 bytes of the narrow type holds 4 adjacent elements along K; the wide operand keeps them together
+# (``kWidth = 4``), so that the conversion happens in registers and the layout conversion can be hoisted above it.
 
 VIEWS = frozenset({ttg.ConvertLayoutOp, tt.TransOp, tt.ReshapeOp, tt.JoinOp, tt.BroadcastOp, tt.ExpandDimsOp})
 MEMORY_READS = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp})
 
 
 def loaded_bits(operand: SSAValue) -> int:
-    """The bits of the narrowest element loaded for `operand`; a join of two halves counts for half a width."""
+    """Return the bits of the narrowest element loaded for `operand`; a join of two halves counts for half a width."""
     bits, joined = bit_width(operand.type), False
     seen: set[Operation] = set()
     queue = [operand]
@@ -90,7 +90,7 @@ def loaded_bits(operand: SSAValue) -> int:
 
 
 def k_width(a: SSAValue, b: SSAValue) -> int:
-    """The number of neighbouring elements along K that a thread of `mma.sync` holds, for both operands."""
+    """Return the number of adjacent elements along K that a thread of `mma.sync` holds, for both operands."""
     return max(32 // min(loaded_bits(a), loaded_bits(b)), 1)
 
 
@@ -102,7 +102,7 @@ def k_width(a: SSAValue, b: SSAValue) -> int:
 # loads). So the dot is transposed where the right operand is the MN-major one:
 #
 #     dT = dot(bT, aT, cT)              aT stays where it is, K contiguous; bT: registers
-#     %m = ttg.local_alloc %b           #swizzled, rows as they were loaded: the pipeliner copies there in the background
+#     %m = ttg.local_alloc %b           #swizzled, rows as they were loaded: the target of asynchronous copies
 #     %t = ttg.memdesc_trans %m         N x K
 #     %r = ttg.local_load %t            #dot_op<0>
 #
@@ -111,21 +111,21 @@ def k_width(a: SSAValue, b: SSAValue) -> int:
 # 32-bit elements are loaded one by one: rows 0-3 and 16-19 of four values of K are in different banks of what TMA
 # writes, rows 0-7 are not. Transposing and permuting the accumulator emits no code: its registers do not move.
 #
-# Each byte of such an operand passes shared memory twice (written, read) besides what the instruction itself reads.
+# Each byte of such an operand passes through shared memory twice (written, read) besides the reads of the instruction.
 # Where the left operand cannot be exchanged, because it is MN-major too or is computed (the probabilities of
-# attention), the right one is read in the same way and written again, K-major. A thread with neighbours of a row would
-# write them to as many rows in the same banks: for tiles of 128x256x128 in fp8 that took ten times as long as
+# attention), the right one is loaded in the same way and stored again, K-major. A thread with adjacent elements of a
+# row would store them to as many rows in the same banks: for tiles of 128x256x128 in fp8 that took ten times as long as
 # everything else.
 
 SWAP = (1, 0)
-WARP_ROWS = 16  # that a warp has of a left factor at once
+WARP_ROWS = 16  # rows of the left operand that a warp holds for one instruction
 EXCHANGE = (0, 2, 1, 3, 4)
 LOADS = (tt.LoadOp, tt.DescriptorLoadOp)
-DEALS = {8: (8, 2, 1), 32: (2, 4, 4)}  # by the bits of an element: rows x, y, z come in the order y, x, z
+ROW_ORDERS = {8: (8, 2, 1), 32: (2, 4, 4)}  # by the bits of an element: rows x, y, z come in the order y, x, z
 
 
 def loaded(operand: SSAValue) -> tuple[SSAValue, bool] | None:
-    """The loaded value behind `operand`, and True if it is transposed on the way; None if it is computed."""
+    """Return the loaded value of `operand`, and True if it is transposed after the load; None if it is computed."""
     value, is_swapped = converted_from(operand), False
     while isinstance(owner := value.owner, tt.TransOp) and array_values(owner.properties["order"]) == SWAP:
         value, is_swapped = converted_from(owner.operands[0]), not is_swapped
@@ -133,7 +133,7 @@ def loaded(operand: SSAValue) -> tuple[SSAValue, bool] | None:
 
 
 def is_mn_major(operand: SSAValue, k_dim: int) -> bool:
-    """`operand` is loaded, has elements that `wgmma` cannot transpose, and rows that are not along K."""
+    """Return True if `operand` is loaded, MN-major, and has elements that `wgmma` cannot transpose."""
     if bit_width(operand.type) not in (8, 32) or (found := loaded(operand)) is None:
         return False
     value, is_swapped = found
@@ -141,8 +141,7 @@ def is_mn_major(operand: SSAValue, k_dim: int) -> bool:
 
 
 def should_transpose(dot: Dot) -> bool:
-    """Return True if the dot should be transposed: its right operand is MN-major, the left one is not, and 64 divides
-    N."""
+    """Return True if the dot should be transposed: only its right operand is MN-major, and 64 divides N."""
     a, b, _ = dot.op.operands
     return (
         is_mn_major(b, 0)
@@ -168,17 +167,17 @@ def transpose_dot(op: Operation) -> Operation:
 
 
 def left_fragments(op: Operation, mma: NvidiaMma) -> SSAValue:
-    """The left factor of `op` in registers, by way of shared memory, with its rows dealt."""
+    """Load the left operand of `op` through shared memory, with its rows permuted."""
     operand = op.operands[0]
     return fragments(op, as_loaded(op, operand), operand.type, mma)
 
 
 def as_loaded(op: Operation, operand: SSAValue) -> SSAValue:
-    """The memory of a factor, with its rows as they were loaded."""
+    """Return an operand in shared memory, with its rows as they were loaded."""
     found = loaded(operand)
     assert found is not None, operand
     value, is_swapped = found
-    memory = ttg.memdesc_type(shape_of(value.type), element_type(operand.type), natural(value))
+    memory = ttg.memdesc_type(shape_of(value.type), element_type(operand.type), loaded_encoding(value))
     alloc = ttg.LocalAllocOp.make(value, memory, op.location)
     load = value.owner
     assert isinstance(load, LOADS), load
@@ -188,18 +187,19 @@ def as_loaded(op: Operation, operand: SSAValue) -> SSAValue:
 
 
 def fragments(op: Operation, view: SSAValue, type: Attribute, mma: NvidiaMma) -> SSAValue:
-    """A tile of `type`, rows x K, read as a left factor, with its rows dealt."""
+    """Load a tile of `type`, rows x K, as a left operand with permuted rows."""
     rows, depth = shape_of(type)
-    deal, layout = DEALS[bit_width(type)], DotOperand(0, mma, 32 // bit_width(type))
-    view = put(op, ttg.MemDescReshapeOp.make(view, (rows // prod(deal), *deal, depth), op.location))
+    row_order, layout = ROW_ORDERS[bit_width(type)], DotOperand(0, mma, 32 // bit_width(type))
+    view = put(op, ttg.MemDescReshapeOp.make(view, (rows // prod(row_order), *row_order, depth), op.location))
     view = put(op, ttg.MemDescTransOp.make(view, EXCHANGE, op.location))
     view = put(op, ttg.MemDescReshapeOp.make(view, (rows, depth), op.location))
     return put(op, ttg.LocalLoadOp.make(view, with_encoding(type, layout), op.location))
 
 
 def is_copied_transposed(dot: Dot, mma: NvidiaMma) -> bool:
-    """Return True if the right operand is MN-major, and has a column for each row that all warps of a block hold of a
-    left one."""
+    """Return True if the right operand is MN-major, and the rows that the warps of a block hold of a left operand
+    divide its columns.
+    """
     columns = dot.tile[1]
     return (
         is_mn_major(dot.op.operands[1], 0) and columns % (WARP_ROWS * mma.warps_per_cta[0]) == 0 and not mma.cga_bases
@@ -207,35 +207,36 @@ def is_copied_transposed(dot: Dot, mma: NvidiaMma) -> bool:
 
 
 def transposed_copy(op: Operation, mma: NvidiaMma) -> SSAValue:
-    """The right operand of `op` in K-major shared memory: loaded in the layout of a left operand, and stored, both
-    without bank conflicts."""
+    """Return the right operand of `op` in K-major shared memory: loaded in the layout of a left operand, and stored,
+    both without bank conflicts.
+    """
     operand = op.operands[1]
     depth, columns = shape_of(operand.type)
     view = put(op, ttg.MemDescTransOp.make(as_loaded(op, operand), SWAP, op.location))
     across = with_encoding(tensor_type((columns, depth), element_type(operand.type)), None)
-    read = dealt(op, fragments(op, view, across, mma), back=True)
+    read = permuted_rows(op, fragments(op, view, across, mma), back=True)
     transposed = put(op, tt.TransOp.make(read, SWAP, op.location))
     shared = nvmma_shared((depth, columns), (0, 1), bit_width(operand.type))
     memory = ttg.memdesc_type((depth, columns), element_type(operand.type), shared)
     return put(op, ttg.LocalAllocOp.make(transposed, memory, op.location))
 
 
-def natural(value: SSAValue) -> Shared:
-    """Rows as they were loaded, swizzled so that reading the fragments has no bank conflicts, or as TMA writes them."""
+def loaded_encoding(value: SSAValue) -> Shared:
+    """Return an encoding with rows as they were loaded, swizzled without bank conflicts for fragments, or for TMA."""
     held = spread_of(value.type)
     shape, bits = shape_of(value.type), bit_width(value.type)
     order = order_for_memory(held, shape)
     if bits == 32 or type(value.owner) is tt.DescriptorLoadOp:
         return nvmma_shared(shape, order, bits, held.cga_bases)
-    # A matrix of `ldmatrix` has the rows k of bits 2, 3 and either 0 or 1: in groups of 16 bytes of their own.
+    # A matrix of `ldmatrix` has the rows k of bits 2, 3 and either 0 or 1: in distinct groups of 16 bytes.
     wide = shape[order[0]] >= 128
     return SwizzledShared(16, *((2, 8) if wide else (4, 4)), order, held.cga_bases)
 
 
-def dealt(op: Operation, value: SSAValue, back: bool = False) -> SSAValue:
-    """The rows of `value`, an accumulator of `op`, in the order of the left operand, or in their own order again."""
+def permuted_rows(op: Operation, value: SSAValue, back: bool = False) -> SSAValue:
+    """Permute the rows of `value`, an accumulator of `op`, like those of the left operand, or `back`."""
     rows, columns = shape_of(value.type)
-    x, y, z = DEALS[bit_width(op.operands[0].type)]
+    x, y, z = ROW_ORDERS[bit_width(op.operands[0].type)]
     value = reshaped(op, value, (rows // (x * y * z), *((y, x) if back else (x, y)), z, columns))
     value = put(op, tt.TransOp.make(value, EXCHANGE, op.location))
     return reshaped(op, value, (rows, columns))
@@ -252,9 +253,9 @@ INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
 
 class AccelerateMatmulPass(Pass):
     name = "tritongpu-accelerate-matmul"
-    target: str = ""  # of older compilers, whose modules do not say it
+    target: str = ""  # for modules of older compilers, which do not name it
     disable_mma_v3: bool = False
-    keep_operands: bool = False  # those that wgmma cannot read as they lie are stored transposed, as Triton does
+    keep_operands: bool = False  # store MN-major operands transposed, as Triton does
 
     def run(self, module: ModuleOp) -> None:
         if not (dots := laid_out_dots(module)):
@@ -266,21 +267,18 @@ class AccelerateMatmulPass(Pass):
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):
             if in_order and is_float(element_type(dot.results[0].type)):
-                remark(
-                    dot,
-                    "this dot does not use tensor cores: they add in an order of their own, and the kernel is reproducible",
-                )
+                remark(dot, "this dot does not use tensor cores, whose order of additions is not reproducible")
                 continue
             accelerate(dot, target, allowed, self.keep_operands)
         for function in functions(module):
-            Driver({}).run(function)  # dead conversions go, new constants move to the front
+            Driver({}).run(function)  # removes dead conversions, hoists new constants
         for inner in ops_in_order(*module.regions):
             if type(inner) is tt.DotOp:
                 widen_operands(inner, target)
 
 
 def accelerate(op: Operation, target: Target, allowed: Sequence[int], keep_operands: bool) -> None:
-    """Use the best instruction for `op`, and say why if there would be a better one."""
+    """Use the best instruction for `op`, and report why better ones are not used."""
     if (dot := dot_of(op, target)) is None:
         return
     for version in allowed:
@@ -306,7 +304,7 @@ def finish(dot: Dot, result: SSAValue) -> None:
 
 
 def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
-    """`mma.sync`: everything in registers."""
+    """Rewrite a dot for `mma.sync`, with all operands in registers."""
     op = dot.op
     a, b, c = op.operands
     width = k_width(a, b)
@@ -316,7 +314,7 @@ def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
 
 
 def to_group_dot(dot: Dot, keep_operands: bool) -> None:
-    """`wgmma`: B in shared memory, A there or in registers."""
+    """Rewrite a dot for `wgmma`, with B in shared memory, A there or in registers."""
     if (
         not keep_operands
         and should_transpose(dot)
@@ -329,18 +327,18 @@ def to_group_dot(dot: Dot, keep_operands: bool) -> None:
     left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
     is_across = not keep_operands and is_copied_transposed(dot, mma)
     right = transposed_copy(op, mma) if is_across else in_shared_memory(op, b, 1)
-    accumulator = laid_out_there(op, dealt(op, c) if is_read else c, mma)
+    accumulator = laid_out_there(op, permuted_rows(op, c) if is_read else c, mma)
     if not is_shared:
         left = laid_out_there(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
     new = ttng.WarpGroupDotOp.make(left, right, accumulator, None, op.location)
     new.properties |= op.properties
     new.attributes |= op.attributes
     result = put(op, new)
-    finish(dot, dealt(op, result, back=True) if is_read else result)
+    finish(dot, permuted_rows(op, result, back=True) if is_read else result)
 
 
 def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
-    """A copy of `operand`, made where it is known first."""
+    """Copy `operand` to shared memory, directly after its definition."""
     value = converted_from(operand)
     layout, shape = spread_of(value.type), shape_of(value.type)
     element = element_type(value.type)
@@ -357,7 +355,7 @@ def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
 
 
 def k_major(op: Operation, index: int, along: tuple[int, ...], element: Attribute) -> tuple[int, ...]:
-    """`wgmma` can transpose 16-bit elements only; others lie in memory with K contiguous."""
+    """Return the order with K contiguous, which `wgmma` needs unless elements have 16 bits."""
     wanted = (1, 0) if index == 0 else (0, 1)
     if along != wanted:
         side = "left" if index == 0 else "right"
@@ -371,10 +369,10 @@ def widen_operands(op: Operation, target: Target) -> None:
     """Give the operands a type that the instruction can multiply."""
     a, _, c = op.operands
     layout, element = tensor_core_of(c.type), element_type(a.type)
-    if layout is not None:  # the instruction has been chosen: what it cannot multiply is widened
+    if layout is not None:  # operands that the chosen instruction does not support are widened
         if layout.is_ampere and element in FP8 and Feature.MMA_FP8_FAST not in target.features:
             extend(op, f16)
-    elif bit_width(a.type) < bit_width(c.type):  # none: multiplied and added
+    elif bit_width(a.type) < bit_width(c.type):  # without tensor cores
         extend(op, element_type(c.type))
 
 

@@ -5,7 +5,7 @@ scratch memory.
     %y = ttg.convert_layout %x {allocation.offset = 4096 : i32}
     module attributes {ttg.shared = 8192 : i32, ...}
 
-The offsets come from `analysis/allocation.py`. `ttg.shared` is what the largest of the functions needs.
+The offsets come from `analysis/allocation.py`. `ttg.shared` is the maximum over all functions.
 Stage: TTGIR, or TTGIR with branches. Cost: one walk, and the square of the number of buffers.
 """
 

@@ -3,8 +3,8 @@
     num-warps 4, partitions of 1 and 4 warps    ==>    warpGroupStartIds = array<i32: 10, 4, 8, 11>
                                                        "ttg.total-num-warps" = 12 : i32
 
-The warps behind those of the default region come in groups of four, as many as the largest op of the module needs; in
-every op the warps that are left over get partitions that do nothing. Large partitions come first, so that one of four
+The warps after those of the default region come in groups of four, as many as the largest op of the module needs; in
+every op the remaining warps get partitions that do nothing. Large partitions come first, so that one of four
 warps is a group. Where partitions request registers, a group gets the largest request of its partitions, and the
 default region the rest of the block's registers; if that is too little, registers are shared equally.
 Stage: TTGIR to TTGIR. Cost: one walk.
@@ -28,9 +28,9 @@ from tilework.ir.module_facts import (
 from tilework.ir.types import array_values, i32, i32_array, int_attr
 from tilework.transforms.passes import module_pass
 
-GROUP = 4  # warps that tensor cores and register counts treat as one
+GROUP = 4  # warps of a warp group
 IDLE_REGISTERS = 16
-LEAST_REGISTERS = 24  # that warps can have which give theirs away
+LEAST_REGISTERS = 24  # the minimum of `setmaxnreg`
 MOST_REGISTERS = 255  # that a kernel may start with
 
 
@@ -56,12 +56,12 @@ def allocate_warp_groups(module: ModuleOp) -> None:
 
 
 def extra_warps(special: Iterable[ttg.WarpSpecializeOp]) -> int:
-    """The warps that partitions have, beside those of the default region."""
+    """Return the number of warps beyond those of the default region."""
     return -(-max((sum(warps_of(op)) for op in special), default=0) // GROUP) * GROUP
 
 
 def warps_of(op: ttg.WarpSpecializeOp) -> tuple[int, ...]:
-    """The warps of each partition."""
+    """Return the warps of each partition."""
     return array_values(op.properties["partitionNumWarps"])
 
 
@@ -82,7 +82,7 @@ def pad(op: ttg.WarpSpecializeOp, missing: int) -> None:
 
 
 def start_ids(warps: Sequence[int], base: int) -> list[int]:
-    """The first warp of each partition, the largest partitions first.
+    """Return the first warp of each partition, the largest partitions first.
 
     >>> start_ids([1, 4, 2, 1], 4)
     [10, 4, 8, 11]
@@ -95,14 +95,14 @@ def start_ids(warps: Sequence[int], base: int) -> list[int]:
 
 
 def share_registers(op: ttg.WarpSpecializeOp, base: int, extra: int, limit: int) -> None:
-    """The registers of each thread of the default region and of every partition, when some partitions request a count."""
+    """Set the registers per thread of the default region and of every partition, if partitions request some."""
     wanted = op.properties.get("requestedRegisters")
     if wanted is None:
         return
     starts = array_values(op.properties["warpGroupStartIds"])
     most: dict[int, int] = {}
-    for start, asked in zip(starts, array_values(wanted), strict=True):
-        most[start // GROUP] = max(most.get(start // GROUP, LEAST_REGISTERS), -(-asked // 8) * 8)
+    for start, requested in zip(starts, array_values(wanted), strict=True):
+        most[start // GROUP] = max(most.get(start // GROUP, LEAST_REGISTERS), -(-requested // 8) * 8)
     sizes = dict(zip(starts, warps_of(op), strict=True))
     taken = sum(most[start // GROUP] * max(GROUP, sizes[start]) for start in starts if start % GROUP == 0)
     left = (limit * (base + extra) - taken) // base // 8 * 8

@@ -4,12 +4,11 @@
     %a = ttg.local_load %m : ... -> #dot_op<0, #blocked>   ==>
     %d = tt.dot %a, %b, %c                                 %d = ttg.local_dot %m, %n, %c
 
-Under a blocked accumulator each thread holds its rows of A and its columns of B for all of K: more than there are
-registers where tiles are large. `ttg.local_dot` reads memory instead, in a loop over K. It reads later than the load
-did, so no op in between may write shared memory, or signal others that they may; the contents of a `ttg.local_alloc`
-with a source never change. Operands in registers are stored to new memory. Memory that only this dot reads gets a
-layout without bank conflicts for writing and reading; an operand in a buffer of the pipeliner with many conflicts is
-copied to such memory.
+With a blocked accumulator each thread holds its rows of A and its columns of B for all of K: too many registers for
+large tiles. `ttg.local_dot` reads memory instead, in a loop over K. It reads later than the load did, so no op in
+between may write shared memory, or signal others to do so; the contents of a `ttg.local_alloc` with a source never
+change. Operands in registers are stored to new memory. Memory that only this dot reads gets a layout without bank
+conflicts for writes and reads; an operand in a buffer of the pipeliner with many conflicts is copied to such memory.
 
 With `narrow`, 16-bit operands are stored as they are and converted to f32 by each thread that reads them: half of the
 memory, and more work. Fires where a thread would hold more than `MOST_HELD` registers of the operands.
@@ -38,8 +37,8 @@ from tilework.layouts.linear import LinearLayout
 from tilework.target import Target
 from tilework.transforms.passes import Pass
 
-MOST_HELD = 128  # words of both factors that a thread has registers for
-MANY_CONFLICTS = 3  # when a copy costs less
+MOST_HELD = 128  # 32-bit registers of both operands per thread
+MANY_CONFLICTS = 3  # from which a copy costs less
 # Ops that neither write shared memory nor signal others to write it.
 HARMLESS = frozenset({
     tt.LoadOp, ttg.LocalLoadOp, ttg.LocalDotOp, ttg.AsyncWaitOp, ttg.LocalBarrierOp,
@@ -57,7 +56,7 @@ class DotsFromMemoryPass(Pass):
 
 
 def with_dots_from_memory(module: ModuleOp, target: Target) -> ModuleOp:
-    """The module, or one like it whose large dots read memory: of f32 if there is enough of it, else of 16 bits."""
+    """Return the module, or a copy whose large dots read memory: as f32 if it fits, else as 16 bits."""
     if not large_dots(module):
         return module
     for narrow in (False, True):
@@ -68,7 +67,7 @@ def with_dots_from_memory(module: ModuleOp, target: Target) -> ModuleOp:
 
 
 def large_dots(module: ModuleOp) -> list[Operation]:
-    """The dots whose factors do not fit into registers."""
+    """Return the dots whose operands do not fit into registers."""
     return [op for op in ops_in_order(*module.regions) if type(op) is tt.DotOp and is_large(op)]
 
 
@@ -89,7 +88,7 @@ def rewrite(dot: Operation, narrow: bool) -> None:
 
 
 def memory_of(value: SSAValue, dot: Operation, reader: Attribute, narrow: bool) -> SSAValue:
-    """Shared memory that holds `value` at `dot`; or the narrower source of `value`, if it was widened."""
+    """Return shared memory that holds `value` at `dot`, or the narrower source of `value` if it was widened."""
     made = defining_op(value)
     if isinstance(made, ttg.LocalLoadOp) and can_wait(made, dot):
         alloc = defining_op(made.src)
@@ -108,7 +107,7 @@ def memory_of(value: SSAValue, dot: Operation, reader: Attribute, narrow: bool) 
 
 
 def widened_from(value: SSAValue) -> SSAValue | None:
-    """The 16-bit source of an f32 operand, which has the same values; None if there is none."""
+    """Return the 16-bit source of an f32 operand, which has the same values; None if there is none."""
     made = defining_op(value)
     if not isinstance(made, arith.ExtFOp) or element_type(value.type) is not f32:
         return None
@@ -116,12 +115,12 @@ def widened_from(value: SSAValue) -> SSAValue | None:
 
 
 def is_filled(alloc: Operation) -> bool:
-    """Memory that is filled where it is made, and never changes."""
+    """Return True for memory that is initialised by its allocation and never changes."""
     return type(alloc) is ttg.LocalAllocOp and is_value_alloc(alloc)
 
 
 def can_wait(load: ttg.LocalLoadOp, dot: Operation) -> bool:
-    """Return True if memory holds at `dot` what it holds at `load`."""
+    """Return True if the memory does not change between `load` and `dot`."""
     memory = load.src
     while (made := defining_op(memory)) is not None and type(made) in VIEWS:
         memory = made.operands[0]
@@ -136,7 +135,7 @@ def can_wait(load: ttg.LocalLoadOp, dot: Operation) -> bool:
 
 
 def filled(source: SSAValue, reader: Attribute, anchor: Operation, behind: bool = False) -> SSAValue:
-    """Memory that holds `source`, made in front of an op or behind it, for threads that read it as `reader` says."""
+    """Allocate memory that holds `source`, before or after an op, for reads in the layout of `reader`."""
     encoding = without_conflicts(layout_of(source.type), layout_of(reader), bit_width(source.type))
     type = ttg.memdesc_type(shape_of(source.type), element_type(source.type), encoding)
     alloc = ttg.LocalAllocOp.make(source, type, anchor.location)
@@ -145,7 +144,7 @@ def filled(source: SSAValue, reader: Attribute, anchor: Operation, behind: bool 
 
 
 def without_many_conflicts(load: ttg.LocalLoadOp, reader: Attribute) -> SSAValue:
-    """The memory that `load` reads; a copy of it in another layout, where reading it has many bank conflicts."""
+    """Return the memory that `load` reads, or a copy in another layout if reading it has many bank conflicts."""
     memory, given, held = load.src, load.results[0].type, layout_of(load.src.type)
     if bank_conflicts(layout_of(reader), held, bit_width(given)) < MANY_CONFLICTS:
         return memory
@@ -169,7 +168,7 @@ def without_conflicts(written: LinearLayout, read: LinearLayout, bits: int) -> S
 
 
 def erase_unused(value: SSAValue) -> None:
-    """Remove the loads, conversions and memory that only the dot wanted."""
+    """Remove loads, conversions and memory that only the dot used."""
     made = defining_op(value)
     if made is None or made.results[0].first_use is not None:
         return

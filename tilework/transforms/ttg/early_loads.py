@@ -1,7 +1,7 @@
 """Issue all loads of a program that reduces a row at once, so that it waits for memory once, not twice.
 
     %x = tt.load %p                          %x = tt.load %p
-    %m = "tt.reduce"(%x)                     %w = tt.load %q          (with what %q is computed from)
+    %m = "tt.reduce"(%x)                     %w = tt.load %q          (with the ops that compute %q)
     %w = tt.load %q               ==>        %m = "tt.reduce"(%x)
     ... %x - %m ... * %w                     ... %x - %m ... * %w
 
@@ -27,7 +27,7 @@ from tilework.ir.rewrite import block_of, move_before
 from tilework.transforms.passes import function_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
-ALIKE = frozenset({arith.ConstantOp, tt.SplatOp})  # one number for all elements
+ALIKE = frozenset({arith.ConstantOp, tt.SplatOp})  # all elements are equal
 
 
 @function_pass("tritongpu-early-loads")
@@ -44,7 +44,9 @@ def early_loads(function: Operation) -> None:
 
 
 def independent_loads(first: Operation) -> list[Operation]:
-    """The loads behind `first` that need nothing of it, and no write in between, with what they are computed from."""
+    """Return the loads after `first`, up to a write, that do not depend on it, with the ops that compute their
+    operands.
+    """
     late = set[SSAValue](first.results)
     loads: list[Operation] = []
     behind: dict[Operation, None] = {}

@@ -1,11 +1,11 @@
 """Emulate dots of f32 with more precision than one tensor-core dot has by several dots of parts.
 
-    x = big + small            big: x rounded to tf32 (or bf16), small: what is left
+    x = big + small            big: x rounded to tf32 (or bf16), small: the remainder
 
     a @ b + c   with tf32x3   ==>   c + (aBig @ bBig + (aBig @ bSmall + aSmall @ bBig))
 
 The small dots are accumulated first. Where an element of x is infinite, `small` is NaN and so is the sum of the small
-dots: it is replaced by 0, and the last dot gives the right infinity. `bf16x3` does the same with two bf16 parts,
+dots: it is replaced by 0, and the last dot computes the right infinity. `bf16x3` does the same with two bf16 parts,
 `bf16x6` with three parts and six dots.
 
 `emu_tf32`: the target has tf32 (CC >= 80); without it dots of tf32x3 are left alone.
@@ -54,12 +54,12 @@ class Split:
     """The split of f32 into parts, and the dots of parts (of a, of b) that are summed, in order."""
 
     parts: Callable[[SSAValue, Emitter], Parts]
-    products: tuple[tuple[int, int], ...]
+    terms: tuple[tuple[int, int], ...]
     precision: InputPrecision
 
 
 def split_of(dot: Operation, splits: dict[InputPrecision, Split]) -> Split | None:
-    """The emulation of `dot`; None if it is not a dot of f32 that requests it."""
+    """Return the emulation of `dot`; None if it is not a dot of f32 that requests it."""
     if any(element_type(value.type) != f32 for value in dot.operands):
         return None
     return splits.get(InputPrecision(number_of(dot, "inputPrecision")))
@@ -73,27 +73,27 @@ def emulate(dot: Operation, driver: Driver, splits: dict[InputPrecision, Split])
     code = Emitter(dot.location)
     of_a, of_b = split.parts(a, code), split.parts(b, code)
     total = zero = code.constant(0.0, c.type)
-    for left, right in split.products:
-        total = product(code, dot, (of_a[left], of_b[right], total), split.precision)
+    for left, right in split.terms:
+        total = dot_of_parts(code, dot, (of_a[left], of_b[right], total), split.precision)
     is_nan = code.append(cmpf("uno", total, total, code.loc))
-    total = product(code, dot, (of_a[0], of_b[0], code.select(is_nan, zero, total)), split.precision)
+    total = dot_of_parts(code, dot, (of_a[0], of_b[0], code.select(is_nan, zero, total)), split.precision)
     return driver.replace_with(dot, *code.ops, binary(arith.AddfOp, total, c, code.loc))
 
 
-def product(code: Emitter, dot: Operation, factors: Parts, precision: InputPrecision) -> SSAValue:
-    """A dot of parts; those in bf16 accumulate in f32 throughout."""
+def dot_of_parts(code: Emitter, dot: Operation, operands: Parts, precision: InputPrecision) -> SSAValue:
+    """Emit a dot of parts; those in bf16 accumulate in f32 throughout."""
     count = number_of(dot, "maxNumImpreciseAcc") if precision is InputPrecision.TF32 else 0
-    return code.append(tt.DotOp.make(*factors, code.loc, precision, count))
+    return code.append(tt.DotOp.make(*operands, code.loc, precision, count))
 
 
 def tf32_parts(value: SSAValue, code: Emitter) -> Parts:
-    """`value` rounded to tf32, and the rest."""
+    """Split `value` into its rounding to tf32 and the remainder."""
     big = code.append(tt.ElementwiseInlineAsmOp.make((value,), (value.type,), TO_TF32, "=r,r", True, 1, code.loc))
     return big, code.binary(arith.SubfOp, value, big)
 
 
 def bf16_parts(count: int) -> Callable[[SSAValue, Emitter], Parts]:
-    """`count` parts in bf16, each of what the ones before leave."""
+    """Return a function that splits a value into `count` bf16 parts, each of the remainder of the preceding ones."""
 
     def parts(value: SSAValue, code: Emitter) -> Parts:
         def cast(kind: type[Operation], given: SSAValue, element: Attribute) -> SSAValue:

@@ -43,7 +43,7 @@ from tilework.layouts.queries import shape_per_cta
 from tilework.target import Feature, Target
 
 FP8 = (f8E4M3FN, f8E5M2)
-FNUZ = (f8E4M3FNUZ, f8E5M2FNUZ)  # laid out for mma.sync like the others, but no NVIDIA GPU multiplies them
+FNUZ = (f8E4M3FNUZ, f8E5M2FNUZ)  # have the layout of mma.sync, but no NVIDIA instruction
 # The operand types of each version, and the accumulators for them.
 ACCUMULATORS: dict[int, dict[Attribute, tuple[Attribute, ...]]] = {
     2: {
@@ -60,7 +60,7 @@ ACCUMULATORS: dict[int, dict[Attribute, tuple[Attribute, ...]]] = {
     3: {f16: (f16, f32), bf16: (f32,), f32: (f32,), i8: (i32,), f8E4M3FN: (f16, f32), f8E5M2: (f16, f32)},
 }
 VERSIONS = {Feature.WGMMA: 3, Feature.MMA: 2}  # the best first
-SMALLEST_PRECISE = 32  # wgmma adds fp8 products with few bits: so many of them before the sum goes to f32
+SMALLEST_PRECISE = 32  # elements of K that wgmma accumulates in reduced precision for fp8
 GROUP = 4  # warps that run one wgmma together
 GROUP_ROWS = 64
 WIDEST = 256
@@ -69,7 +69,7 @@ INT8_WIDTHS = (224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 24, 1
 
 @dataclass(frozen=True)
 class Dot:
-    """A `tt.dot` with what decides about its instruction."""
+    """A `tt.dot` with the facts that determine its instruction."""
 
     op: Operation
     target: Target
@@ -90,7 +90,7 @@ class Dot:
 
 
 def dot_of(op: Operation, target: Target) -> Dot | None:
-    """`op` with its facts; None if its result is laid out for tensor cores already."""
+    """Return `op` with its facts; None if its result already has a tensor-core layout."""
     a, b, c = op.operands
     result = distributed_of(c.type)
     if result is None or result.is_accumulator:
@@ -99,12 +99,12 @@ def dot_of(op: Operation, target: Target) -> Dot | None:
 
 
 def versions(target: Target) -> tuple[int, ...]:
-    """The versions of tensor cores of a target, the best first."""
+    """Return the versions of tensor cores of a target, the best first."""
     return tuple(version for feature, version in VERSIONS.items() if feature in target.features)
 
 
 def reason_against(version: int, dot: Dot) -> str | None:
-    """The reason why `dot` cannot run on this version of tensor cores, or None if it can."""
+    """Return the reason why `dot` cannot run on this version of tensor cores, or None if it can."""
     a, b, d = element_type(dot.a), element_type(dot.b), element_type(dot.d)
     known = ACCUMULATORS[version]
     if a not in known or b not in known:
@@ -121,7 +121,7 @@ def reason_against(version: int, dot: Dot) -> str | None:
 
 
 def reason_against_group(dot: Dot) -> str | None:
-    """The reason why the shape does not suit warp groups."""
+    """Return the reason why the shape does not suit warp groups, or None."""
     if len(dot.tile) != 2:
         return "the dot is batched"
     rows, columns = dot.tile
@@ -141,7 +141,7 @@ def reason_against_group(dot: Dot) -> str | None:
 
 
 def encoding(version: int, dot: Dot) -> NvidiaMma:
-    """The layout of the result."""
+    """Return the layout of the result."""
     return group_encoding(dot) if version == 3 else warp_encoding(dot)
 
 
@@ -154,7 +154,8 @@ def warp_encoding(dot: Dot) -> NvidiaMma:
 
 
 def warp_grid(dot: Dot) -> tuple[int, ...]:
-    """Dots that depend on each other get the same grid, so that results need not move; else it is nearly square.
+    """Return the grid of warps: the same for dots that depend on each other, so that results need not move, else
+    square.
 
     In 64x64 for 4 warps there are 4x8 instructions: two warps side by side leave 4x4, two more below leave 2x4.
     """
@@ -172,10 +173,10 @@ def warp_grid(dot: Dot) -> tuple[int, ...]:
 
 
 def related_dots(op: Operation) -> tuple[int, ...] | None:
-    """The warps of a dot that `op` is connected with by values of its region; () if that one has none yet.
+    """Return the grid of a dot that `op` is connected with by values of its region; () if that one has none yet.
 
-    None if there is no such dot. A transposition separates: behind it another grid may be better. Ends of the region
-    connect: what one loop yields is used together in the next iteration.
+    None if there is no such dot. A transposition separates dots: after it another grid may be better. The terminator of
+    the region connects them: values that a loop yields are used together in the next iteration.
     """
     region, found = op.parent_region(), None
 
@@ -187,14 +188,14 @@ def related_dots(op: Operation) -> tuple[int, ...] | None:
         # a batched one has another grid
         if type(other) is tt.DotOp and other is not op and len(shape_of(other.results[0].type)) == 2:
             result = tensor_core_of(other.results[0].type)
-            if result is not None:  # its instruction has been chosen, with a grid of warps
+            if result is not None:  # its instruction is chosen already
                 return result.warps_per_cta
             found = ()
     return found
 
 
 def neighbours(op: Operation) -> Iterator[Operation]:
-    """The ops that `op` uses or that use it."""
+    """Yield the ops that `op` uses or that use it."""
     for value in op.operands:
         if isinstance(value.owner, Operation):
             yield value.owner
@@ -218,7 +219,7 @@ def group_encoding(dot: Dot) -> NvidiaMma:
 
 
 def instruction_width(dot: Dot) -> int:
-    """The widest instruction that divides N and leaves work for every warp."""
+    """Return the widest instruction that divides N and leaves work for every warp."""
     rows, columns = dot.tile
     beside = max(dot.warps // max(rows // 16, 1), 1)
     most = max(columns // beside, 8)
@@ -227,12 +228,12 @@ def instruction_width(dot: Dot) -> int:
 
 
 def feeds_a_dot(op: Operation) -> bool:
-    """A dot uses what `op` computes, or is inside of an op that does."""
+    """Return True if a dot depends on `op`, or is inside an op that does."""
     return any(type(other) in (tt.DotOp, ttng.WarpGroupDotOp) for other in reached([op], consumers) if other is not op)
 
 
 def consumers(op: Operation) -> Iterator[Operation]:
-    """The users of `op`, and all that is inside of it."""
+    """Yield the users of `op`, and the ops inside it."""
     for result in op.results:
         for use in result.uses:
             yield use.operation
@@ -245,14 +246,14 @@ def consumers(op: Operation) -> Iterator[Operation]:
 
 
 def converted_from(value: SSAValue) -> SSAValue:
-    """`value` before its layout was converted."""
+    """Return `value` before layout conversions."""
     while isinstance(owner := value.owner, ttg.ConvertLayoutOp):
         value = owner.operands[0]
     return value
 
 
 def is_from_memory(value: SSAValue) -> bool:
-    """Loaded, or unknown because it comes into the block: it can be in shared memory as well as in registers."""
+    """Return True if `value` is loaded, or a block argument: it may as well be in shared memory as in registers."""
     value = converted_from(value)
     while isinstance(owner := value.owner, tt.TransOp):
         value = converted_from(owner.operands[0])
@@ -260,11 +261,11 @@ def is_from_memory(value: SSAValue) -> bool:
 
 
 def without_sign(value: SSAValue) -> SSAValue:
-    """`value` without a multiplication by a scalar of 1 or -1 (`tt/scaled_maximum.py`)."""
-    product = converted_from(value).owner
-    if not isinstance(product, arith.MulfOp) or not isinstance(signs := product.operands[1].owner, tt.SplatOp):
+    """Return `value` without a multiplication by a scalar of 1 or -1 (`tt/scaled_maximum.py`)."""
+    signed = converted_from(value).owner
+    if not isinstance(signed, arith.MulfOp) or not isinstance(signs := signed.operands[1].owner, tt.SplatOp):
         return value
     chosen = signs.operands[0].owner
     if not isinstance(chosen, SelectOp) or [constant_value(side) for side in chosen.operands[1:]] != [-1.0, 1.0]:
         return value
-    return product.operands[0]
+    return signed.operands[0]

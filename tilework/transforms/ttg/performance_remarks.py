@@ -1,15 +1,15 @@
 """Remarks about slow parts of finished TTGIR and the limits of its loops; the module is not changed.
 
-    kernel.py:9:17: remark: this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32. Neighbouring
-                    elements are not known to be next to each other in memory
+    kernel.py:9:17: remark: this load is not coalesced: a warp reads 4 contiguous bytes, a memory sector has 32.
+                    Adjacent elements are not known to be contiguous in memory
 
-    access not coalesced      the threads of a warp touch runs of bytes shorter than a sector
-    vectorization fails       a thread has several elements and reads them one by one: the pointers would allow `origin vec`
-                              at a time, the mask `mask` (-1 without a mask)
-    narrow access             what a thread reads at a time is less than 4 bytes
-    conversion in a loop      a change of layout that goes through shared memory, in every iteration
+    access not coalesced      the threads of a warp access runs of bytes shorter than a sector
+    vectorization fails       a thread has several elements and reads them one by one: the pointers would allow
+                              `origin vec` at a time, the mask `mask` (-1 without a mask)
+    narrow access             a thread reads less than 4 bytes at a time
+    conversion in a loop      a layout conversion through shared memory in every iteration
 
-Dots without tensor cores and loops that are not pipelined are reported by the passes that decide it. All use
+The passes that decide report dots without tensor cores and loops that are not pipelined. All use
 `remarks.remark`: nothing is computed without a listener.
 Stage: TTGIR. Cost: AxisInfo, and one walk.
 """
@@ -56,16 +56,18 @@ from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_a
 # Report what limits each innermost loop, or a kernel without loops, its distance from the limit, and the choices made
 # for it.
 #
-#     kernel.py:31:5: remark: the limit of this loop is tensor cores: an iteration takes at least 1024 cycles, 989 TFLOP/s on the whole GPU
+#     kernel.py:31:5: remark: the limit of this loop is tensor cores: an iteration takes at least 1024 cycles,
+#                             989 TFLOP/s on the whole GPU
 #        note: the others: shared memory 1024, L2 768, issue slots 122, MUFU 0, DRAM 0 cycles
-#        note: 1 block on a multiprocessor, for its shared memory; by this model an iteration takes 1024 cycles, 100% of the limit
+#        note: 1 block on a multiprocessor, for its shared memory; by this model an iteration takes 1024 cycles,
+#              100% of the limit
 #        note: dots: wgmma 64x256x16, 1 still runs when the next iteration begins; operands: cp.async into 3 buffers
-#        note: all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions
+#        note: all warps run the whole loop; tl.range(..., warp_specialize=True) requests partitions
 #
 # The numbers are those of `analysis/cost.py` (docs/cost-model.md).
 # Stage: finished TTGIR. Cost: one walk, if there is a listener.
 
-ALL_WARPS = "all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions"
+ALL_WARPS = "all warps run the whole loop; tl.range(..., warp_specialize=True) requests partitions"
 COPIES: dict[type[Operation], str] = {
     ttng.AsyncTMACopyGlobalToLocalOp: "TMA",
     ttg.AsyncCopyGlobalToLocalOp: "cp.async",
@@ -81,8 +83,9 @@ def limit_remarks(function: Operation) -> None:
 
 
 def limited_codes(function: Operation) -> list[list[Operation]]:
-    """The pieces of code that have a limit: each innermost loop, the partitions of one loop together, or a function
-    without loops."""
+    """Return the pieces of code to report: each innermost loop, the partitions of one loop together, or a function
+    without loops.
+    """
     groups: dict[Operation, list[Operation]] = {}
     for loop in hot_loops(function):
         groups.setdefault(specialized(loop) or loop, []).append(loop)
@@ -90,12 +93,12 @@ def limited_codes(function: Operation) -> list[list[Operation]]:
 
 
 def specialized(loop: Operation) -> Operation | None:
-    """The op whose partitions a loop is in."""
+    """Return the op whose partitions contain a loop."""
     return next((outer for outer in ops_around(loop) if type(outer) is ttg.WarpSpecializeOp), None)
 
 
 def explain(codes: Sequence[Operation]) -> None:
-    """One remark about a loop, about those of the partitions of one, or about a function."""
+    """Emit one remark about a loop, about the partitions of a loop, or about a function."""
     code = codes[0]
     costs = [straight_cost(one) if type(one) is tt.FuncOp else loop_cost(one) for one in codes]
     held, rates = occupancy(code), find_target(code).rates
@@ -115,7 +118,7 @@ def explain(codes: Sequence[Operation]) -> None:
 
 
 def peak(cost: Cost, rates: Rates) -> str:
-    """The limit in the units of benchmarks."""
+    """Return the limit in TFLOP/s or GB/s."""
     per_second = rates.multiprocessors * rates.gigahertz * 1e9 / cost.bound
     if cost.macs:
         return f", {2 * cost.macs * per_second / 1e12:.0f} TFLOP/s on the whole GPU"
@@ -123,7 +126,7 @@ def peak(cost: Cost, rates: Rates) -> str:
 
 
 def distance(cost: Cost, held: Occupancy, once: str) -> str:
-    """The factor by which the code is slower than the limit, as far as the model knows."""
+    """Return the estimate of the model, as a share of the limit."""
     blocks = f"{held.blocks} block{'s' if held.blocks != 1 else ''} on a multiprocessor, for its {held.limit}"
     estimate = cost.estimate(held.blocks)
     waits = "; it waits for its dots before it goes on" if cost.drains and estimate > cost.bound else ""
@@ -133,7 +136,7 @@ def distance(cost: Cost, held: Occupancy, once: str) -> str:
 
 
 def choices(codes: Sequence[Operation]) -> Iterator[str]:
-    """The choices of the compiler for the code, a line for each subject."""
+    """Yield the choices of the compiler for the code, a line for each subject."""
     ops = [op for code in codes for op in own_ops(code)]
     ways = [*dict.fromkeys(dot_way(op, ops) for op in ops if type(op) in (tt.DotOp, ttng.WarpGroupDotOp))]
     moved = [*dict.fromkeys(copy_way(op) for op in ops if type(op) in COPIES and is_tile(op))]
@@ -144,14 +147,14 @@ def choices(codes: Sequence[Operation]) -> Iterator[str]:
     for width in dict.fromkeys(
         store_width(op) for op in ops if type(op) is tt.StoreOp and is_tensor(op.operands[1].type)
     ):
-        yield f"stores: a thread writes {width} bytes side by side"
+        yield f"stores: a thread writes {width} contiguous bytes"
 
 
 def partitions(loops: Sequence[Operation]) -> str:
-    """The partitions and warps of a warp-specialized loop."""
+    """Describe the partitions and warps of a warp-specialized loop."""
     warps = ", ".join(str(find_num_warps(loop)) for loop in loops)
     has_ping_pong = any(type(op) is ttng.TakeTurnOp for loop in loops for op in loop.walk())
-    ping_pong = "; of the first, two groups start their products in turn" if has_ping_pong else ""
+    ping_pong = "; two warp groups of the first start their dots in ping-pong order" if has_ping_pong else ""
     return f"the loop is warp specialized: {len(loops)} partitions of {warps} warps{ping_pong}"
 
 
@@ -160,7 +163,7 @@ def is_tile(op: Operation) -> bool:
 
 
 def dot_way(op: Operation, ops: list[Operation]) -> str:
-    """The instruction of a dot, and how long it may run."""
+    """Describe the instruction of a dot, and how long it may run."""
     mma = tensor_core_of(op.results[0].type)
     if mma is None:
         return "no tensor cores"
@@ -174,7 +177,7 @@ def dot_way(op: Operation, ops: list[Operation]) -> str:
 
 
 def copy_way(op: Operation) -> str:
-    """The way of a tile from global memory, and the number of its buffers."""
+    """Describe the copies of a tile from global memory, and their buffers."""
     buffers = None if type(op) is tt.LoadOp else ring_size(op)
     return COPIES[type(op)] + (f" into {buffers} buffers" if buffers else "")
 
@@ -190,8 +193,8 @@ COUNTED: dict[type[Operation], str] = {tt.LoadOp: "numElems", tt.StoreOp: "elems
 VERBS: dict[type[Operation], tuple[str, str]] = {
     tt.LoadOp: ("load", "reads"),
     tt.StoreOp: ("store", "writes"),
-    tt.AtomicRMWOp: ("atomic", "touches"),
-    tt.AtomicCASOp: ("atomic", "touches"),
+    tt.AtomicRMWOp: ("atomic", "accesses"),
+    tt.AtomicCASOp: ("atomic", "accesses"),
     ttg.AsyncCopyGlobalToLocalOp: ("load", "reads"),
 }
 WAYS = {"warp": "within each warp", "shared": "between warps", "cluster": "between the blocks of the cluster"}
@@ -212,23 +215,23 @@ def performance_remarks(module: ModuleOp) -> None:
 
 
 def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:
-    """Report a thread that moves its elements one by one, in the wording of code generation."""
+    """Report a thread that moves its elements one by one, in Triton's wording."""
     encoding = distributed_of(access.type)
     if type(access.op) not in COUNTED or encoding is None:
         return
     shape = shape_of(access.type)
     dims, count = order(encoding, shape), total_elems_per_thread(encoding, shape)
     width = facts.contiguity(access.pointers, dims, contig_per_thread(encoding, shape))
-    origin = min(find_target(access.op).limits.vector_bits // access.bits, width)
+    possible = min(find_target(access.op).limits.vector_bits // access.bits, width)
     mask = mask_of(access.op)
     masked = -1 if mask is None else facts.mask_alignment(mask, dims)
-    if count > 1 and (origin == 1 or masked == 1):
-        numbers = f"vec = 1 origin vec = {origin} {COUNTED[type(access.op)]} = {count} mask is {masked}"
-        yield f"Warning: vectorization fails {numbers}"
+    if count > 1 and (possible == 1 or masked == 1):
+        widths = f"vec = 1 origin vec = {possible} {COUNTED[type(access.op)]} = {count} mask is {masked}"
+        yield f"Warning: vectorization fails {widths}"
 
 
 def slow_access(access: Access, facts: AxisFacts) -> Iterator[str]:
-    """Compare what a warp touches at once with what memory moves at once."""
+    """Report accesses in runs shorter than a memory sector, and narrow ones."""
     noun, verb = VERBS[type(access.op)]
     dim, size = contiguity_order(facts, access)[0], max(access.bits // 8, 1)
     info, layout = facts.of(access.pointers), layout_of(access.type)
@@ -237,13 +240,13 @@ def slow_access(access: Access, facts: AxisFacts) -> Iterator[str]:
     run = min(known, covered) * size
     if run < min(SECTOR_BYTES, covered_by_warp(layout) * size):
         reason = (
-            "Neighbouring elements are not known to be next to each other in memory"
+            "Adjacent elements are not known to be contiguous in memory"
             if known < covered
-            else f"Its layout runs along another dimension than memory, {dim}"
+            else f"Its layout is not contiguous along dimension {dim}, as memory is"
             if covered < shape_of(access.type)[dim]
             else f"The tile has only {shape_of(access.type)[dim]} elements along dimension {dim}"
         )
-        text = f"a warp {verb} {run} bytes in a row, a memory sector has {SECTOR_BYTES}. {reason}"
+        text = f"a warp {verb} {run} contiguous bytes, a memory sector has {SECTOR_BYTES}. {reason}"
         yield f"this {noun} is not coalesced: {text}"
     elif (found := narrow_reason(access, facts, dim, size)) is not None:
         width, reason = found
@@ -251,7 +254,7 @@ def slow_access(access: Access, facts: AxisFacts) -> Iterator[str]:
 
 
 def warp_run(layout: LinearLayout, dim: int) -> int:
-    """The number of neighbouring elements along `dim` that the lanes of a warp touch."""
+    """Return the number of adjacent elements along `dim` that a warp accesses."""
     bases = dict(layout.bases)
     steps = {vector[dim] for level in ("register", "lane") for vector in bases[level] if is_along(vector, dim)}
     run = 1
@@ -265,14 +268,13 @@ def is_along(vector: tuple[int, ...], dim: int) -> bool:
 
 
 def covered_by_warp(layout: LinearLayout) -> int:
-    """The number of different elements that a warp holds."""
+    """Return the number of distinct elements that a warp holds."""
     bases = dict(layout.bases)
     return 1 << sum(any(vector) for level in ("register", "lane") for vector in bases[level])
 
 
 def narrow_reason(access: Access, facts: AxisFacts, dim: int, size: int) -> tuple[int, str] | None:
-    """The number of elements that a thread moves at once and the reason why they are not more, if they are less than 32
-    bits."""
+    """Return the elements that a thread moves at a time and the reason why not more, if they are less than 32 bits."""
     encoding = distributed_of(access.type)
     if encoding is None:
         return None
@@ -289,7 +291,7 @@ def narrow_reason(access: Access, facts: AxisFacts, dim: int, size: int) -> tupl
 
 
 def remark_conversion(op: Operation) -> None:
-    """A conversion through shared memory, if it is in a loop."""
+    """Report a layout conversion through shared memory, if it is in a loop."""
     if loop_around(op) is None:
         return
     source, result = op.operands[0].type, op.results[0].type
@@ -300,6 +302,6 @@ def remark_conversion(op: Operation) -> None:
     size = scratch_bytes(layout_of(source), layout_of(result), bit_width(source))
     remark(
         op,
-        f"a change of layout goes through shared memory in every iteration, {WAYS[way]}, {size} bytes at a time: "
+        f"a layout conversion goes through shared memory in every iteration, {WAYS[way]}, {size} bytes at a time: "
         f"from {before.description} to {after.description}",
     )

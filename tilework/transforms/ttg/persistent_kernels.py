@@ -19,7 +19,7 @@ whose assembly reads the block id, are left alone.
 Warps store the rows that they have computed (`store_layouts.py`): no barrier keeps one warp group from starting the
 dots of the next program while the other stores.
 
-A loop has no more stages than keep its dots busy: more stages request more of L2, by blocks that read the same tiles,
+A loop has no more stages than keep tensor cores busy: more stages read more from L2, by blocks that share tiles,
 which is slower at the power limit (docs/cost-model.md).
 Stage: TTGIR. Cost: one walk, and the cost model of loops with dots.
 """
@@ -46,6 +46,7 @@ from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass, module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_stages, set_integer
+from tilework.transforms.ttg.prefetch_rows import is_program_id
 from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_dots
 from tilework.transforms.warp_specialize.profitability import will_split
 
@@ -55,7 +56,7 @@ from tilework.transforms.warp_specialize.profitability import will_split
 #     for k in range(0, tl.program_id(0) * BM, BN)        causal attention: "tilework.longest-first" on the module
 #
 # Blocks start in the order of their ids; the program of a block is computed from its id
-# (`targets/gpu/codegen.py`): for eight y those with the largest x, then the next x, and so on, then the next
+# (`targets/gpu/codegen.py`): for eight y those with the largest x, then the next smaller x, and so on, then the next
 # eight y, which may load other data. Programs that might wait for each other (atomics, volatile loads, `while`), or
 # whose assembly reads the block id, keep their order.
 # Stage: TTGIR. Cost: one walk.
@@ -78,19 +79,19 @@ def longest_first(module: ModuleOp) -> None:
 
 
 def is_bound(op: Operation) -> bool:
-    """Return True if `op` may see what another program does at the same time, or which block runs it."""
+    """Return True if `op` may observe another program that runs at the same time, or the block that runs it."""
     is_volatile = isinstance(op, tt.LoadOp) and bool(op.is_volatile.value.data)
     return depends_on_block(op) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
 
 
 def slope(value: SSAValue) -> float:
-    """1 if `value` grows with the program id along x, -1 if it falls, 0 if it is constant or unknown."""
+    """Return 1 if `value` grows with the program id along x, -1 if it falls, 0 if it is constant or unknown."""
     op = defining_op(value)
     kind = type(op)
     if op is None:
         return 0
     if kind is tt.GetProgramIdOp:
-        return float(op.properties["axis"].value.data == ProgramDim.X)  # pyright: ignore[reportAttributeAccessIssue]
+        return float(is_program_id(op))
     if kind in SAME:
         return slope(op.operands[0])
     if kind in SCALED:
@@ -102,7 +103,7 @@ def slope(value: SSAValue) -> float:
 
 
 MULTIPROCESSORS = "mov.u32 $0, %nsmid;"
-GROUP = 4  # warps that tensor cores treat as one
+GROUP = 4  # warps of a warp group
 
 
 class PersistentProgramsPass(Pass):
@@ -118,12 +119,12 @@ class PersistentProgramsPass(Pass):
                 and is_read_as_it_comes(module, function, self.num_stages)
             ):
                 limit_stages(function, self.num_stages)
-                stay(function)
+                make_persistent(function)
                 remark(function, "each multiprocessor runs programs of the grid one after the other, in one block")
 
 
 def has_one_loop(function: Operation) -> bool:
-    """The kernel is what the module says, but for whether it pays."""
+    """Return True if the kernel has the form above, apart from profitability."""
     ops = ops_in_order(*function.regions)
     dots = group_dots(function)
     if len(dots) != 1 or num_ctas(function) != 1 or Feature.TMA not in find_target(function).features:
@@ -141,10 +142,10 @@ def has_one_loop(function: Operation) -> bool:
 
 
 def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> bool:
-    """Return True if dots, or two warp groups that transpose an operand for them, read what copies write: other forms
-    have not been measured, and beside one transposing group another block may have room.
+    """Return True if dots, or two warp groups that transpose an operand for them, read the buffers of copies directly:
+    other forms have not been measured, and a second block may fit beside a single transposing group.
 
-    A descriptor that each program makes for itself would be made in a loop, where no partition copies by it.
+    A descriptor that each program creates would be created in the loop, where partitions cannot use it.
     """
     try:
         rings = find_rings(function, stages, axis_info(module))
@@ -156,13 +157,8 @@ def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> b
     return all(channel.allocs and channel.load.operands[0] not in differ for channel in channels)
 
 
-def is_program_id(op: Operation) -> bool:
-    """``tt.get_program_id x``."""
-    return type(op) is tt.GetProgramIdOp and op.properties["axis"].value.data == ProgramDim.X  # pyright: ignore[reportAttributeAccessIssue]
-
-
 def varying(function: Operation) -> set[SSAValue]:
-    """The values that may differ between programs."""
+    """Return the values that may differ between programs."""
     found: set[SSAValue] = set()
     for op in function.regions[0].blocks[0].ops:
         if type(op) is tt.GetProgramIdOp or op.regions or not is_pure(op) or not found.isdisjoint(op.operands):
@@ -171,19 +167,19 @@ def varying(function: Operation) -> set[SSAValue]:
 
 
 def limit_stages(function: Operation, default: int) -> None:
-    """Limit the stages to one that dots read, one that they have just read, and as many as hide the latency of memory."""
+    """Limit the stages to one that dots read, one that they have just read, and those that hide the memory latency."""
     loop = group_dots(function)[0].parent_op()
     assert loop is not None
     cost, rates = loop_cost(loop), find_target(function).rates
     if cost is not None and rates is not None:
-        asked, enough = num_stages(loop, default), 2 + ceil(rates.memory_cycles / cost.bound)
-        set_integer(loop, NUM_STAGES, min(asked, enough))
-        if asked > enough:
-            remark(loop, f"{enough} stages keep its products busy, of {asked} that it may have")
+        requested, enough = num_stages(loop, default), 2 + ceil(rates.memory_cycles / cost.bound)
+        set_integer(loop, NUM_STAGES, min(requested, enough))
+        if requested > enough:
+            remark(loop, f"{enough} stages keep tensor cores busy, of {requested} requested")
 
 
-def stay(function: Operation) -> None:
-    """Run the body for every program that this block takes."""
+def make_persistent(function: Operation) -> None:
+    """Wrap the body in a loop over the programs of this block."""
     block = function.regions[0].blocks[0]
     end = block.last_op
     assert end is not None, "a function returns"
@@ -210,9 +206,10 @@ def stay(function: Operation) -> None:
 
 
 def is_common(op: Operation, inside: set[SSAValue]) -> bool:
-    """Return True if all programs have the same value: a constant, or a scalar that is not computed from tiles, nor
-    from what is `inside` of the loop over programs."""
+    """Return True if all programs have the same value: a constant, or a scalar that does not depend on values `inside`
+    the loop over programs.
+    """
     if type(op) is arith.ConstantOp:
         return True
-    is_made = inside.isdisjoint((*op.operands, *op.results))
-    return bool(op.results) and is_made and not any(is_tensor(value.type) for value in op.results)
+    is_invariant = inside.isdisjoint((*op.operands, *op.results))
+    return bool(op.results) and is_invariant and not any(is_tensor(value.type) for value in op.results)

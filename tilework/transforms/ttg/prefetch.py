@@ -8,10 +8,10 @@
                                                         %d1 = tt.dot %x1, %y1, %d0
                                                         yield next %a, next %b, x0', y0'
 
-While the tensor cores work on one slice of K, the next is on its way from shared memory to registers. A slice has 8 *
-kWidth elements along K, what one `mma` takes. Fires in loops with a single `tt.dot` for `mma.sync` (version 2) whose
-operands are loaded from memory that the loop carries, perhaps through casts, and where nothing is written or waited for
-in front of the loads: the memory of the next iteration is ready at the end of this one.
+While the tensor cores work on one slice of K, the next is loaded from shared memory to registers. A slice has 8 *
+kWidth elements along K, the K of one `mma`. Fires in loops with a single `tt.dot` for `mma.sync` (version 2) whose
+operands are loaded from memory that the loop carries, perhaps through casts, and where no op before the loads writes
+memory or waits: the memory of the next iteration is ready at the end of this one.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -49,10 +49,10 @@ FILLS = frozenset(
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand of the dot in shared memory: the ops from its load on, and the index at which the memory is carried."""
+    """An operand of the dot in shared memory: the ops from its load on, and the carried index of the memory."""
 
     chain: tuple[Operation, ...]
-    carried: int  # the number among the iteration arguments
+    carried: int  # the index among the iteration arguments
     axis: int  # K
 
     @property
@@ -90,7 +90,7 @@ def prefetch(loop: Operation) -> None:
 
 
 def trace(value: SSAValue, body: Block) -> Operand | None:
-    """The way of a dot operand from memory that the loop carries, through casts."""
+    """Trace a dot operand through casts to memory that the loop carries."""
     encoding = dot_operand_of(value.type)
     if encoding is None or not is_ampere(encoding):
         return None
@@ -114,12 +114,12 @@ def trace(value: SSAValue, body: Block) -> Operand | None:
 
 
 def is_ampere(encoding: DotOperand) -> bool:
-    """Only `mma.sync` reads both operands from registers, slice by slice."""
+    """Return True for operands of `mma.sync`, which are both in registers."""
     return isinstance(encoding.parent, NvidiaMma) and encoding.parent.is_ampere
 
 
 def is_filled_before(body: Block, loads: Sequence[Operation]) -> bool:
-    """Return True if something that `loads` may depend on happens in the same iteration in front of one of them."""
+    """Return True if an op that may fill memory precedes one of `loads` in the iteration."""
     left = set(loads)
     for op in body.ops:
         left.discard(op)
@@ -131,13 +131,13 @@ def is_filled_before(body: Block, loads: Sequence[Operation]) -> bool:
 
 
 def slice_width(dot: Operation) -> int | None:
-    """The elements of K in one slice."""
+    """Return the elements of K in one slice."""
     encoding = dot_operand_of(dot.operands[0].type)
     return None if encoding is None else 8 * encoding.k_width or None
 
 
 def slice_of(anchor: Operation, operand: Operand, memory: SSAValue, start: int, width: int) -> SSAValue:
-    """Load `width` elements of K from `start` on, with the casts of the operand, in front of `anchor`."""
+    """Load `width` elements of K from `start` on, with the casts of the operand, before `anchor`."""
     kind = memory.type
     assert isinstance(kind, ttg.MemDescType)
     shape: Shape = tuple(width if dim == operand.axis else size for dim, size in enumerate(kind.dims))
@@ -152,7 +152,7 @@ def slice_of(anchor: Operation, operand: Operand, memory: SSAValue, start: int, 
 def multiply(
     dot: Operation, operands: tuple[Operand, Operand], firsts: Sequence[SSAValue], body: Block, width: int, depth: int
 ) -> Operation:
-    """The dots of all slices, each slice loaded in front of the dot before; the last one."""
+    """Emit the dots of all slices, each slice loaded before the preceding dot; return the last one."""
     previous = recreate(dot, operands=(*firsts, dot.operands[2]))
     insert_before(dot, previous)
     for start in range(width, depth, width):

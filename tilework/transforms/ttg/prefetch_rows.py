@@ -38,17 +38,17 @@ from tilework.ir.nesting import LOOPS, body_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, defining_op, insert_after, recreate
 from tilework.ir.ttg.shared_memory_ops import LINE
-from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, shape_of, with_element
+from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, number_of, shape_of, with_element
 from tilework.layouts.queries import order
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.memory_access import mask_of
 from tilework.transforms.passes import module_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
-LEAST = 8  # bytes that a thread loads at a time: each asks for itself, so that smaller ones would take more instructions than they save time
+LEAST = 8  # bytes of a load: each thread prefetches its own, so narrower loads would cost more than they save
 
 
-@module_pass("tritongpu-fetch-ahead")
+@module_pass("tritongpu-prefetch-rows")
 def prefetch_rows(module: ModuleOp) -> None:
     for function in functions(module):
         if not has_body(function) or len(function.regions[0].blocks) != 1:
@@ -85,8 +85,9 @@ def reads_lines(load: Operation, facts: AxisFacts) -> bool:
 
 
 def moving(load: Operation) -> list[Operation]:
-    """The ops, in order, that make other pointers and another mask in another program along x; none where that cannot
-    be known ahead."""
+    """Return the ops, in order, by which pointers and mask depend on the program id along x; none if they cannot be
+    computed ahead.
+    """
 
     def makers(op: Operation) -> list[Operation]:
         return [made for operand in op.operands if (made := defining_op(operand)) is not None]
@@ -102,8 +103,8 @@ def moving(load: Operation) -> list[Operation]:
 
 
 def is_program_id(op: Operation) -> bool:
-    """Of the program along x."""
-    return type(op) is tt.GetProgramIdOp and op.properties["axis"].value.data == ProgramDim.X  # pyright: ignore[reportAttributeAccessIssue]
+    """Return True for ``tt.get_program_id x``."""
+    return type(op) is tt.GetProgramIdOp and number_of(op, "axis") == ProgramDim.X
 
 
 def rows_ahead(rows: Collection[Operation]) -> int:
@@ -114,7 +115,7 @@ def rows_ahead(rows: Collection[Operation]) -> int:
 
 
 def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int) -> None:
-    """Prefetch what the program `distance` further on will load, at pointers that these ops compute."""
+    """Prefetch the loads of the program `distance` further on, at pointers that these ops compute."""
     last = next(reversed(list(rows)))
     code = Emitter(last.location)
     count = code.append(tt.GetNumProgramsOp.make(ProgramDim.X, code.loc))
@@ -123,14 +124,14 @@ def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int) -> None:
     for op in dict.fromkeys(op for made in rows.values() for op in made):
         if is_program_id(op):
             later_value = code.binary(arith.AddiOp, op.results[0], code.constant(distance, i32))
-            inside = code.compare("ult", later_value, count)  # one that has wrapped is no program
+            inside = code.compare("ult", later_value, count)  # unsigned: an id that has wrapped is out of range
         else:
             later_value = code.append(recreate(op, operands=[later.get(operand, operand) for operand in op.operands]))
         later[op.results[0]] = later_value
-    assert inside is not None, "rows depend on the number of the program"
+    assert inside is not None, "rows depend on the program id"
     for row in rows:
         tile, mask = row.operands[0], mask_of(row)
-        where = code.append(tt.SplatOp.make(inside, with_element(tile.type, i1), code.loc))  # pyright: ignore[reportArgumentType]
+        where = code.append(tt.SplatOp.make(inside, with_element(tile.type, i1), code.loc))  # pyright: ignore
         if mask is not None:
             where = code.binary(arith.AndIOp, where, later.get(mask, mask))
         code.ops.append(ttg.FetchOp.make(later[tile], where, code.loc))

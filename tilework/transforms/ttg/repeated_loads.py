@@ -1,9 +1,9 @@
 """Insert barriers so that all warps load a repeated value before one of them overwrites it, and scalars are stored
 before they are loaded.
 
-    %n = tt.load %count                     %n = tt.load %count            a scalar: every thread loads it
-    tt.store %count, %m            ==>      gpu.barrier                    the first thread stores, maybe before others have loaded
-                                            tt.store %count, %m
+    %n = tt.load %count                 %n = tt.load %count        a scalar: every thread loads it
+    tt.store %count, %m        ==>      gpu.barrier
+                                        tt.store %count, %m        only the first thread stores
 
 Warps that load at different times would continue with different values, and maybe into different branches: a lock's
 counter, a flag that is waited for and then reset, tiles with fewer elements than threads. Conversely a scalar that the
@@ -32,14 +32,14 @@ from tilework.transforms.building.memory_access import order
 from tilework.transforms.passes import function_pass
 
 ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
-Bases = frozenset[SSAValue | None]  # parameters; None is any other place
+Bases = frozenset[SSAValue | None]  # parameters; None is any other memory
 NOWHERE: Bases = frozenset()
 
 
 class Accesses(NamedTuple):
     """The memory accesses since the last barrier."""
 
-    read: Bases = NOWHERE  # by several warps, or blocks, each for itself
+    read: Bases = NOWHERE  # by several warps or blocks separately
     written: Bases = NOWHERE
     scalars: Bases = NOWHERE  # written by one thread
 
@@ -68,7 +68,7 @@ def repeated_loads(function: Operation) -> None:
 
 
 def accesses(op: Operation) -> Accesses:
-    """Of an op and those in it."""
+    """Return the accesses of an op and of those inside it."""
     if not op.regions:
         return own_accesses(op)
     return NONE if type(op) is ttg.WarpSpecializeOp else reduce(or_, map(own_accesses, ops_in_order(*op.regions)), NONE)

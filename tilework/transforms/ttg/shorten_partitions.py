@@ -1,11 +1,11 @@
 """Save instructions in warp-specialized loops that tensor cores wait for, such as attention with short rows.
 
 Two warps per scheduler hide little latency: an iteration takes as long as its own dependence chain. Where the cost
-model says that tensor cores are not the limit, row sums are combined across lanes behind the loop, and the rescaling of
+model says that tensor cores are not the limit, row sums are combined across lanes after the loop, and the rescaling of
 an accumulator by row factors is marked: a branch skips it where all factors of a warp are 1
 (`targets/nvidia/lower/emit.py`). Where several blocks share a multiprocessor, the branch costs more than it
 saves.
-Stage: TTGIR, behind the last pass that chooses layouts. Cost: one walk.
+Stage: TTGIR, after the last pass that chooses layouts. Cost: one walk.
 """
 
 from dataclasses import dataclass
@@ -33,16 +33,17 @@ from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_ar
 from tilework.transforms.ttg.optimize_thread_locality import combine_behind
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
 
-# Row sums that a loop carries, rescaled or not: each thread carries its own part, and lanes are combined behind the
+# Row sums that a loop carries, rescaled or not: each thread carries its own part, and lanes are combined after the
 # loop.
 #
-#     %n = scf.for .. iter_args(%t = %init) {                  %m = scf.for .. iter_args(%p = [%init, 0, 0, 0]) {
-#       %s = reduce add %x, axis 1 : 128x64, #mma -> 128         %v = tt.reshape %x : 128x8x4x2           registers, lanes, registers
-#       %r = arith.mulf %t, %f : 128                   ==>       %s = reduce add, axes 3 and 1 : 128x4    no lane moves
-#       %u = arith.addf %r, %s                                   %u = arith.addf (arith.mulf %p, %f), %s : 128x4
-#       scf.yield %u                                             scf.yield %u
-#     }                                                        }
-#                                                              %n = reduce add %m, axis 1 : 128
+#     %n = scf.for .. iter_args(%t = %init) {              %m = scf.for .. iter_args(%p = [%init, 0, 0, 0]) {
+#       %s = reduce add %x, axis 1 : 128x64 -> 128           %v = tt.reshape %x : 128x8x4x2         (registers, lanes,
+#                                                                                                    registers)
+#       %r = arith.mulf %t, %f : 128               ==>       %s = reduce add, axes 3 and 1 : 128x4  without shuffles
+#       %u = arith.addf %r, %s                               %u = arith.addf (arith.mulf %p, %f), %s : 128x4
+#       scf.yield %u                                         scf.yield %u
+#     }                                                    }
+#                                                          %n = reduce add %m, axis 1 : 128
 #
 # A row factor is the same for all parts. Only for tensor-core layouts, where a row is in four lanes.
 
@@ -64,7 +65,7 @@ def carry_row_sums(loop: Operation) -> None:
 
 
 def row_sum(loop: Operation, reduce: Operation) -> RowSum | None:
-    """The row sum by which `reduce` updates a value that `loop` carries, if it has no other use."""
+    """Return the row sum by which `reduce` updates a value that `loop` carries, if it has no other use."""
     if type(reduce) is not tt.ReduceOp or len(reduce.operands) != 1 or type(loop) is not scf.ForOp:
         return None
     source, (op, body) = reduce.operands[0].type, (only_op(reduce.regions[0].block), body_of(loop))
@@ -94,14 +95,14 @@ def row_sum(loop: Operation, reduce: Operation) -> RowSum | None:
 
 
 def runs_of_columns(source: SSAValue) -> list[tuple[bool, int]]:
-    """The columns of `source` cut into those along registers and those along threads, alternating, the highest first."""
+    """Return the runs of column bits along registers (True) and along threads, as sizes, the highest first."""
     held = {vector[1] for name, vectors in layout_of(source.type).bases if name == "register" for vector in vectors}
     bits = [1 << bit for bit in reversed(range(shape_of(source.type)[1].bit_length() - 1))]
     return [(is_held, prod(2 for _ in run)) for is_held, run in groupby(bits, held.__contains__)]
 
 
 def carry_parts(loop: Operation, found: RowSum) -> None:
-    """Carry a part for each thread, and add them up behind `loop`."""
+    """Carry a part for each thread, and add them up after `loop`."""
     source, region = found.reduce.operands[0], found.reduce.regions[0]
     rows, encoding, runs = shape_of(source.type)[0], distributed_of(source.type), runs_of_columns(source)
     if encoding is None or [is_held for is_held, _ in runs].count(False) != 1:
@@ -124,7 +125,7 @@ def carry_parts(loop: Operation, found: RowSum) -> None:
 
 
 def spread(code: Emitter, row: SSAValue, type_: Attribute, axis: int = 1) -> SSAValue:
-    """A vector repeated along an axis that it does not have."""
+    """Broadcast a vector along a new axis."""
     parent = spread_of(type_)
     row = code.append(ttg.ConvertLayoutOp.make(row, with_encoding(row.type, Slice(axis, parent)), code.loc))
     column = code.append(tt.ExpandDimsOp.make(row, axis, code.loc))
@@ -132,7 +133,7 @@ def spread(code: Emitter, row: SSAValue, type_: Attribute, axis: int = 1) -> SSA
 
 
 def first_part(code: Emitter, initial: SSAValue, type_: Attribute) -> SSAValue:
-    """The initial values of a loop: the first part has all of it, the others are 0."""
+    """Return the initial parts: the first is the initial value, the others are 0."""
     zero, parts = code.constant(0.0, type_), shape_of(type_)[1:]
     if constant_value(initial) == 0.0:
         return zero
@@ -145,7 +146,7 @@ def first_part(code: Emitter, initial: SSAValue, type_: Attribute) -> SSAValue:
 
 
 SKIP_ONES = "tilework.skip-ones"
-SUM = 2  # the operand that is the sum so far
+SUM = 2  # the index of the accumulator operand
 
 
 @function_pass("tritongpu-shorten-partitions")

@@ -1,10 +1,10 @@
 """Store a tile in the cheapest layout by the cost model: that of its pointers, or one nearer to the layout of its
 value.
 
-    %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [1, 8], ...}>      through shared memory, two barriers
+    %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [1, 8], ...}>    shared memory, two barriers
     tt.store %p, %y
 ==>
-    %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [16, 8], ...}>     only lanes of a warp exchange
+    %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [16, 8], ...}>   shuffles within a warp
     tt.store %q, %y
 
 The candidates are the coalesced layout; the same with more rows per thread, so that each warp holds all that it stores;
@@ -39,8 +39,8 @@ from tilework.transforms.ttg.coalesce import ACCESSES, access_in
 from tilework.transforms.ttg.layouts.backward_slice import backward_slice
 from tilework.transforms.ttg.pipeline.loops import group_dots
 
-GROUP = 4  # warps that tensor cores treat as one
-GAIN = 0.9  # of the cost, or the layout stays: less is lost again in other registers
+GROUP = 4  # warps of a warp group
+GAIN = 0.9  # of the cost: smaller gains are lost to register pressure
 IN_WARPS = ("warp", "shuffle")
 LOADS = frozenset({tt.LoadOp, ttg.LocalLoadOp})
 OF_POINTERS, OF_ROWS, OF_VALUE = (
@@ -52,14 +52,13 @@ OF_POINTERS, OF_ROWS, OF_VALUE = (
 
 @dataclass(frozen=True)
 class Way:
-    """A layout to store in, what brings the tile there, and the cycles of a multiprocessor that this and the store
-    take."""
+    """A layout to store in, the conversion to it, and the cycles of a multiprocessor that conversion and store take."""
 
     name: str
     encoding: Distributed
     trip: Trip
     cycles: Mapping[str, float]
-    fewer: float  # cycles that blocks wait longer for memory, if shared memory has room for fewer of them
+    fewer: float  # additional cycles of waiting for memory, if fewer blocks fit into shared memory
     total: float
 
 
@@ -79,10 +78,10 @@ def store_layouts(function: Operation) -> None:
 
 
 def is_by_itself(store: Operation, ops: Sequence[Operation]) -> bool:
-    """Return True if nothing else reads or writes what may be the same memory.
+    """Return True if no other op accesses memory that may be the same.
 
-    As long as all accesses have the layout of their pointers each thread reads what it has written itself, and kernels
-    may count on it. Parameters may be the same memory: a tile that is read in that layout after the store counts too.
+    As long as all accesses have the layout of their pointers, each thread reads what it has written itself, and kernels
+    may rely on it. Parameters may alias: a tile that is read in that layout after the store counts too.
     """
     own, others = parameter_of(store.operands[0]), [op for op in ops if type(op) in ACCESSES and op is not store]
     return (
@@ -102,7 +101,7 @@ def is_laid_out_like(access: Operation, store: Operation) -> bool:
 
 
 def may_follow(op: Operation, store: Operation, ops: Sequence[Operation]) -> bool:
-    """Return True if `op` may run after `store`: it comes behind it, or a loop runs both again."""
+    """Return True if `op` may run after `store`: it follows it, or a loop runs both again."""
     if ops.index(op) > ops.index(store):
         return True
     loops = {outer for outer in ops_around(store) if type(outer) in LOOPS}
@@ -110,8 +109,9 @@ def may_follow(op: Operation, store: Operation, ops: Sequence[Operation]) -> boo
 
 
 def choose(store: Operation, source: Operation, buffers: int) -> None:
-    """Lay out one store of what `source` converts, in a function that has so many bytes of shared memory for other
-    things."""
+    """Choose the layout of a store of the result of `source`, in a function with `buffers` bytes of other shared
+    memory.
+    """
     first, *others = (way_of(store, source, name, encoding, buffers) for name, encoding in layouts(store, source))
     if is_heard():
         others = [way for way in others if is_free(store, way.encoding)]
@@ -124,7 +124,7 @@ def choose(store: Operation, source: Operation, buffers: int) -> None:
 
 
 def layouts(store: Operation, source: Operation) -> Iterator[tuple[str, Distributed]]:
-    """The candidate layouts, the current one first."""
+    """Yield the candidate layouts, the current one first."""
     computed, stored = source.operands[0].type, store.operands[1].type
     yield OF_POINTERS, spread_of(stored)
     if source.results[0].has_one_use():
@@ -134,7 +134,7 @@ def layouts(store: Operation, source: Operation) -> Iterator[tuple[str, Distribu
 
 
 def own_rows(computed: Attribute, stored: Attribute) -> Blocked | None:
-    """The layout of a store with more rows for a thread, if with them each warp has all that it stores."""
+    """Return the layout with more rows per thread in which each warp holds all that it stores, if there is one."""
     encoding, before, shape = spread_of(stored), layout_of(computed), shape_of(stored)
     if len(shape) < 2 or conversion(before, layout_of(stored)).kind != "shared":
         return None
@@ -150,7 +150,7 @@ def own_rows(computed: Attribute, stored: Attribute) -> Blocked | None:
 
 
 def is_free(store: Operation, encoding: Distributed) -> bool:
-    """Pointers and mask can be had in a layout without loading or moving anything."""
+    """Return True if pointers and mask can be recomputed in a layout without loads."""
     for index, value in enumerate(store.operands):
         if index != 1 and is_tensor(value.type):
             found = backward_slice(value, store, encoding, {})
@@ -160,7 +160,7 @@ def is_free(store: Operation, encoding: Distributed) -> bool:
 
 
 def way_of(store: Operation, source: Operation, name: str, encoding: Distributed, buffers: int) -> Way:
-    """One after the other: the tile goes to shared memory and back, its warps wait for each other, it is stored."""
+    """Estimate the cost of a layout: the conversion through shared memory, its barriers, and the store, in sequence."""
     computed, stored, target = source.operands[0].type, store.operands[1].type, find_target(store)
     rates, shape, bits, coalesced = target.rates, shape_of(stored), bit_width(stored), spread_of(stored)
     assert rates is not None
@@ -172,16 +172,16 @@ def way_of(store: Operation, source: Operation, name: str, encoding: Distributed
         moved.shared_bytes / rates.shared_bytes,
         (moved.instructions / rates.issues, made.instructions / rates.issues),
     )
-    asked, written = made.sectors * SECTOR / rates.l2_bytes, made.dram_bytes / rates.dram_bytes
+    l2_cycles, written = made.sectors * SECTOR / rates.l2_bytes, made.dram_bytes / rates.dram_bytes
     fewer = waiting(store, moved.scratch) - waiting(store, buffers) if moved.scratch > buffers else 0
-    total = max(busy, slots[0]) + moved.barriers * rates.barrier_cycles + max(asked, written, slots[1]) + fewer
+    total = max(busy, slots[0]) + moved.barriers * rates.barrier_cycles + max(l2_cycles, written, slots[1]) + fewer
     exposed = total if moved.barriers else total / groups_alternate(store)
-    return Way(name, encoding, moved, {DRAM: written, L2: asked, SHARED: busy, ISSUE: sum(slots)}, fewer, exposed)
+    return Way(name, encoding, moved, {DRAM: written, L2: l2_cycles, SHARED: busy, ISSUE: sum(slots)}, fewer, exposed)
 
 
 def groups_alternate(store: Operation) -> int:
-    """The warp groups that multiply while another one stores, unless a barrier keeps them together: those of a
-    partition that runs programs one after the other.
+    """Return the warp groups that run dots while another one stores, unless a barrier keeps them together: those of a
+    partition of a persistent kernel.
     """
     loop = loop_around(store)
     if loop is None or not any(type(op) is ttg.WarpSpecializeOp for op in ops_around(loop)):
@@ -190,14 +190,14 @@ def groups_alternate(store: Operation) -> int:
 
 
 def waiting(store: Operation, shared: int) -> float:
-    """The cycles in which no block runs while a block with so many bytes of shared memory waits for memory."""
-    rates, room = find_target(store).rates, occupancy(store, shared=shared)
-    assert rates is not None and room is not None, "only with rates"
-    return rates.memory_cycles / max(room.blocks, 1)
+    """Return the cycles of memory latency that no other block hides, for blocks with so many bytes of shared memory."""
+    rates, held = find_target(store).rates, occupancy(store, shared=shared)
+    assert rates is not None and held is not None, "only with rates"
+    return rates.memory_cycles / max(held.blocks, 1)
 
 
 def explain(store: Operation, best: Way, ways: list[Way]) -> None:
-    """Say what was chosen, and what the others would have cost."""
+    """Report the choice, and the costs of the alternatives."""
     others = "; ".join(f"{way.name} {way.total:.0f}" for way in ways if way is not best)
     remark(
         store,

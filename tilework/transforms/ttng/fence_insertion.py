@@ -5,11 +5,10 @@
     ttng.warp_group_dot %a, %b, %c     ==>     ttng.fence_async_shared {bCluster = false}
                                                ttng.warp_group_dot %a, %b, %c
 
-`wgmma` reads memory through another path, the async proxy (PTX ISA, "Proxies"); what was written by ordinary stores
-must be fenced first. That is memory filled by `ttg.local_alloc` or `ttg.local_store`, and with the option `copies` by
-`cp.async`, which writes as threads do, once their wait is over; TMA needs no fence. A fence leaves the loops in which
-nothing is written, and two without a wait between them are one.
-Stage: TTGIR to TTGIR. Cost: one walk, and the aliases of each function with such a dot.
+`wgmma` reads memory through the async proxy (PTX ISA, "Proxies"), so writes through the generic proxy must be fenced
+first: those of `ttg.local_alloc` and `ttg.local_store`, and with the option `copies` those of `cp.async` after its
+wait. TMA needs no fence. A fence is hoisted out of loops that do not write the memory, and two fences without a wait
+between them are merged. Stage: TTGIR to TTGIR. Cost: one walk, and the aliases of each function with such a dot.
 """
 
 from xdsl.dialects.builtin import ModuleOp
@@ -29,7 +28,7 @@ from tilework.target import Feature, Target
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.loops import group_dots
 
-# what a fence may be needed behind, and the fence itself
+# ops that a fence may have to follow, and the fence itself
 BEFORE = frozenset({ttg.LocalStoreOp, ttg.LocalAllocOp, ttg.AsyncWaitOp, ttng.WaitBarrierOp, ttng.FenceAsyncSharedOp})
 
 
@@ -51,7 +50,7 @@ class FenceInsertionPass(Pass):
 
 
 def stores_by_buffer(root: Operation, known: Aliases, with_copies: bool) -> dict[SSAValue, list[Operation]]:
-    """The ops by which threads fill each buffer."""
+    """Return the ops by which threads fill each buffer."""
     found: dict[SSAValue, list[Operation]] = {}
     for op in ops_in_order(*root.regions):
         if type(op) is ttg.LocalStoreOp or (with_copies and type(op) is ttg.AsyncCopyGlobalToLocalOp):
@@ -63,7 +62,7 @@ def stores_by_buffer(root: Operation, known: Aliases, with_copies: bool) -> dict
 
 
 def copies_into(dot: Operation, known: Aliases, stores: dict[SSAValue, list[Operation]]) -> list[Operation]:
-    """The stores that fill what `dot` reads from shared memory."""
+    """Return the stores to the shared memory that `dot` reads."""
     return [
         store
         for operand in dot.operands[:2]
@@ -74,12 +73,12 @@ def copies_into(dot: Operation, known: Aliases, stores: dict[SSAValue, list[Oper
 
 
 def fence(dot: Operation, copies: list[Operation], at_wait: bool) -> None:
-    """Insert a fence before `dot`, outside of the loops around it that hold none of the `copies`; other warps may copy
-    at any time.
+    """Insert a fence before `dot`, outside of the loops around it that contain none of the `copies`, unless other warps
+    copy.
 
-    `at_wait`: right behind the wait for the copies, so that warps synchronize behind it; behind the barrier a matmul
-    loses 3 %. On an H200 it still costs short iterations: sageattention 2 to 4 %, tiles of 256x128x32 up to 17 % (2.22
-    ms instead of 1.85 without a fence).
+    With `at_wait` it directly follows the wait for the copies, before the warps synchronize; after the barrier it costs
+    a matmul 3 %. On an H200 it still costs short iterations: sageattention 2 to 4 %, tiles of 256x128x32 up to 17 %
+    (2.22 ms instead of 1.85 without a fence).
     """
     anchor, warps = dot, async_regions(dot)
     is_alone = all(async_regions(copy) == warps for copy in copies)
@@ -103,7 +102,7 @@ def fence(dot: Operation, copies: list[Operation], at_wait: bool) -> None:
 #     ttng.async_tma_copy_global_to_local %d[...] %m, ...    ==>    ttng.fence_async_shared {bCluster = false}
 #                                                                   ttng.async_tma_copy_global_to_local %d[...] %m, ...
 #
-# Which accesses share bytes is known once shared memory is allocated: `analysis/membar.py`.
+# The accesses that share bytes are known once shared memory is allocated: `analysis/membar.py`.
 # Stage: TTGIR to TTGIR, after allocate-shared-memory. Cost: an allocation, and one walk per round of a loop.
 
 

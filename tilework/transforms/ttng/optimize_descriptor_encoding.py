@@ -3,7 +3,7 @@
     %x = tt.descriptor_load %d[%i, %j] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16, #blocked>
     %m = ttg.local_alloc %x : ... -> !ttg.memdesc<64x64xf16, #shared, #smem>
 
-Here %d becomes ``!tt.tensordesc<tensor<64x64xf16, #shared>>``: the TMA unit writes the block as the dot reads it, and
+Here %d becomes ``!tt.tensordesc<tensor<64x64xf16, #shared>>``: TMA writes the block as the dot reads it, and
 the copy into registers and back disappears later. Values that must have one type (carried by a loop, returned by both
 branches, passed to a function) are decided together. Without a preference, with conflicting preferences, and across
 functions, the layout is the widest swizzle that the block allows.
@@ -47,29 +47,29 @@ def encode(functions: dict[str, tt.FuncOp]) -> None:
 
 
 def descriptors(op: Operation) -> list[SSAValue]:
-    """Every value under `op` that is a descriptor."""
+    """Return every descriptor under `op`."""
     return [value for inner in op.walk() for value in values_of(inner) if is_descriptor(value.type)]
 
 
 @dataclass
 class Group:
-    """Descriptors that have one type, with what is wished for them."""
+    """Descriptors that must have one type, with their preferred encodings."""
 
-    wishes: list[NvmmaShared] = field(default_factory=list)
+    preferences: list[NvmmaShared] = field(default_factory=list)
     uses: list[tuple[tuple[int, ...], Bases]] = field(default_factory=list)  # shapes in registers, and their blocks
-    is_forced: bool = False  # nobody knows all users, or no wish can be granted
+    is_forced: bool = False  # not all users are known, or preferences do not count
 
     def join(self, other: "Group") -> None:
-        self.wishes += other.wishes
+        self.preferences += other.preferences
         self.uses += other.uses
         self.is_forced |= other.is_forced
 
     def encoding(self, type: Attribute) -> NvmmaShared:
-        """The layout of the block of a descriptor of `type`."""
+        """Return the layout of the block of a descriptor of `type`."""
         assert isinstance(type, TensorDescType)
         rank = len(shape_of(type.block))
-        if self.wishes and not self.is_forced and len(set(self.wishes)) == 1:
-            return of_rank(self.wishes[0], rank)
+        if self.preferences and not self.is_forced and len(set(self.preferences)) == 1:
+            return of_rank(self.preferences[0], rank)
         shape, cga = self.uses[0] if self.uses else (shape_of(type.block), ())
         for other, _ in self.uses:
             shape = tuple(map(min, shape, other)) if len(shape) == len(other) else shape
@@ -78,7 +78,7 @@ class Group:
 
 
 def of_rank(encoding: NvmmaShared, rank: int) -> NvmmaShared:
-    """`encoding` for a block with more leading dimensions of size 1."""
+    """Return `encoding` for a block with more leading dimensions of size 1."""
     if encoding.rank == rank:
         return encoding
     cga = tuple((0,) * (rank - encoding.rank) + basis[-rank:] for basis in encoding.cga)
@@ -116,8 +116,8 @@ def group(functions: dict[str, tt.FuncOp], values: Sequence[SSAValue]) -> Groups
         if isinstance(op, LOADS):
             loaded = op.results[0]
             note_use(groups.of(op.operands[0]), loaded.type)
-            if (wish := wished(loaded)) is not None:
-                groups.of(op.operands[0]).wishes.append(wish)
+            if (preference := preferred(loaded)) is not None:
+                groups.of(op.operands[0]).preferences.append(preference)
         elif isinstance(op, STORES):
             note_use(groups.of(op.operands[0]), op.src.type)
         elif isinstance(op, ttng.ReinterpretTensorDescOp):
@@ -138,8 +138,8 @@ def note_use(group: Group, tensor: Attribute) -> None:
     group.uses.append((shape_of(tensor), () if layout is None else layout.cga_bases))
 
 
-def wished(loaded: SSAValue) -> NvmmaShared | None:
-    """The layout of shared memory that a loaded block is copied to."""
+def preferred(loaded: SSAValue) -> NvmmaShared | None:
+    """Return the layout of the shared memory that a loaded block is copied to, if TMA can write it."""
     for use in loaded.uses:
         op = use.operation
         if isinstance(op, ttg.LocalAllocOp):
@@ -148,13 +148,13 @@ def wished(loaded: SSAValue) -> NvmmaShared | None:
             layout = encoding_of(op.operands[1].type)
         else:
             continue
-        if isinstance(layout, NvmmaShared) and not layout.transposed:  # what TMA writes: rows, in its own swizzle
+        if isinstance(layout, NvmmaShared) and not layout.transposed:  # TMA writes rows with its own swizzle
             return layout
     return None
 
 
 def tie_call(groups: Groups, op: tt.CallOp, functions: dict[str, tt.FuncOp]) -> None:
-    """A function is compiled once for all its callers: no caller can choose an encoding."""
+    """Force the encodings of arguments and results, since a function is compiled once for all callers."""
     groups.force((*op.operands, *op.results))
     callee = op.properties["callee"]
     assert isinstance(callee, SymbolRefAttr)
@@ -188,7 +188,7 @@ def partitions(op: ttg.WarpSpecializeOp) -> Iterator[Region]:
 
 
 def update_signature(function: tt.FuncOp) -> None:
-    """The types of arguments and results of `function` follow its body."""
+    """Update the signature of `function` from its body."""
     if not function.body.blocks:
         return
     outputs = list(function_type_of(function).outputs)

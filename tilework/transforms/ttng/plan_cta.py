@@ -6,11 +6,11 @@
     %b : 64x128   CGALayout = [[0, 0]]      and all of B
     %d : 256x128  CGALayout = [[1, 0]]
 
-Values that must have one layout (those that ops without a conversion connect) are a *group*; groups meet at
+Values that must have one layout, because an op other than a conversion connects them, are a *group*; groups meet at
 `ttg.convert_layout`. Groups with a dot are decided first (`dot_tiling`), then, where there is none, groups with a
 reduction (`reduction_tiling`: its axis is never divided) or with the first store. From there the decision spreads over
-conversions, so that no element has to go to another block; each blocked encoding is then made anew for the part that a
-block has. No conversion is removed: later passes do that. A group with an op that is not known here keeps its layout.
+conversions, so that no element moves to another block; each blocked encoding is then rebuilt for the part of a block.
+Later passes remove conversions. A group with an unknown op keeps its layout.
 
 With one block nothing changes.
 Stage: TTGIR. Cost: two walks.
@@ -77,13 +77,13 @@ class Group:
 
     root: Blocked | None
     values: list[SSAValue]
-    undivided: set[int] = field(default_factory=set)  # dimensions of the root that stay whole
+    undivided: set[int] = field(default_factory=set)  # dimensions of the root that are not divided
     is_fixed: bool = False
-    cga: Bases | None = None  # what was decided
+    cga: Bases | None = None  # the decision
 
 
 class Plan:
-    """The groups of a function, and what is decided about them."""
+    """The groups of a function, and the decisions about them."""
 
     def __init__(self, ops: Sequence[Operation], ctas: int) -> None:
         self.ops, self.ctas = ops, ctas
@@ -104,7 +104,7 @@ class Plan:
     # Groups
 
     def group(self, value: SSAValue) -> Group | None:
-        """The group of a tensor that is laid out; None for any other value."""
+        """Return the group of a tensor with a layout; None for any other value."""
         encoding = distributed_of(value.type) if isinstance(value.type, TensorType) else None
         if encoding is None:
             return None
@@ -114,7 +114,7 @@ class Plan:
         return found
 
     def join(self, values: Sequence[SSAValue]) -> None:
-        """All of `values` that are laid out are in one group; it is fixed if their roots differ."""
+        """Join all of `values` that have a layout into one group; it is fixed if their roots differ."""
         groups = dict.fromkeys(group for value in values if (group := self.group(value)) is not None)
         if not groups:
             return
@@ -127,7 +127,7 @@ class Plan:
                 self.groups[value] = first
 
     def connect(self, op: Operation) -> None:
-        """Join the values that `op` wants in one layout."""
+        """Join the values that must have one layout for `op`."""
         kind = type(op)
         if (shared := joined_values(op)) is not None:
             for values in shared:
@@ -178,17 +178,17 @@ class Plan:
 
 
 def layout(value: SSAValue) -> Distributed:
-    """The encoding of a tensor that is laid out."""
+    """Return the encoding of a tensor with a layout."""
     return spread_of(value.type)
 
 
 def root_of(encoding: Distributed) -> Blocked | None:
-    """The blocked layout that `encoding` is, or is a slice or a dot operand of."""
+    """Return the blocked layout that `encoding` is, or is a slice or a dot operand of."""
     return encoding.root if isinstance(encoding.root, Blocked) else None  # other layouts were chosen for their blocks
 
 
 def lifted(bases: Bases, encoding: Distributed) -> Bases:
-    """The bases of the root of `encoding` that divide a tensor like `bases`."""
+    """Return the bases of the root of `encoding` that divide a tensor like `bases`."""
     dims = [encoding.root_dim(dim) for dim in range(encoding.rank)]
     return tuple(
         tuple(basis[dims.index(dim)] if dim in dims else 0 for dim in range(encoding.root.rank)) for basis in bases
@@ -196,7 +196,7 @@ def lifted(bases: Bases, encoding: Distributed) -> Bases:
 
 
 def without(bases: Bases, dims: set[int]) -> Bases:
-    """Blocks that would divide one of `dims` hold copies instead."""
+    """Return bases in which blocks hold duplicates instead of dividing one of `dims`."""
     return tuple(tuple(0 if dim in dims else value for dim, value in enumerate(basis)) for basis in bases)
 
 
@@ -204,7 +204,7 @@ def without(bases: Bases, dims: set[int]) -> Bases:
 
 
 def dot_tiling(dot: Operation, ctas: int) -> Bases | None:
-    """Rows in pieces of 128 (or 64), then columns, if these stay 64 wide; batches are not divided."""
+    """Divide rows into pieces of 128 (or 64), then columns, if these remain 64 wide; batches are not divided."""
     shape = shape_of(dot.results[0].type)
     rows, columns = shape[-2:]
     for piece in (128, 64):
@@ -217,10 +217,10 @@ def dot_tiling(dot: Operation, ctas: int) -> Bases | None:
 
 
 def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
-    """As many blocks as fit along the other dimensions; those that are left hold copies."""
+    """Divide the other dimensions by as many blocks as fit; the remaining blocks hold duplicates."""
     source = reduce.operands[0]
     encoding, shape, axis = root_of(layout(source)), shape_of(source.type), axis_of(reduce)
-    if encoding is None or encoding != layout(source):  # one whose blocks can be chosen, and not the slice of another
+    if encoding is None or encoding != layout(source):  # not a slice, and with blocks that can be chosen
         return None
     dims = list(encoding.order)
     position = dims.index(axis)
@@ -235,14 +235,14 @@ def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
 
 
 def own_tiling(store: Operation, ctas: int) -> Bases | None:
-    """As it is."""
+    """Keep the tiling of the stored value."""
     value = stored(store)
     root = None if value is None else root_of(layout(value))
     return None if root is None else root.cga
 
 
 def stored(store: Operation) -> SSAValue | None:
-    """The tensor operand of a store that has a layout; scalars have none."""
+    """Return the first tensor operand of a store; None for a scalar store."""
     return next((value for value in store.operands if isinstance(value.type, TensorType)), None)
 
 
@@ -250,7 +250,7 @@ def stored(store: Operation) -> SSAValue | None:
 
 
 def retile(group: Group, cga: Bases, op: Operation) -> None:
-    """Give the values of `group` layouts with the blocks of `cga`, made for the part that a block has."""
+    """Give the values of `group` layouts with the blocks of `cga`, rebuilt for the part of a block."""
     root = group.root
     assert root is not None, "a group that is decided has a root"
     shapes = [shape_of(value.type) for value in group.values if layout(value) is layout(value).root]

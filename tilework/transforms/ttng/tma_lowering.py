@@ -12,10 +12,10 @@
                                             ttng.async_tma_store_wait {pendings = 0}
 
 Gathers, scatters and reductions are lowered alike. A `ttg.local_alloc` of a loaded block in the layout of the TMA copy
-reuses its memory. A descriptor made in the kernel is written to scratch memory (`building/tma.py`). Loads in pipelined
-loops were lowered before, in `pipeline/`. Stores, scatters and gathers take a `swizzled_shared` descriptor, too; a load
-needs `nvmma_shared`. An op whose descriptor has no layout is left as it is.
-Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
+reuses its memory. A descriptor created in the kernel is written to scratch memory (`building/tma.py`). Loads in
+pipelined loops were lowered before, in `pipeline/`. Stores, scatters and gathers take a `swizzled_shared` descriptor,
+too; a load needs `nvmma_shared`. An op whose descriptor has no layout is left as it is. Stage: TTGIR to TTGIR, sm_90
+and later. Cost: one walk.
 """
 
 from collections.abc import Callable
@@ -72,8 +72,7 @@ def tma_lowering(module: ModuleOp) -> None:
 
 
 class EntryEmitter(Emitter):
-    """New ops in front of one op; constants go to the start of the function or partition, where one that is there
-    already serves."""
+    """New ops before an op; constants are reused from, or inserted at, the start of the function or partition."""
 
     def __init__(self, loc: LocationAttr, entry: Block) -> None:
         super().__init__(loc)
@@ -90,12 +89,12 @@ class EntryEmitter(Emitter):
 
 
 def emitter(op: Operation) -> EntryEmitter:
-    """New ops for `op`."""
+    """Return an emitter of ops that replace `op`."""
     return EntryEmitter(op.location, entry_around(op))
 
 
 def block_layout(descriptor: SSAValue, tensor: Attribute) -> Shared | None:
-    """The shared layout of a block of `descriptor` used as `tensor`, which may lack leading dimensions of size 1."""
+    """Return the shared layout of a block of `descriptor` as `tensor`, which may lack leading dimensions of size 1."""
     encoding = shared_of(descriptor.type)
     return None if encoding is None else encoding.without_leading(encoding.rank - len(shape_of(tensor)))
 
@@ -105,13 +104,13 @@ def memory_type(tensor: Attribute, encoding: Shared, mutable: bool) -> MemDescTy
 
 
 def barrier_type(encoding: Shared) -> MemDescType:
-    """One barrier in each block of threads."""
+    """Return the type of an mbarrier in each block of the cluster."""
     cga = ((0,),) * len(encoding.cga_bases)
     return memdesc_type((1,), i64, SwizzledShared(1, 1, 1, (0,), cga), True)
 
 
 def lower_load(load: Operation, made: set[SSAValue]) -> None:
-    """A block, or rows of one, into memory of its own."""
+    """Load a block, or rows of one, into new shared memory."""
     tensor = load.results[0].type
     encoding = block_layout(load.operands[0], tensor)
     if encoding is None:
@@ -157,8 +156,7 @@ def take_memory(loaded: SSAValue, memory: SSAValue, load_block: Block | None) ->
 
 
 def can_be_mutable(memory: SSAValue) -> bool:
-    """Return True if the type of `memory` may change: its views follow, but loops and branches carry what they were
-    made for."""
+    """Return True if the type of `memory` may change: its views follow, but loops and branches keep their types."""
     for use in memory.uses:
         user = use.operation
         if user.regions or is_terminator(user):
@@ -171,7 +169,7 @@ def can_be_mutable(memory: SSAValue) -> bool:
 
 
 def lower_store(store: Operation, made: set[SSAValue]) -> None:
-    """A tensor to a block, or to rows of one, by way of shared memory."""
+    """Store a tensor to a block, or to rows of one, through shared memory."""
     value = stored_value(store)
     encoding = block_layout(store.operands[0], value.type)
     if encoding is None:
@@ -191,8 +189,9 @@ def lower_store(store: Operation, made: set[SSAValue]) -> None:
 
 
 def loaded_memory(value: SSAValue, kind: MemDescType, made: set[SSAValue]) -> SSAValue | None:
-    """The memory that `value` was loaded from, if it has the type `kind` and this pass made it: then no other op writes
-    it."""
+    """Return the memory that `value` was loaded from, if it has the type `kind` and this pass allocated it, so that no
+    other op writes it.
+    """
     load = defining_op(value)
     if type(load) is not ttg.LocalLoadOp:
         return None
@@ -201,7 +200,7 @@ def loaded_memory(value: SSAValue, kind: MemDescType, made: set[SSAValue]) -> SS
 
 
 def lower_descriptor(make: Operation, made: set[SSAValue]) -> None:
-    """The bytes of a descriptor in the scratch memory of this program."""
+    """Create a descriptor in the scratch memory of this program."""
     encoding = shared_of(make.results[0].type)
     if encoding is None or not encoding.is_matrix_tile:
         return

@@ -1,8 +1,8 @@
 """Warp specialisation on Hopper: some warps only copy, the others only compute.
 
-    for k in tl.range(n, warp_specialize=True):             producer: for k: wait until stage k is empty; start copies of a, b
-        acc = tl.dot(load a, load b, acc)          ==>      consumer: for k: wait until stage k is full; acc += a @ b
-                                                                             release the stage of dot k - 1
+    for k in tl.range(n, warp_specialize=True):         producer: for k: wait until stage k is empty; copy a, b to it
+        acc = tl.dot(load a, load b, acc)          ==>  consumer: for k: wait until stage k is full; acc += a @ b
+                                                                         release the stage of dot k - 1
 
 The steps, each on whole functions; the result is a `ttg.warp_specialize`:
 

@@ -53,7 +53,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Channel:
-    """A load that the producer does."""
+    """A load that the producer executes."""
 
     load: Operation
     encoding: Shared
@@ -62,7 +62,7 @@ class Channel:
 
     @property
     def kind(self) -> tuple[Attribute, Shared, bool]:
-        """The type of the buffers, and True if threads fill them."""
+        """The type of the buffers, their encoding, and True if threads fill them."""
         result = self.load.results[0].type
         return tensor_type(shape_of(result), element_type(result)), self.encoding, bool(self.contiguity)
 
@@ -73,17 +73,17 @@ class Channel:
 
 
 def tile_bytes(load: Operation) -> int:
-    """The size of the tile that `load` gives."""
+    """Return the bytes of the tile that `load` reads."""
     result = load.results[0].type
     return tile_bits(result) // 8
 
 
 @dataclass(eq=False)
 class Ring:
-    """Channels that are full and empty together, and how many stages they have.
+    """Channels that are full and empty together, and their number of stages.
 
-    Loops that run one after the other and load alike use the same memory: `like` is the first such ring, and `blocks`
-    are the blocks of all of them.
+    Loops that run one after the other and load the same kinds of tiles share memory: `like` is the first such ring,
+    `blocks` are the blocks of all of them.
     """
 
     block: Block
@@ -99,7 +99,7 @@ class Ring:
         return 0 if self.like is not None else self.stages * sum(channel.bytes for channel in self.channels)
 
     def is_like(self, other: "Ring") -> bool:
-        """Return True if `other` loads the same kinds of tiles, in another loop that does not run at the same time."""
+        """Return True if `other` loads the same kinds of tiles, in a loop that does not run at the same time."""
         mine, theirs = ([channel.kind for channel in ring.channels] for ring in (self, other))
         return (
             self.is_reused
@@ -110,12 +110,12 @@ class Ring:
 
     @property
     def is_reused(self) -> bool:
-        """Its stages are used again: the block runs more than once."""
+        """True if its stages are reused: the block runs more than once."""
         return any(type(op) in LOOPS for op in ops_around(self.channels[0].load))
 
 
 def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> list[Ring]:
-    """The rings of `function`, in program order. Raises `Refusal` if a load cannot be left to a producer."""
+    """Return the rings of `function`, in program order. Raises `Refusal` if a load cannot move to a producer."""
     needed = loads_of_dots(function)
     rings: dict[Operation, Ring] = {}
     for op in ops_in_order(*function.regions):
@@ -126,7 +126,7 @@ def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> li
         if any(type(outer) not in (scf.ForOp, scf.IfOp, tt.FuncOp) for outer in blocks_around(op)):
             raise Refusal(op, "a load for it is in a `while` loop")
         if type(op) is tt.DescriptorLoadOp and not is_made_once(op.operands[0], function):
-            raise Refusal(op, "a descriptor for it is made in a loop, or chosen")
+            raise Refusal(op, "a descriptor for it is created in a loop, or selected")
         channel = make_channel(op, facts)
         block, anchor = op.parent, first_reader(channel)
         assert block is not None
@@ -142,7 +142,7 @@ def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> li
 
 
 def share(rings: list[Ring]) -> None:
-    """Let rings use the memory of earlier ones that are like them."""
+    """Let rings share the memory of earlier ones of the same kind."""
     for position, ring in enumerate(rings):
         ring.like = next((other for other in rings[:position] if other.like is None and ring.is_like(other)), None)
         ring.blocks = [ring.block] if ring.like is None else ring.like.blocks
@@ -151,18 +151,18 @@ def share(rings: list[Ring]) -> None:
 
 
 def are_apart(one: Block, other: Block) -> bool:
-    """Neither block is in the other."""
+    """Return True if neither block is inside the other."""
     return enclosing_op(start_of(one), other) is None and enclosing_op(start_of(other), one) is None
 
 
 def is_made_once(descriptor: SSAValue, function: Operation) -> bool:
-    """Copies may read `descriptor` until the kernel ends: it is an argument, or made where the function starts."""
+    """Return True if `descriptor` is valid until the kernel ends: it is an argument, or created in the entry block."""
     op = descriptor.owner
     return (type(op) is tt.MakeTensorDescOp and op.parent_op() is function) or op is function.regions[0].blocks[0]
 
 
 def fit_stages(function: Operation, rings: list[Ring], limit: int) -> None:
-    """Leave out stages until the rings, and what results are stored through, fit into `limit` bytes. Raises `Refusal`."""
+    """Remove stages until the rings and the staging memory of stores fit into `limit` bytes. Raises `Refusal`."""
     stored = {op: store_bytes(op) for op in ops_in_order(*function.regions) if type(op) in STAGING}
     most = {kind: max((size for op, size in stored.items() if type(op) is kind), default=0) for kind in STAGING}
     left = limit - RESERVED - sum(most.values())
@@ -176,13 +176,13 @@ def fit_stages(function: Operation, rings: list[Ring], limit: int) -> None:
 
 
 def store_bytes(store: Operation) -> int:
-    """The shared memory that the parts of a tile need on their way to global memory; rows are exchanged in two halves."""
+    """Return the staging memory of a store; a store by pointers exchanges a tile in two halves."""
     value = store.operands[1].type
     return tile_bits(value) // 8 // STAGING[type(store)]
 
 
 def blocks_around(op: Operation) -> list[Operation]:
-    """The ops around `op`, up to its function."""
+    """Return the ops around `op`, up to its function."""
     found: list[Operation] = []
     for outer in ops_around(op):
         found.append(outer)
@@ -192,7 +192,7 @@ def blocks_around(op: Operation) -> list[Operation]:
 
 
 def loads_of_dots(function: Operation) -> set[Operation]:
-    """The `tt.load` ops of whole tiles from which dot operands are computed."""
+    """Return the `tt.load` ops of tiles from which dot operands are computed."""
     dots = group_dots(function)
     ends = (tt.LoadOp, ttng.WarpGroupDotOp)
     needed = reached(
@@ -204,7 +204,7 @@ def loads_of_dots(function: Operation) -> set[Operation]:
 
 
 def make_channel(load: Operation, facts: AxisFacts) -> Channel:
-    """The channel of `load` through shared memory."""
+    """Return the channel of `load`. Raises `Refusal`."""
     try:
         encoding = buffer_encoding(load)
     except Clash as clash:
@@ -215,14 +215,14 @@ def make_channel(load: Operation, facts: AxisFacts) -> Channel:
     if type(load) is tt.LoadOp:
         width = copy_width(load, facts)
         if reason := copy_problem(load, width, encoding):
-            raise Refusal(load, f"a load for it cannot be copied in the background: {reason}")
+            raise Refusal(load, f"a load for it cannot be an asynchronous copy: {reason}")
         if needs_other(load):
-            raise Refusal(load, "a load for it has a mask with another value than 0")
+            raise Refusal(load, "a load for it has a mask with a value other than 0")
     return Channel(load, encoding, width, replaceable_allocs(load, encoding))
 
 
 def first_reader(channel: Channel) -> Operation:
-    """The first op of the block that reads the tile from memory; the load itself where registers are filled."""
+    """Return the first op of the block that reads the tile from memory; the load itself if some use needs registers."""
     load = channel.load
     block = load.parent
     assert block is not None
@@ -233,16 +233,16 @@ def first_reader(channel: Channel) -> Operation:
 
 
 def readers_of(memory: SSAValue) -> Iterator[Operation]:
-    """The ops that read `memory`, also through views; waits for other readers do not count."""
+    """Return the ops that read `memory`, also through views, without waits for other readers."""
     return (user for user in users_of(memory) if type(user) is not ttng.WarpGroupDotWaitOp)
 
 
 def stages_of(ring: Ring, rings: list[Ring], default: int) -> int:
-    """The stages that the loop requests; fewer around another loop with rings, and one for what is loaded once."""
+    """Return the stages that the loop requests; fewer around another loop with rings, and one outside of loops."""
     loops = [op for op in ops_around(ring.channels[0].load) if type(op) is scf.ForOp]
     if not loops:
         return 1
     if any(loops[0] in ops_around(other.channels[0].load) and other.block is not ring.block for other in rings):
         return OUTER_STAGES
-    asked = (integer_attribute(loop, NUM_STAGES) for loop in loops)
-    return max(1, next((count for count in asked if count is not None), default))
+    requested = (integer_attribute(loop, NUM_STAGES) for loop in loops)
+    return max(1, next((count for count in requested if count is not None), default))

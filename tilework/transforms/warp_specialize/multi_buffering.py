@@ -1,13 +1,14 @@
 """Ring buffers with barriers, and the code of producer and consumers at each load.
 
     %buffers = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xf16>        for each channel
-    %full, %empty = three barriers each                                  full: one arrival and the bytes; empty: all consumers
+    %full, %empty = three barriers each                                  full: one arrival and the bytes;
+                                                                         empty: an arrival of each consumer warp
     producer    wait_barrier %empty[i], phase ^ 1;  barrier_expect %full[i], bytes;  copies to %buffers[i]
     consumer    wait_barrier %full[i], phase;  reads %buffers[i] ...     arrive_barrier %empty[i] (`release`)
 
-The index and the phase are carried by all loops around a ring, separately in producer and consumers, so that they
-continue from tile to tile. A wait for the phase before the first one of a fresh barrier passes: the producer starts at
-once.
+All loops around a ring carry the index and the phase, separately in producer and consumers, so that they continue from
+tile to tile. A wait on a fresh barrier for the phase before the first one returns at once, so the producer starts
+immediately.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +39,7 @@ from tilework.transforms.ttg.pipeline.lower_loads import (
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import Ring, readers_of
 
-RingPosition = tuple[SSAValue, SSAValue]  # index of a stage, and phase of its barriers
+RingPosition = tuple[SSAValue, SSAValue]  # the index of a stage, and the phase of its barriers
 
 
 @dataclass(eq=False)
@@ -55,7 +56,9 @@ class Memory:
 
 
 def make_memory(code: Emitter, ring: Ring, producers: int, consumers: int, warps: int) -> Memory:
-    """Buffers, and barriers for `producers` threads that copy, or one that starts TMA, and consumers of `warps` warps."""
+    """Allocate buffers and barriers, for `producers` copying threads or one that issues TMA, and consumers of `warps`
+    warps.
+    """
     buffers: list[SSAValue] = []
     for channel in ring.channels:
         result = channel.load.results[0].type
@@ -79,17 +82,17 @@ def make_barriers(code: Emitter, count: int, arrivals: int) -> SSAValue:
 
 @dataclass(eq=False)
 class Program:
-    """A copy of a function's body that becomes a region, and where the originals are in it."""
+    """A copy of a function's body that becomes a region, and the maps from original ops and blocks to it."""
 
     region: Region
     clones: dict[Operation, Operation]
     blocks: dict[Block, Block]
     positions: dict[tuple[frozenset[Block], int], dict[Block, RingPosition]] = field(default_factory=dict)
-    loads: set[Operation] = field(default_factory=set)  # the originals of what it loads
+    loads: set[Operation] = field(default_factory=set)  # the original loads that it executes
 
     @classmethod
     def copy(cls, function: Operation) -> "Program":
-        """The arguments of the function remain its arguments."""
+        """Copy the body of a function; the copy uses the function's own arguments."""
         source = function.regions[0]
         arguments = source.blocks[0].args
         values: dict[SSAValue, SSAValue] = {}
@@ -108,7 +111,7 @@ class Program:
         return self.region.blocks[0]
 
     def position(self, ring: Ring, loc: LocationAttr) -> RingPosition:
-        """Index and phase where an execution of the ring's block starts."""
+        """Return index and phase at the start of an execution of the ring's block."""
         key = (frozenset(self.blocks[block] for block in ring.blocks), ring.stages)
         if key not in self.positions:
             found = carry(key[0], self.root, 2, lambda code, position: step(code, position, ring.stages), loc)
@@ -123,13 +126,14 @@ def carry(
     step: Callable[[Emitter, list[SSAValue]], list[SSAValue]],
     loc: LocationAttr,
 ) -> dict[Block, list[SSAValue]]:
-    """Let all loops and branches around `blocks` carry `count` integers, initially 0, that step once in each of them;
-    return their values there."""
+    """Let all loops and branches around `blocks` carry `count` integers, initially 0, that step once in each execution
+    of one of them; return their values there.
+    """
     around = {op for block in blocks for op in ops_from(block)}
     entered: dict[Block, list[SSAValue]] = {}
 
     def visit(block: Block, position: list[SSAValue]) -> list[SSAValue]:
-        """The ring position behind `block`."""
+        """Return the ring position after `block`."""
         if block in blocks:
             entered[block] = position
             position = step(code, position)
@@ -157,20 +161,20 @@ def carry(
 
 
 def ops_from(block: Block) -> list[Operation]:
-    """The ops around `block`, from the inside."""
+    """Return the ops around `block`, the innermost first."""
     op = block.parent_op()
     return [] if op is None else [op, *ops_around(op)]
 
 
 def step(code: Emitter, position: list[SSAValue], stages: int) -> list[SSAValue]:
-    """The stage after this one, and the other phase where they start again."""
+    """Return the next stage; the phase flips where the index wraps around."""
     zero, one = code.constant(0, i32), code.constant(1, i32)
     index, wraps = circular_increment(code, position[0], code.constant(stages, i32), zero, one)
     return [index, code.select(wraps, code.binary(arith.XOrIOp, position[1], one), position[1])]
 
 
 def produce(program: Program, ring: Ring, memory: Memory) -> None:
-    """Fill a stage of the ring where its last load is."""
+    """Emit the code that fills a stage of the ring, at its last load."""
     loads = [program.clones[channel.load] for channel in ring.channels]
     code = Emitter(loads[-1].location)
     index, phase = program.position(ring, code.loc)
@@ -195,7 +199,7 @@ def produce(program: Program, ring: Ring, memory: Memory) -> None:
 
 @dataclass(eq=False)
 class Reading:
-    """A ring as a consumer sees it: the stage that it reads, and the views of it."""
+    """A ring in a consumer: the stage that it reads, and the views of it."""
 
     ring: Ring
     memory: Memory
@@ -206,7 +210,7 @@ class Reading:
 
 
 def consume(program: Program, ring: Ring, memory: Memory) -> Reading:
-    """Read a stage of the ring where its loads are, behind the wait for it."""
+    """Replace the loads of a ring by reads of a stage, after a wait for it."""
     index, phase = program.position(ring, ring.anchor.location)
     code = Emitter(ring.anchor.location)
     full = stage_of(code, memory.full, index)
@@ -230,39 +234,39 @@ def consume(program: Program, ring: Ring, memory: Memory) -> Reading:
 
 
 def stage_of(code: Emitter, memory: SSAValue, index: SSAValue) -> SSAValue:
-    """One of several buffers or barriers."""
+    """Select one of several buffers or barriers."""
     return code.append(ttg.MemDescIndexOp.make(memory, index, code.loc))
 
 
-# Release of a stage by a consumer: behind the wait that ends the last dot reading it.
+# A consumer releases a stage after the wait for the last dot that reads it:
 #
-#     %d = warp_group_dot %a[i], %b[i], %acc {isAsync}              product k
-#     warp_group_dot_wait %d {pendings = 1}                         product k - 1 is over
-#     arrive_barrier %empty[i - 1], 4, %not_first                   what it read may be overwritten
+#     %d = warp_group_dot %a[i], %b[i], %acc {isAsync}              dot k
+#     warp_group_dot_wait %d {pendings = 1}                         dot k - 1 is complete
+#     arrive_barrier %empty[i - 1], 4, %not_first                   its operands may be overwritten
 #
-# Dots end in the order in which they were started. A wait for all but n of them is behind the end of a dot if at least
-# n others were started in between, in this iteration or, with the index of the iteration before, in the next; then the
-# last stage is released behind the loop.
+# Dots complete in the order in which they were started. A wait for all but n of them covers a dot if at least n others
+# were started after it, in this iteration or in the next one, which then releases the stage of the preceding iteration;
+# the last stage is released after the loop.
 #
-# Code behind the last stage may reuse the memory of the buffers. The producer fills exactly the stages that are waited
+# Code after the last stage may reuse the memory of the buffers. The producer fills exactly the stages that are waited
 # for, so its only consumer is the last user, and deallocates them:
 #
 #     scf.for ... { ... }
 #     warp_group_dot_wait ... {pendings = 0}
-#     local_dealloc %buffers                                        conversions of the result may lie there
+#     local_dealloc %buffers                                        free for layout conversions of the result
 
 ENDS_OF_USE = frozenset({ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp, ttng.WaitBarrierOp})
-ReadEnd = tuple[bool, Operation]  # in the next iteration, behind an op
+ReadEnd = tuple[bool, Operation]  # in the next iteration, after an op
 
 
 def release(reading: Reading) -> None:
-    """Give the stage of `reading` back where all that read it are done."""
+    """Release the stage of `reading` after its last reader."""
     if reading.memory.empty is None:
         return
     block = reading.block
     readers = {enclosing_op(op, block) for view in reading.views for op in readers_of(view)}
     ends = [end_of_reading(op, block, reading.ring.stages > 1) for op in readers if op is not None]
-    if not ends:  # what is loaded and not read
+    if not ends:  # loaded but never read
         ends = [(False, start_of(block))]
     order = {op: position for position, op in enumerate(block.ops)}
     is_late, behind = max(ends, key=lambda end: (end[0], order[end[1]]))
@@ -273,9 +277,9 @@ def release(reading: Reading) -> None:
 
 
 def end_of_reading(op: Operation, block: Block, may_be_late: bool) -> ReadEnd:
-    """Behind which op of `block` what `op` reads is read."""
+    """Return the op of `block` after which the reads of `op` are complete."""
     if not (type(op) is ttng.WarpGroupDotOp and is_true(op.properties["isAsync"])):
-        following = op.next_op  # a loop may leave products behind, which are waited for at once
+        following = op.next_op  # a loop may leave dots pending, which the next op waits for
         return False, following if following is not None and type(following) is ttng.WarpGroupDotWaitOp else op
     started = 0
     for is_late, current in ends_behind(op, block, may_be_late):
@@ -287,14 +291,14 @@ def end_of_reading(op: Operation, block: Block, may_be_late: bool) -> ReadEnd:
 
 
 def ends_behind(op: Operation, block: Block, also_next: bool) -> Iterator[ReadEnd]:
-    """The ops of `block` behind `op`, and those of the next iteration."""
+    """Yield the ops of `block` after `op`, and those of the next iteration."""
     yield from ((False, following) for following in ops_behind(op))
     if also_next and type(block.parent_op()) is scf.ForOp:
         yield from ((True, current) for current in block.ops)
 
 
 def arrive(reading: Reading, index: SSAValue, behind: Operation, condition: SSAValue | None = None) -> None:
-    """Arrive at "empty" of a stage, `behind` an op."""
+    """Emit an arrival on the "empty" barrier of a stage, after the op `behind`."""
     assert reading.memory.empty is not None
     code = Emitter(behind.location)
     arrive_here(code, reading, index, condition)
@@ -309,7 +313,7 @@ def arrive_here(code: Emitter, reading: Reading, index: SSAValue, condition: SSA
 
 
 def release_late(reading: Reading, behind: Operation) -> None:
-    """Release the stage of the iteration before, and the last one behind the loop."""
+    """Release the stage of the preceding iteration, and the last one after the loop."""
     loop = reading.block.parent_op()
     assert type(loop) is scf.ForOp
     lower, upper = loop.operands[:2]
@@ -330,14 +334,14 @@ def release_late(reading: Reading, behind: Operation) -> None:
 
 
 def before(code: Emitter, reading: Reading, index: SSAValue) -> SSAValue:
-    """The stage before `index`."""
+    """Return the stage before `index`."""
     zero, one = code.constant(0, i32), code.constant(1, i32)
     last = code.constant(reading.ring.stages - 1, i32)
     return code.select(code.compare("eq", index, zero), last, code.binary(arith.SubiOp, index, one))
 
 
 def free(buffers: Iterable[SSAValue], consumer: ttg.WarpSpecializeOp) -> None:
-    """End the life of `buffers` where the default region, their only consumer, has read them and waits for no more."""
+    """Deallocate `buffers` after the last read and the last wait of the default region, their only consumer."""
     block, known = consumer.default_region.block, aliases(consumer)
     for buffer in buffers:
         named = {value for value, of in known.items() if buffer in of} | {buffer}

@@ -2,21 +2,21 @@
 iteration before.
 
     for n:                                    for n:
-        s = q @ k[n]                              wait for acc, give v[n - 2] back
+        s = q @ k[n]                              wait for acc, release v[n - 2]
         p, a = softmax(s)                         s = q @ k[n]                           started
         acc = acc * a + p @ v[n]      ==>         unless it is the first iteration:
                                                       acc = acc * a + p @ v[n - 1]       started
-                                                  wait for s, give k[n] back
+                                                  wait for s, release k[n]
                                                   p, a = softmax(s)                      while p @ v runs
                                               if there was an iteration:
-                                                  wait for acc, give v[last - 1] back
+                                                  wait for acc, release v[last - 1]
                                                   acc = acc * a + p @ v[last]
 
 The ops of the body form three parts: `first`, the dot that can run ahead and its operands; `second`, the other dot and
-what only it needs; and `between`. What `second` needs from the iteration before is carried. Results are bitwise
-identical. The first iteration is a branch in the loop, not a prologue: the code between the dots is most of a kernel,
-and a second copy would double the time of ptxas. The wait for acc is at the start of an iteration, not at the end of
-the one before, where ptxas would move it in front of the work.
+the ops that only it needs; and `between`. The loop carries what `second` needs from the preceding iteration. Results
+are bitwise identical. The first iteration is a branch in the loop, not a prologue: the code between the dots is most of
+a kernel, and a second copy would double the time of ptxas. The wait for acc is at the start of an iteration, not at the
+end of the preceding one, where ptxas would hoist it above the work.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,17 +46,18 @@ from tilework.transforms.warp_specialize.multi_buffering import Reading, arrive,
 # other does the work between dots.
 #
 #     for n:
-#         take_turn %barriers, %phase                               the other one has started its products
+#         take_turn %barriers, %phase                               the other one has started its dots
 #         s = q @ k[n];  acc = acc * a + p @ v[n - 1]               started
 #         give_turn %barriers
-#         wait for s;  p, a = softmax(s)                            while the other one's products run
+#         wait for s;  p, a = softmax(s)                            while the other one's dots run
 #
 # Otherwise both groups may wait for their dots at the same time, and compute at the same time while tensor cores idle.
-# Where tensor cores are the limit that hardly ever happens, and waiting for a turn keeps them idle (docs/cost-model.md
-# has figures). The groups run the same code, so that they take and give turns equally often, and the phase continues
-# from loop to loop. The group that has the turn must not wait for all warps, because the others wait for the turn. The
-# barriers are mbarriers: with named barriers one group would have waited once more than the other, and racecheck then
-# reports accesses ordered by a block-wide barrier as races (benchmarks/results/sanitizer-h200.txt).
+# Where tensor cores are the bottleneck that hardly ever happens, and waiting for a turn keeps them idle
+# (docs/cost-model.md has figures). The groups run the same code, so that they take and give turns equally often, and
+# the phase continues from loop to loop. The group that has the turn must not wait for all warps, because the others
+# wait for the turn. The barriers are mbarriers: with named barriers one group would have waited once more than the
+# other, and racecheck then reports accesses ordered by a block-wide barrier as races
+# (benchmarks/results/sanitizer-h200.txt).
 
 GROUPS = 2
 CLEARLY = 1.1  # at 1.03 ping-pong costs as much as it gains, at 1.2 it gains
@@ -64,20 +65,19 @@ WRITES = frozenset({ttg.LocalAllocOp, ttg.LocalStoreOp})
 
 
 def ping_pong_pays(loop: Operation) -> bool:
-    """Return True if something else than tensor cores is clearly the limit of `loop`."""
+    """Return True if a resource other than tensor cores clearly bounds `loop`."""
     cost = loop_cost(loop)
     return cost is not None and cost.bound > CLEARLY * cost.cycles[TENSOR]
 
 
 def may_meet(ops: Iterable[Operation]) -> bool:
-    """Return True if all warps may have to meet in one of `ops`: something goes from one to another through shared
-    memory."""
+    """Return True if one of `ops` may need a barrier of all warps, because it writes shared memory."""
     inside = (inner for op in ops for inner in op.walk())
     return any(type(op) in WRITES or scratch_size(op, find_target(op)) > 0 for op in inside)
 
 
 def start_ping_pong(loop: Operation, first: Operation, last: Operation) -> None:
-    """Let the two groups of warps that run `loop` start its dots, from `first` to `last`, in ping-pong order."""
+    """Let the two groups of warps that run `loop` start its dots, `first` to `last`, in ping-pong order."""
     specialized = next(op for op in ops_around(loop) if isinstance(op, ttg.WarpSpecializeOp))
     code = Emitter(loop.location)
     barriers = make_barriers(code, GROUPS, num_warps(loop) // GROUPS)
@@ -96,7 +96,7 @@ Mapping = dict[SSAValue, SSAValue]
 
 @dataclass
 class Parts:
-    """The ops of a body, and which of the values it carries `second` computes."""
+    """The ops of a body by part, and the indices of the carried values that `second` computes."""
 
     dots: tuple[Operation, Operation]
     first: list[Operation]
@@ -106,7 +106,7 @@ class Parts:
 
 
 def overlap(loop: Operation, readings: Sequence[Reading], ping_pong: bool) -> tuple[Operation | None, list[Reading]]:
-    """Rewrite `loop` if it has that form; return the new loop, and the rings of `readings` that the new code releases.
+    """Rewrite `loop` if it has this form; return the new loop, and the readings whose rings the new code releases.
 
     With `ping_pong` two groups of warps start their dots alternately.
     """
@@ -121,11 +121,11 @@ def overlap(loop: Operation, readings: Sequence[Reading], ping_pong: bool) -> tu
     for reading, found in zip(own, users, strict=True):
         rings[parts.dots[1] in found].append(reading)
     rotation = Rotation(loop, parts, *rings, ping_pong and not may_meet(parts.second))
-    return (None, []) if not all(is_of_numbers(value.type) for value in rotation.passed) else (rotation.run(), own)
+    return (None, []) if not all(is_numeric(value.type) for value in rotation.passed) else (rotation.run(), own)
 
 
 def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
-    """The parts of the body, if it has that form."""
+    """Return the parts of the body, or None if it does not have this form."""
     ops, end = body_ops(loop), yield_of(loop)
     dots = [op for op in ops if type(op) is ttng.WarpGroupDotOp]
     inner = [op for op in body_of(loop).walk() if type(op) is ttng.WarpGroupDotOp]
@@ -134,7 +134,7 @@ def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
     waits = {reading.wait: enclosing_op(next(readers_of(reading.views[0])), body_of(loop)) for reading in readings}
     first = closure([dots[0], *(wait for wait, reader in waits.items() if reader is dots[0])], body_of(loop))
     second = {dots[1], *(wait for wait, reader in waits.items() if reader is dots[1])}
-    for op in reversed(ops):  # what only the second product needs
+    for op in reversed(ops):  # ops that only the second dot needs
         users = {enclosing_op(use.operation, body_of(loop)) for result in op.results for use in result.uses}
         if op.results and users and users <= second and is_pure(op):
             second.add(op)
@@ -147,7 +147,7 @@ def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
     )
     arguments = {body_of(loop).args[1 + index] for index in late}
     early = [value for op in (*parts.first, *between) for value in used_values(op)]
-    early += [value for index, value in enumerate(end.operands) if index not in late]  # handed on: ``before = acc``
+    early += [value for index, value in enumerate(end.operands) if index not in late]  # passed on: ``before = acc``
     made = {result for op in second for result in op.results}
     if len(late) != 1 or any(value in arguments or value in made for value in early):
         return None
@@ -155,18 +155,19 @@ def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
 
 
 def closure(roots: Iterable[Operation], body: Block) -> set[Operation]:
-    """`roots` and the ops of the body that they need in the same iteration."""
+    """Return `roots` and the ops of the body that they depend on in the same iteration."""
     return set(reached(roots, lambda op: producers(op, body)))
 
 
-def is_of_numbers(type: Attribute) -> bool:
+def is_numeric(type: Attribute) -> bool:
     element = element_type(type)
     return is_float(element) or is_integer(element)
 
 
-def stand_in(code: Emitter, type: Attribute) -> SSAValue:
-    """A placeholder for a value of no iteration. Its rows are read by waits all the same, and barriers are indexed by
-    it."""
+def placeholder(code: Emitter, type: Attribute) -> SSAValue:
+    """Return a placeholder for a value that the first iteration does not use. Vectors and scalars are 0: waits read
+    rows, and barriers are indexed.
+    """
     is_tile = is_tensor(type) and len(shape_of(type)) > 1
     return code.append(poison(type, code.loc)) if is_tile else code.constant(0, type)
 
@@ -177,7 +178,7 @@ def is_behind_second(code: Emitter, lower: SSAValue, index: SSAValue, step: SSAV
 
 
 class Rotation:
-    """The new code of one loop; the first dot reads `early` rings, the second `late` ones."""
+    """The rewrite of one loop; the first dot reads `early` rings, the second `late` ones."""
 
     def __init__(
         self, loop: Operation, parts: Parts, early: list[Reading], late: list[Reading], ping_pong: bool
@@ -193,10 +194,10 @@ class Rotation:
         self.passed = [
             value for value in dict.fromkeys(needed) if value in own and value not in inside | late_arguments
         ]
-        self.given_back = [reading.index for reading in late]
+        self.released = [reading.index for reading in late]
 
     def run(self) -> Operation:
-        """The new loop."""
+        """Replace the loop and return the new one."""
         loop, location, late = self.loop, self.loop.location, self.parts.late
         lower, upper, step, *initial = loop.operands
         behind = self.make_loop(lower, upper, step, initial)
@@ -221,11 +222,12 @@ class Rotation:
         return behind
 
     def make_loop(self, lower: SSAValue, upper: SSAValue, step: SSAValue, initial: Sequence[SSAValue]) -> Operation:
-        """The loop that carries the values `second` needs from the iteration before; the first iteration finds
-        placeholders."""
+        """Build the loop, which carries the values that `second` needs from the preceding iteration, at first
+        placeholders.
+        """
         location = self.loop.location
         code = Emitter(location)
-        passed = [stand_in(code, value.type) for value in (*self.passed, *self.given_back)]
+        passed = [placeholder(code, value.type) for value in (*self.passed, *self.released)]
         carried = [*initial, *passed]
         body = Block(arg_types=[lower.type, *(value.type for value in carried)])
         new = make_for(lower, upper, step, carried, Region(body), location, self.loop.attributes)
@@ -247,13 +249,12 @@ class Rotation:
         values = [
             (before if index in self.parts.late else now).get(value, value) for index, value in enumerate(self.yields)
         ]
-        given_back = (before[value] for value in self.given_back)
-        append_op(body, make_yield([*values, *(now[value] for value in self.passed), *given_back], location))
+        released = (before[value] for value in self.released)
+        append_op(body, make_yield([*values, *(now[value] for value in self.passed), *released], location))
         return new
 
     def add_to_last(self, block: Block, now: Mapping, before: Mapping, lower: SSAValue) -> None:
-        """Start the second dot of the iteration before, if there was one; if not, wait for the first dot, which runs
-        alone."""
+        """Start the second dot of the preceding iteration; in the first iteration, wait for the first dot instead."""
         late, location = self.parts.late, self.loop.location
         alone = Block([make_yield([before[self.arguments[1 + index]] for index in late], location)])
         wait_for([now[self.parts.dots[0].results[0]]], 0, before=alone.last_op)
@@ -269,9 +270,9 @@ class Rotation:
         before.update(zip((self.yields[index] for index in late), branch.results, strict=True))
 
     def settle(self, behind: Operation, here: Mapping, carried: Sequence[SSAValue], condition: SSAValue) -> None:
-        """Wait for the second dot of the iteration before, and release what it read, if there was one.
+        """Wait for the second dot of the preceding iteration, and release its stages, if there was one.
 
-        What the next one reads goes through the wait: its registers must not be filled before.
+        The operands of the next one pass through the wait: their registers must not be overwritten before.
         """
         (total,) = (index for index in self.parts.late if self.yields[index] is self.parts.dots[1].results[0])
         held = [self.arguments[1 + total], *(value for value in self.passed if is_tensor(value.type))]
@@ -282,7 +283,7 @@ class Rotation:
             arrive(reading, index, wait, condition)
 
     def compute(self, block: Block, here: Mapping) -> None:
-        """Wait for the first dot, release what it read, and do what comes between."""
+        """Wait for the first dot, release its stages, and emit the part between."""
         result = self.parts.dots[0].results[0]
         wait = wait_for([here[result]], 1, behind=block.last_op)
         here[result] = wait.results[0]
@@ -298,7 +299,7 @@ class Rotation:
         return dot
 
     def finish(self, block: Block, here: Mapping, dot: Operation) -> None:
-        """Wait for the second dot and release what it read."""
+        """Wait for the second dot and release its stages."""
         wait = wait_for(dot.results, 0, behind=end_of(block))
         result = self.parts.dots[1].results[0]
         for value in [value for value, new in here.items() if new is dot.results[0]]:

@@ -43,21 +43,21 @@ from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.tt.rewrite_tensor_descriptor import block_of
 
 PARTS = 2
-LEAST = {0: 64, 1: 128}  # rows and columns of a dot that are left to each consumer
+LEAST = {0: 64, 1: 128}  # the least rows and columns of a dot for each consumer
 Related = Iterator[tuple[SSAValue, int | None]]
 
 
 class Uncut(Exception):
-    """The reason why the work cannot be cut along a dimension."""
+    """The reason why the work cannot be split along a dimension."""
 
 
 def find_slices(region: Region, dim: int) -> "Search":
-    """The values and stores of a consumer that are cut when dots are cut along `dim`. Raises `Uncut`."""
+    """Return the values and stores of a consumer that are cut when dots are cut along `dim`. Raises `Uncut`."""
     search = Search(region)
     for op in search.ops:
         if type(op) is ttng.WarpGroupDotOp:
             if shape_of(op.results[0].type)[dim] // PARTS < LEAST[dim]:
-                raise Uncut("its products are too small for two consumers")
+                raise Uncut("its dots are too small for two consumers")
             search.want(op.results[0], dim)
     while search.pending:
         value = search.pending.pop()
@@ -74,7 +74,7 @@ def find_slices(region: Region, dim: int) -> "Search":
 
 
 def check_memory(value: SSAValue, dim: int) -> None:
-    """Raise `Uncut` if the parts of memory would cut the pattern of its swizzle."""
+    """Raise `Uncut` if the cut would split the swizzle pattern of memory."""
     whole = value.type
     assert isinstance(whole, MemDescType)
     shape = cut_shape(whole.dims, dim)
@@ -98,7 +98,7 @@ class Search:
         self.pending: list[SSAValue] = []
 
     def want(self, value: SSAValue, dim: int | None) -> None:
-        """`value` is needed cut along `dim`, or as a whole."""
+        """Require `value` cut along `dim`, or whole if `dim` is None."""
         if dim is None:
             self.whole.append(value)
         elif (
@@ -113,7 +113,7 @@ class Search:
                 self.pending.append(value)
 
     def follow(self, op: Operation, value: SSAValue) -> None:
-        """Derive from the cut of `value` those of the other values of `op`."""
+        """Derive the cuts of the other values of `op` from that of `value`."""
         dim = self.dims[value]
         if (flows := all_flows(op)) is not None:
             for pair in flows:
@@ -136,10 +136,10 @@ class Search:
             self.want(value, dim)
 
     def follow_store(self, op: Operation, dim: int) -> None:
-        """All stores by one descriptor are cut alike: its block becomes a part, which is only known how for some."""
+        """Cut all stores by one descriptor alike, because the block type of the descriptor changes."""
         desc, value = op.operands[:2]
         if isinstance(desc, OpResult) and type(desc.op) is not tt.MakeTensorDescOp:
-            raise Uncut("it is not known which descriptor is stored to")
+            raise Uncut("the descriptor of a store is unknown")
         if any(type(use.operation) not in STORES for use in desc.uses):
             raise Uncut("a descriptor is used for more than stores")
         if shape_of(value.type) != shape_of(block_of(desc.type)):
@@ -152,7 +152,7 @@ class Search:
 
 
 def all_flows(op: Operation) -> list[Pair] | None:
-    """The pairs of values that flow into, around, and out of `op`; None for an op that is no control flow."""
+    """Return the pairs of values that flow into, around, and out of `op`; None if it is not control flow."""
     if type(op) is scf.WhileOp:
         raise Uncut("a `while` loop cannot be cut")
     if (flows := control_flows(op)) is None:
@@ -167,7 +167,7 @@ def name_of(value: SSAValue) -> str:
 
 
 def can_be_remade(value: SSAValue) -> bool:
-    """Each consumer can make its part of `value` from nothing."""
+    """Return True if each consumer can recompute its part of `value`: a constant, splat or range."""
     op = value.owner
     if isinstance(op, arith.ConstantOp):
         return attr_value(op.properties["value"]) is not None
@@ -175,18 +175,18 @@ def can_be_remade(value: SSAValue) -> bool:
 
 
 def same_everywhere(op: Operation, value: SSAValue, dim: int) -> Related:
-    """Each element is computed from the elements at its index."""
+    """Relate the values of an elementwise op: all are cut alike."""
     for other in (*op.operands, *op.results):
         if is_tensor(other.type) or is_memdesc(other.type):
             yield other, dim
 
 
 def follow_dot(op: Operation, value: SSAValue, dim: int) -> Related:
-    """Rows of the result are rows of the left factor, its columns those of the right one."""
+    """Relate the rows of the result to those of A, and its columns to those of B."""
     left, right, total = op.operands[:3]
     if value in (left, right):
         if (value is left) != (dim == 0):
-            raise Uncut("a product would be cut along K")
+            raise Uncut("a dot would be cut along K")
     yield op.results[0], dim
     yield total, dim
     yield left, 0 if dim == 0 else None
@@ -245,13 +245,13 @@ RULES: dict[type[Operation], Rule] = {
         ),
         same_everywhere,
     ),
-    # what gives memory: its views are cut, not it
+    # the views of a stage are cut, not the buffer
     ttg.MemDescIndexOp: lambda op, value, dim: iter(()),
 }
 
 
 def apply(found: Search, part: int) -> None:
-    """Leave `part` of the work to a program."""
+    """Reduce a program to its `part` of the work."""
     dims = found.dims
     for op in found.ops:
         cut_operands(op, found, part)
@@ -264,11 +264,12 @@ def apply(found: Search, part: int) -> None:
         cut_store(store, dim, part)
     for op in found.ops:
         if type(op) is ttg.MemDescTransOp and op.results[0] in dims:
-            set_type(op.results[0], transposed_memdesc(op.operands[0].type, array_values(op.properties["order"])))  # pyright: ignore
+            order = array_values(op.properties["order"])
+            set_type(op.results[0], transposed_memdesc(op.operands[0].type, order))  # pyright: ignore
 
 
 def cut_type(type: Attribute, dim: int) -> Attribute:
-    """Half of a tensor, or of memory that is made for it."""
+    """Return the type of half a tensor, or of the memory of one."""
     shape = cut_shape(shape_of(type), dim)
     if isinstance(type, MemDescType):
         return retyped(type, shape)
@@ -284,7 +285,7 @@ def cut_offsets(shape: tuple[int, ...], dim: int, part: int) -> list[int]:
 
 
 def cut_operands(op: Operation, found: Search, part: int) -> None:
-    """Give `op`, which computes or stores a part, parts of what can be made again."""
+    """Replace the operands of `op` that can be recomputed by their parts, if it computes or stores a part."""
     for index, operand in enumerate(op.operands):
         if not can_be_remade(operand) or not shape_of(operand.type):
             continue
@@ -294,7 +295,7 @@ def cut_operands(op: Operation, found: Search, part: int) -> None:
 
 
 def wanted_dim(op: Operation, index: int, operand: SSAValue, dims: dict[SSAValue, int]) -> int | None:
-    """Along which dimension `op` wants its operand cut, seen from a value of it that is."""
+    """Return the dimension along which `op` needs its operand cut, derived from another value of it that is."""
     shape = shape_of(operand.type)
     if (targets := targets_of(op, index)) is not None:
         found = next((dims[target] for target in targets if target in dims), None)
@@ -308,7 +309,7 @@ def wanted_dim(op: Operation, index: int, operand: SSAValue, dims: dict[SSAValue
 
 
 def remade(op: Operation, dim: int, part: int, user: Operation) -> SSAValue:
-    """The part of what `op` makes, in front of `user`."""
+    """Recompute a part of the result of `op` before `user`."""
     type = cut_type(op.results[0].type, dim)
     properties = dict(op.properties)
     if isinstance(op, arith.ConstantOp):
@@ -325,7 +326,7 @@ def remade(op: Operation, dim: int, part: int, user: Operation) -> SSAValue:
 
 
 def cut_view(op: Operation, dim: int, part: int) -> None:
-    """Let the users of a stage see a part of it."""
+    """Replace a stage by a view of a part of it."""
     view = op.results[0]
     shape = cut_shape(shape_of(view.type), dim)
     piece = ttg.MemDescSubsliceOp.make(view, cut_offsets(shape, dim, part), shape, op.location)
@@ -335,10 +336,10 @@ def cut_view(op: Operation, dim: int, part: int) -> None:
 
 
 def cut_store(op: Operation, dim: int, part: int) -> None:
-    """Store a part, as a block of its size."""
+    """Store a part, by a descriptor with blocks of its size."""
     desc, value, *indices = op.operands
     block, shape = block_of(desc.type), shape_of(value.type)
-    if shape != shape_of(block):  # the other consumer may have been first
+    if shape != shape_of(block):  # unless the cut of the other consumer has done so
         whole = tensor_type(shape, block.element_type)  # pyright: ignore[reportAttributeAccessIssue]
         set_type(desc, tensordesc_type(with_encoding(whole, encoding_of(block))))
     code = Emitter(op.location)
@@ -346,12 +347,13 @@ def cut_store(op: Operation, dim: int, part: int) -> None:
     code.insert_before(op)
 
 
-# Relayout a program for eight warps that four warps will run.
+# Change the layouts of a program for eight warps that four warps will run:
 #
-#     #blocked<{..., warpsPerCTA = [8, 1]}>  ==>  [4, 1]        #mma<{warpsPerCTA = [8, 1], instrShape = [16, 256, 16]}>  ==>  [4, 1]
+#     #blocked<{..., warpsPerCTA = [8, 1]}>                             ==>  [4, 1]
+#     #mma<{warpsPerCTA = [8, 1], instrShape = [16, 256, 16]}>          ==>  [4, 1]
 #
 # Every layout is mapped to one for half of the warps, consistently, so that matching layouts still match. The
-# instruction of a dot whose columns were cut is not wider than the columns that are left.
+# instruction of a dot whose columns were cut is not wider than the remaining columns.
 
 
 def run_on(region: Region, warps: int, parts: int, needed: Container[SSAValue] | None = None) -> None:

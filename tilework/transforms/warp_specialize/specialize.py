@@ -7,10 +7,10 @@
       store                                         partition0 { scf.for ... { upper halves of warp_group_dot }; store }
     }                                               partition1 { scf.for ... { lower halves of warp_group_dot }; store }
 
-Each region starts as a copy of the whole function. The producer keeps only its loads, which become copies, of all ops
-with effects; a consumer reads shared memory instead of loading; dead code is removed. Two consumers of four warps split
-the dots by rows or columns. There is one consumer, with all warps of the kernel and as the default region, where dots
-are too small for two, and where it has two groups of warps with their own rows: these do not wait for each other
+Each region starts as a copy of the whole function. Of the ops with side effects the producer keeps only its loads,
+which become copies; a consumer reads shared memory instead of loading; dead code is removed. Two consumers of four
+warps split the dots by rows or columns. There is one consumer, with all warps of the kernel and as the default region,
+where dots are too small for two, and where it has two warp groups with their own rows: these do not wait for each other
 either, and there is half as much code to compile. Loops are not pipelined again: the ring buffer is the pipeline.
 Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that requests it; one walk for others.
 """
@@ -59,63 +59,64 @@ from tilework.transforms.warp_specialize.overlap import overlap, ping_pong_pays
 from tilework.transforms.warp_specialize.profitability import WARP_SPECIALIZE, is_short, reason_not_to_split
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices, run_on
 
-GROUP = 4  # warps that tensor cores and register counts treat as one
+GROUP = 4  # warps of a warp group
 ALONE = frozenset({tt.CallOp, llvm.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
 
 
 class Shares(NamedTuple):
-    """The registers of a thread, where a producer and two consumers of four warps have those of a whole block."""
+    """The registers of a thread of a producer and of two consumers of four warps each."""
 
     producer: int
     consumer: int
 
 
 SHARES = Shares(40, 232)
-SMALL = 64  # registers of accumulators, beside which another block has room:
+SMALL = 64  # registers of accumulators up to which a second block is resident
 HALF_SHARE = 128  # registers of each of 256 threads, half of those of a multiprocessor
-OVERLAPPING = Shares(24, 240)  # scores of two iterations are alive
+OVERLAPPING = Shares(24, 240)  # the scores of two iterations are live
 
 
-OFF = {"never": "it is switched off", "unfit": "what it needs does not fit into shared memory"}
+OFF = {"never": "it is switched off", "unfit": "its partitions do not fit into shared memory"}
 
 
 class WarpSpecializationPass(Pass):
     name = "nvgpu-warp-specialization"
     num_stages: int = 3
     dump_intermediate_steps: bool = False
-    when: str = "asked"  # or one of `OFF`, or "pays": also those that do not ask, where the cost model says so
+    when: str = "requested"  # or one of `OFF`, or "pays": also loops for which the cost model favours it
 
     def run(self, module: ModuleOp) -> None:
         for function in functions(module):
             if not has_body(function):
                 continue
-            asking = [op for op in ops_in_order(*function.regions) if op.attributes.pop(WARP_SPECIALIZE, None)]
-            if not asking and (self.when != "pays" or not group_dots(function)):
+            requests = [op for op in ops_in_order(*function.regions) if op.attributes.pop(WARP_SPECIALIZE, None)]
+            if not requests and (self.when != "pays" or not group_dots(function)):
                 continue
             try:
                 if (why := OFF.get(self.when)) is not None:
                     raise Refusal(function, why)
-                if not asking and (why := reason_not_to_split(function, self.num_stages)) is not None:
+                if not requests and (why := reason_not_to_split(function, self.num_stages)) is not None:
                     raise Refusal(function, f"it would not pay: {why}")
-                specialize(module, function, self.num_stages, bool(asking))
+                specialize(module, function, self.num_stages, bool(requests))
             except Refusal as refusal:
-                anchor = asking[0] if asking and refusal.op is function else refusal.op
-                report = warning if asking else remark
+                anchor = requests[0] if requests and refusal.op is function else refusal.op
+                report = warning if requests else remark
                 report(anchor, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
 
 
-def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked: bool) -> None:
-    """Split `function`. Raises `Refusal` before anything is changed; where no loop requests partitions, also if they
-    would not pay."""
+def specialize(module: ModuleOp, function: Operation, num_stages: int, is_requested: bool) -> None:
+    """Split `function`. Raises `Refusal` before any change; if no loop requests partitions, also where they would not
+    pay.
+    """
     check(function)
     rings = find_rings(function, num_stages, axis_info(module))
     if not any(ring.is_reused for ring in rings):
-        raise Refusal(function, "no load in a loop feeds a product of warp groups")
+        raise Refusal(function, "no load in a loop feeds a warp-group dot")
     fit_stages(function, rings, find_target(function).limits.shared_bytes)
     plan = plan_consumers(function, rings)
     programs = list(plan.consumers)
     try:
-        if not is_asked and len(plan.consumers) < PARTS and not has_two_groups(function):
+        if not is_requested and len(plan.consumers) < PARTS and not has_two_groups(function):
             raise Refusal(function, "it would not pay: there is no work for two consumers")
         programs.append(producer := Program.copy(function))
         make_producer(function, producer, rings, plan.memories)
@@ -129,47 +130,50 @@ def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked:
 
 
 def discard(programs: Sequence[Program]) -> None:
-    """Drop the uses that unused copies of a function have of its arguments."""
+    """Drop unused copies of a function, with their uses of its arguments."""
     for program in programs:
         program.region.drop_all_references()
 
 
 def check(function: Operation) -> None:
-    """Raise `Refusal` for a function that has no form to be split."""
+    """Raise `Refusal` for a function that cannot be split."""
     ops = ops_in_order(*function.regions)
     if is_private(function):
-        raise Refusal(function, "it is a function that kernels call")
+        raise Refusal(function, "it is not a kernel, but a function that kernels call")
     if not group_dots(function):
-        raise Refusal(function, "it has no product of warp groups")
+        raise Refusal(function, "it has no warp-group dot")
     if Feature.TMA not in find_target(function).features or Feature.WGMMA not in find_target(function).features:
-        raise Refusal(function, "the target has no products of warp groups")
+        raise Refusal(function, "the target has no warp-group dots")
     if num_warps(function) not in (GROUP, 2 * GROUP):
-        raise Refusal(function, f"it takes 4 or 8 warps, not {num_warps(function)}")
+        raise Refusal(function, f"it needs 4 or 8 warps, not {num_warps(function)}")
     if num_ctas(function) != 1:
-        raise Refusal(function, "blocks work together in clusters")
+        raise Refusal(function, "it runs in clusters of blocks")
     if len(function.regions[0].blocks) != 1:
         raise Refusal(function, "the kernel returns early")
     for op in ops:
         if type(op) in ALONE:
             raise Refusal(op, f"{op.name} needs all warps")
         if depends_on_threads(op):
-            raise Refusal(op, "its assembly asks for threads of the block, or waits for them")
+            raise Refusal(op, "its assembly reads thread ids or has barriers")
 
 
 def check_memory(module: ModuleOp, function: Operation, producer: Program) -> None:
-    """Raise `Refusal` if the producer, which runs ahead, might miss what consumers store."""
-    origins, ops = pointer_provenance(module), ops_in_order(*function.regions)
+    """Raise `Refusal` if the producer, which runs ahead, might load before a store of a consumer."""
+    provenance, ops = pointer_provenance(module), ops_in_order(*function.regions)
     stored = {
-        base for op in ops if type(op) in WRITERS for base in origins.get(op.operands[WRITERS[type(op)]], NO_PARAMETER)
+        base
+        for op in ops
+        if type(op) in WRITERS
+        for base in provenance.get(op.operands[WRITERS[type(op)]], NO_PARAMETER)
     } - {UNKNOWN}
     for op in ops:
-        if type(op) in LOADS and op in producer.loads and origins.get(op.operands[0], NO_PARAMETER) & stored:
-            raise Refusal(op, "the kernel also stores to what it loads from")
+        if type(op) in LOADS and op in producer.loads and provenance.get(op.operands[0], NO_PARAMETER) & stored:
+            raise Refusal(op, "the kernel also stores to the memory that it loads from")
 
 
 @dataclass
 class Plan:
-    """The consumers, and the memory between them and the producer; `cuts` are still to be made."""
+    """The consumers, and the memory between them and the producer; `cuts` are applied later."""
 
     consumers: list[Program]
     readings: list[list[Reading]]
@@ -179,7 +183,7 @@ class Plan:
 
 
 def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
-    """Two consumers of four warps if the work can be cut and must be, or one that is as the kernel was."""
+    """Return two consumers of four warps if the work can be split, or one with the warps of the kernel."""
     for dim in () if has_two_groups(function) else range(len(LEAST)):
         plan = make_consumers(function, rings, PARTS)
         try:
@@ -194,7 +198,7 @@ def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
 
 
 def has_two_groups(root: Operation) -> bool:
-    """Return True if the warps of a kernel are two groups, and each of them has its own rows in all dots under `root`."""
+    """Return True if a kernel has two warp groups, each with its own rows in all dots under `root`."""
     rows = [shape_of(dot.results[0].type)[0] for dot in group_dots(root)]
     return num_warps(root) == PARTS * GROUP and all(count >= PARTS * LEAST[0] for count in rows)
 
@@ -211,7 +215,7 @@ def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
 
 
 def drop_common_effects(found: Search, part: int) -> None:
-    """Let only the first consumer do what both would do alike."""
+    """Leave side effects that both consumers would have alike to the first one."""
     for op in list(found.ops):
         is_cut = op in found.stores or any(value in found.dims for value in (*op.operands, *op.results))
         if is_cut or not has_effect(op):
@@ -224,7 +228,7 @@ def drop_common_effects(found: Search, part: int) -> None:
 
 
 def has_effect(op: Operation) -> bool:
-    """`op` itself, not what is in it, changes something outside of the program's registers and buffers."""
+    """Return True if `op` itself, not an op inside it, writes outside of the program's registers and buffers."""
     kind = type(op)
     if kind in RECURSIVE or kind in TERMINATORS or kind is ttg.LocalAllocOp or kind is ttng.WaitBarrierOp:
         return False
@@ -232,7 +236,7 @@ def has_effect(op: Operation) -> bool:
 
 
 def make_producer(function: Operation, program: Program, rings: list[Ring], memories: list[Memory]) -> None:
-    """Reduce `program` to its loads. Raises `Refusal` if it would need what the others compute."""
+    """Reduce `program` to its loads. Raises `Refusal` if they depend on values that consumers compute."""
     loads = {program.clones[channel.load] for ring in rings for channel in ring.channels}
     lost: list[SSAValue] = []
     for op in reversed(ops_in_order(program.region)):
@@ -246,18 +250,18 @@ def make_producer(function: Operation, program: Program, rings: list[Ring], memo
         erase_op(load)
     live = live_values(ops_in_order(program.region))
     if any(value in live for value in lost):
-        raise Refusal(function, "what it loads depends on what it computes")
+        raise Refusal(function, "its loads depend on its dots or stores")
     program.loads = {op for op, copy in program.clones.items() if copy in loads or any(r in live for r in copy.results)}
 
 
 def poison_results(op: Operation) -> list[SSAValue]:
-    """Placeholders for the results of `op`, which must have no live uses."""
+    """Replace the results of `op`, which must have no live uses, by poison."""
     found: list[SSAValue] = []
     for result in op.results:
         if result.first_use is not None:
-            insert_before(op, stand_in := ub.PoisonOp.create(result_types=(result.type,), location=op.location))
-            replace_all_uses(result, stand_in.results[0])
-            found.append(stand_in.results[0])
+            insert_before(op, placeholder := ub.PoisonOp.create(result_types=(result.type,), location=op.location))
+            replace_all_uses(result, placeholder.results[0])
+            found.append(placeholder.results[0])
     return found
 
 
@@ -265,9 +269,7 @@ def narrow_producer(function: Operation, producer: Program) -> None:
     try:
         ops = ops_in_order(producer.region)
         needed = live_values(ops)
-        for loop in (
-            op for op in ops if isinstance(op, scf.ForOp)
-        ):  # what one carries is of one type, whoever needs it
+        for loop in (op for op in ops if isinstance(op, scf.ForOp)):  # argument and result have one type
             for pair in zip(loop.regions[0].block.args[1:], loop.results, strict=True):
                 needed |= set(pair) if not needed.isdisjoint(pair) else set()
         run_on(producer.region, GROUP, 1, needed)
@@ -311,12 +313,12 @@ def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program) 
 
 
 def accumulators(op: Operation) -> int:
-    """The registers of a thread that hold the result of a dot of four warps."""
+    """Return the registers of a thread that hold the result of a dot of four warps."""
     return prod(shape_of(op.results[0].type)) // (GROUP * 32) if type(op) is ttng.WarpGroupDotOp else 0
 
 
 def capture(op: ttg.WarpSpecializeOp) -> None:
-    """Hand what partitions use from outside to all of them; `canonicalize` drops what one does not need."""
+    """Pass values that partitions use from outside to all of them; `canonicalize` drops unused ones."""
     captures = {value: None for region in op.partitions for value in used_from_outside(region)}
     op.operands = tuple(captures)
     for region in op.partitions:
@@ -341,7 +343,7 @@ def replace_end(region: Region, end: Operation) -> None:
 
 
 def start_dots(op: ttg.WarpSpecializeOp, plan: Plan) -> bool:
-    """Start the dots of loops in the background, and release stages behind them. Return True if work overlaps them."""
+    """Make the dots of loops asynchronous, and release stages after them. Return True if work overlaps them."""
     readings = [reading for program in plan.readings for reading in program]
     overlapping = False
     for loop in loops_in(op):
