@@ -12,7 +12,7 @@ in an array (NumPy's vector and scalar loops may differ in the last bit) and a p
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +26,10 @@ from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan
 from tilework.ir.types import bit_width, shape_of
 from tilework.numerics import libdevice_in_numpy as libdevice
-from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.arithmetic import Arithmetic, greater, greater_number, lesser, lesser_number
 from tilework.numerics.integers import high_product, leading_zeros, one_bits, trailing_zeros
 from tilework.numerics.rounding import F64, Array, from_integer, narrow
-from tilework.oracles.evaluator.rules import Fault, evaluates, rules
+from tilework.oracles.evaluator.rules import Fault, Rule, evaluates, rules
 from tilework.oracles.evaluator.shared_memory import MemView
 from tilework.oracles.evaluator.values import (
     BOOL,
@@ -286,8 +286,12 @@ def eval_bit_count(machine: "Machine", op: Operation, src: Array) -> Array:
 
 @evaluates(tt.ExternElementwiseOp, elementwise=True)
 def eval_extern(machine: "Machine", op: Operation, *args: Array) -> Array:
+    return call_extern(libdevice.call, op, args)
+
+
+def call_extern(library: Callable[..., Array | None], op: Operation, args: Sequence[Array]) -> Array:
     symbol = op.properties["symbol"].data  # pyright: ignore[reportAttributeAccessIssue]
-    answer = libdevice.call(symbol, args, storage(op.results[0].type))
+    answer = library(symbol, args, storage(op.results[0].type))
     if answer is None:
         raise Fault(f"calls '{symbol}', which the evaluator does not know")
     return answer
@@ -299,3 +303,39 @@ def eval_inline_asm(machine: "Machine", op: Operation, *args: Array) -> Array:
     if text == "mov.u32 $0, %nsmid;":  # one multiprocessor, which runs everything
         return np.ones((), np.int32)
     raise Fault(f"is assembly, which the evaluator does not execute: {text!r}")
+
+
+# The rules of reproducible modules: functions by the formulas that all targets share (`targets/llvm/math`), ordered
+# zeros. Everything else is exact or rounded once, as on all targets.
+
+EXACT_NAMES: dict[type[Operation], str] = {math_dialect.RoundEvenOp: "rint", math_dialect.PowFOp: "pow"}
+
+
+def exact_function(machine: "Machine", op: Operation, *args: Array) -> Array:
+    from tilework.targets.llvm.math import in_numpy  # lazily: few modules are reproducible
+
+    name = EXACT_NAMES.get(type(op)) or op.name.removeprefix("math.")
+    return narrow(in_numpy.compute(name, *(wide(np.asarray(arg)) for arg in args)), args[0].dtype)
+
+
+def exact_extern(machine: "Machine", op: Operation, *args: Array) -> Array:
+    from tilework.targets.llvm.math import in_numpy  # lazily: few modules are reproducible
+
+    return call_extern(in_numpy.call, op, args)
+
+
+def exact_clampf(machine: "Machine", op: Operation, x: Array, low: Array, high: Array) -> Array:
+    if machine.integer(op, "propagateNan") == PropagateNan.ALL:
+        return lesser(greater(x, low), high)
+    return lesser_number(greater_number(x, low), high)
+
+
+EXACT: dict[type[Operation], Rule] = {
+    **dict.fromkeys(FUNCTIONS, exact_function),
+    arith.MaximumfOp: lambda machine, op, lhs, rhs: greater(lhs, rhs),
+    arith.MinimumfOp: lambda machine, op, lhs, rhs: lesser(lhs, rhs),
+    arith.MaxnumfOp: lambda machine, op, lhs, rhs: greater_number(lhs, rhs),
+    arith.MinnumfOp: lambda machine, op, lhs, rhs: lesser_number(lhs, rhs),
+    tt.ClampFOp: exact_clampf,
+    tt.ExternElementwiseOp: exact_extern,
+}

@@ -28,9 +28,9 @@ from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import shape_of
 from tilework.numerics.rounding import Array, narrow, unpack_e2m1
 from tilework.oracles.evaluator.access_rules import pointee
-from tilework.oracles.evaluator.dot_rules import eval_dot
 from tilework.oracles.evaluator.rules import Fault, Rule, evaluates, rules
 from tilework.oracles.evaluator.shared_memory import MemView, assigned_offset, layout_offsets
+from tilework.oracles.evaluator.tensor_rules import eval_dot
 from tilework.oracles.evaluator.values import Dot, InFlight, fit, storage
 
 if TYPE_CHECKING:

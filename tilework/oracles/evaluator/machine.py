@@ -33,6 +33,7 @@ from tilework.ir.locations import name_of
 from tilework.ir.module_facts import integer, is_reproducible, num_ctas
 from tilework.ir.types import PointerType, TensorDescType, element_type, i1, i32, i64, is_float, is_integer, shape_of
 from tilework.numerics.rounding import Array, narrow
+from tilework.oracles.evaluator.arith_rules import EXACT
 from tilework.oracles.evaluator.global_memory import Memory
 from tilework.oracles.evaluator.gpu_rules import CARRIERS, guarded, has_background_dots
 from tilework.oracles.evaluator.races import ACCESSES, RaceMemory
@@ -42,7 +43,7 @@ from tilework.oracles.evaluator.tma_rules import Key, Mbarrier, Strand, end_prog
 from tilework.oracles.evaluator.values import INT64, BlockView, Dot, Tensormap, fit, storage
 
 MAX_STEPS = 5_000_000
-FAMILIES = ("access", "arith", "combine", "control", "dot", "gpu", "shape", "tma", "ttc")
+FAMILIES = ("access", "arith", "control", "gpu", "tensor", "tma", "ttc")
 for family in FAMILIES:
     import_module(f"tilework.oracles.evaluator.{family}_rules")
 LEAVE = (tt.ReturnOp, ttg.WarpYieldOp, ttg.WarpReturnOp)
@@ -85,8 +86,6 @@ def evaluate(
     machine = Machine(functions, space, extent, max_steps, on_print or print, truncate_tf32)
     machine.has_background_dots = has_background_dots(module)
     if is_reproducible(module):
-        from tilework.oracles.evaluator.exact_rules import EXACT  # lazily: few modules are
-
         machine.rules = RULES | EXACT
     shared, blocks = integer(module.attributes, "ttg.shared"), num_ctas(module)
     returned: list[Any] = []

@@ -100,7 +100,7 @@ def key(view: MemView) -> Key:
     return view.buffer, int(view.offsets.reshape(-1)[0])
 
 
-def barrier_at(machine: "Machine", view: MemView, init: bool = False) -> Mbarrier:
+def barrier_at(machine: "Machine", view: MemView) -> Mbarrier:
     """Return the barrier in this memory."""
     if (found := machine.mbarriers.get(key(view))) is None:
         raise Fault("uses a barrier that was not initialised, or not any more")

@@ -17,10 +17,8 @@ from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
 from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.arith_rules import constant_array
-from tilework.oracles.evaluator.combine_rules import reduced, scanned
-from tilework.oracles.evaluator.dot_rules import eval_dot
 from tilework.oracles.evaluator.rules import ELEMENTWISE, Fault, evaluates, rules
-from tilework.oracles.evaluator.shape_rules import eval_gather, eval_sort_runs, histogram
+from tilework.oracles.evaluator.tensor_rules import eval_dot, eval_gather, eval_sort_runs, histogram, reduced, scanned
 from tilework.oracles.evaluator.values import storage
 
 if TYPE_CHECKING:

@@ -64,12 +64,7 @@ Rule = Callable[[Instruction, "Translator"], Compute]
 RULES: dict[str, Rule] = {}
 INTRINSICS: dict[str, Rule] = {}
 COLLECTIVE: set[str] = set()
-FAMILIES = (
-    "arithmetic_rules",
-    "vector_rules",
-    "access_rules",
-    "matrix_rules",
-)
+FAMILIES = ("arithmetic_rules", "vector_rules", "access_rules", "matrix_rules")
 
 
 def rule(*opcodes: str) -> Callable[[Rule], Rule]:
@@ -238,14 +233,12 @@ def elementwise(ins: Instruction, function: Callable[..., Array], count: int | N
     return lambda mask, *values: applied(function, values[:count])
 
 
-def float_elementwise(
-    ins: Instruction, function: Callable[..., Array], count: int | None = None, is_negative: bool = False
-) -> Compute:
+def float_elementwise(ins: Instruction, function: Callable[..., Array], is_negative: bool = False) -> Compute:
     """`elementwise` for floats, with the NaNs of the hardware: the first NaN operand, quieted, else one without
     payload."""
     dtype = floating(ins)
     operations, default = Arithmetic.of(dtype), quiet_nan(dtype, is_negative)
-    return elementwise(ins, lambda *values: operations.propagate(function(*values), values, default), count)
+    return elementwise(ins, lambda *values: operations.propagate(function(*values), values, default))
 
 
 def quiet_nan(dtype: Any, is_negative: bool = False) -> int:

@@ -317,10 +317,7 @@ def float_comparison(ins: Instruction, t: Translator, name: str, type: str) -> C
     return op
 
 
-COMPARE: dict[str, Any] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
-}  # fmt: skip
+COMPARE = ORDERED | {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
 COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
