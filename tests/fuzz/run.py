@@ -22,9 +22,19 @@ from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.transforms.passes import Pass
-from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
+from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import make_pass
 
+LEGACY_TTIR_PIPELINE = [  # of Triton 3.0
+    "inline",
+    "triton-rewrite-tensor-pointer",
+    "triton-combine",
+    "canonicalize",
+    "triton-reorder-broadcast",
+    "cse",
+    "triton-licm",
+    "symbol-dce",
+]
 EXTRA = ["triton-licm", "sccp", "canonicalize", "triton-loop-aware-cse", "triton-loop-unroll", "cse", "dce"]
 
 

@@ -11,7 +11,7 @@ from tilework.target import Target
 from tilework.targets.base import pass_of, run_passes
 from tilework.transforms import registry
 from tilework.transforms.passes import Pass
-from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
+from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import (
     NEEDS,
     PASSES,
@@ -86,7 +86,7 @@ def test_descriptors_become_pointers_before_sm_90() -> None:
     assert rewrite not in ttir_pipeline(Target.parse("cuda:90")) and rewrite not in ttir_pipeline(
         Target.parse("cuda:100")
     )
-    assert all(name in PASSES for name in (*ttir_pipeline(Target.parse("cuda:80")), *LEGACY_TTIR_PIPELINE))
+    assert all(name in PASSES for name in ttir_pipeline(Target.parse("cuda:80")))
 
 
 def test_after_sees_every_stage() -> None:

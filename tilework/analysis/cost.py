@@ -385,10 +385,6 @@ def feeds_dot(value: SSAValue, depth: int = 4) -> bool:
     return False
 
 
-def described_load(meter: Meter, op: Operation) -> None:
-    meter.move(op.results[0].type, L2)
-
-
 def store(meter: Meter, op: Operation) -> None:
     value = op.operands[1].type
     if is_tensor(value):
@@ -492,7 +488,7 @@ WEIGHTS: dict[type[Operation], tuple[float, int]] = {
 Rule = Callable[[Meter, Operation], None]
 RULES: dict[type[Operation], Rule] = {
     tt.LoadOp: load,
-    tt.DescriptorLoadOp: described_load,
+    tt.DescriptorLoadOp: lambda meter, op: meter.move(op.results[0].type, L2),
     tt.StoreOp: store,
     ttg.AsyncCopyGlobalToLocalOp: copy_in,
     ttng.AsyncTMACopyGlobalToLocalOp: copy_in,

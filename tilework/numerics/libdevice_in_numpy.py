@@ -83,10 +83,6 @@ def circle(x: Array, quarter: int) -> Array:
     return np.where(value == 0, np.copysign(0.0, x) if quarter == 0 else 0.0, value)
 
 
-def positive_difference(x: Array, y: Array) -> Array:
-    return np.where(np.isnan(x) | np.isnan(y), np.nan, np.where(x > y, x - y, 0.0))
-
-
 DOUBLE: dict[str, Function] = {
     **{name: getattr(np, name) for name in "floor ceil trunc rint sqrt cbrt exp exp2 expm1 log log2 log10".split()},
     **{name: getattr(np, name) for name in "log1p sin cos tan sinh cosh tanh fmod".split()},
@@ -101,7 +97,7 @@ DOUBLE: dict[str, Function] = {
     "erfcx": each(special.scaled_erfc),
     "erfinv": each(special.inverse_erf),
     "exp10": lambda x: np.power(10.0, x),
-    "fdim": positive_difference,
+    "fdim": lambda x, y: np.where(np.isnan(x) | np.isnan(y), np.nan, np.where(x > y, x - y, 0.0)),
     "fdivide": np.divide,
     "hypot": np.hypot,
     "ilogb": integer_exponent,

@@ -4,16 +4,6 @@ from collections.abc import Sequence
 
 from tilework.target import Feature, Target
 
-LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
-    "inline",
-    "triton-rewrite-tensor-pointer",
-    "triton-combine",
-    "canonicalize",
-    "triton-reorder-broadcast",
-    "cse",
-    "triton-licm",
-    "symbol-dce",
-]
 COPIED_DESCRIPTORS = ["tt-odd-descriptors-to-pointers", "triton-remake-carried-descriptors"]
 
 

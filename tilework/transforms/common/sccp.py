@@ -175,8 +175,9 @@ class Propagation:
 
     def visit_if(self, op: Operation) -> None:
         for region in self.possible(self.fact(op._operands[0]), op.regions):
-            self.execute(region.first_block)
-            self.from_terminator(region.first_block)
+            self.execute(block := region.first_block)
+            if block is not None and block.last_op is not None:
+                self.worklist.append(block.last_op)  # again: the op that it yields to can be reached now
 
     def visit_for(self, op: Operation) -> None:
         self.learn(body_of(op).args[0], VARIES)
@@ -185,11 +186,6 @@ class Propagation:
     def visit_while(self, op: Operation) -> None:
         self.pass_on(op)
         self.execute(body_of(op))
-
-    def from_terminator(self, block: Block | None) -> None:
-        """Visit the terminator of a block again: its op can be reached now."""
-        if block is not None and block.last_op is not None:
-            self.worklist.append(block.last_op)
 
     def visit_condition(self, op: Operation) -> None:
         parent = op.parent_op()

@@ -21,7 +21,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.value_flows import reached
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of, start_of
 from tilework.ir.scf_ext import make_br, make_cond_br
 from tilework.transforms.folding.arith import constant_int
@@ -57,17 +56,12 @@ def erase_unreachable_blocks(region: Region, driver: Driver) -> bool:
     reachable = set(reached([entry], lambda block: end_of(block).successors))
     dead = [block for block in region.blocks if block not in reachable]
     for block in dead:
-        for op in ops_in_block(block):
+        for op in block.walk():
             for value in op._operands:
                 driver.push_owner(value)
         region.detach_block(block)
         block.drop_all_references()
     return bool(dead)
-
-
-def ops_in_block(block: Block) -> list[Operation]:
-    """The ops of `block`, nested ones included."""
-    return [inner for op in block.ops for inner in (op, *ops_in_order(*op.regions))]
 
 
 def edges(end: Operation) -> list[Edge]:

@@ -373,7 +373,8 @@ def rewrite_warp_specialize(op: Operation, driver: Driver) -> bool:
     assert isinstance(op, ttg.WarpSpecializeOp), op.name
     partitions = op.partitions
     merged = merge_captures(op, partitions)
-    kept = [index for index in range(len(op.operands)) if is_captured(index, partitions)]
+    captures = [region.blocks[0].args for region in partitions]
+    kept = [index for index in range(len(op.operands)) if any(args[index].first_use is not None for args in captures)]
     wanted = [index for index, result in enumerate(op.results) if result.first_use is not None]
     if len(kept) == len(op.operands) and len(wanted) == len(op.results):
         return merged
@@ -404,11 +405,6 @@ def merge_captures(op: Operation, partitions: Sequence[Region]) -> bool:
             changed |= args[index].first_use is not None
             replace_all_uses(args[index], args[earlier])
     return changed
-
-
-def is_captured(index: int, partitions: Sequence[Region]) -> bool:
-    """Some partition uses capture `index`."""
-    return any(region.blocks[0].args[index].first_use is not None for region in partitions)
 
 
 PARTITION_REWRITES: dict[type[Operation], Rewrite] = {ttg.WarpSpecializeOp: rewrite_warp_specialize}

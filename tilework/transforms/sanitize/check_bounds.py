@@ -85,6 +85,7 @@ from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.memory_access import mask_of, set_mask
 from tilework.transforms.passes import module_pass
 from tilework.transforms.sanitize.undefined_shadows import folded_bits, folded_tile
+from tilework.transforms.sanitize.undefined_values import NAMES
 
 VERBS: dict[type[Operation], str] = {  # what reports say about the accesses that are checked
     tt.LoadOp: "reads",
@@ -92,7 +93,6 @@ VERBS: dict[type[Operation], str] = {  # what reports say about the accesses tha
     **dict.fromkeys((tt.AtomicRMWOp, tt.AtomicCASOp), "updates"),
 }
 OVERFLOW = "sanitizer: int{width} overflow detected for operation {name}, in the address of {what}"
-NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
 EXTENSIONS = (arith.ExtSIOp, arith.ExtUIOp)
 MOST_SIDES = 4  # nested selects beyond this depth are not followed
 REACH = 1 << 59  # elements; no array is that long, and its bytes can be counted in 64 bits

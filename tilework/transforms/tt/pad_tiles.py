@@ -12,7 +12,7 @@ from doing so: accesses get a mask, reductions neutral elements, dots zeros alon
 Stage: TTIR to TTIR, GPUs, behind all passes over TTIR. Cost: one look at the types where no tile is odd.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import inf, nan, prod
 
@@ -585,12 +585,8 @@ def pad_tiles(module: ModuleOp) -> None:
 def has_odd_tiles(module: ModuleOp) -> bool:
     """Return True if a size of a tile is no power of two. Types are shared: each is looked at once."""
     types = {id(result.type): result.type for op in ops_in_order(*module.regions) for result in op.results}
-    given = [type for function in functions(module) if isinstance(function, tt.FuncOp) for type in inputs_of(function)]
-    return any(map(is_odd, (*types.values(), *given)))
-
-
-def inputs_of(function: tt.FuncOp) -> Iterable[Attribute]:
-    return function_type_of(function).inputs
+    signatures = [function_type_of(function) for function in functions(module) if isinstance(function, tt.FuncOp)]
+    return any(map(is_odd, (*types.values(), *(type for signature in signatures for type in signature.inputs))))
 
 
 def pad(function: Operation) -> None:

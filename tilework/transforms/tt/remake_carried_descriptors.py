@@ -44,7 +44,7 @@ Parts = tuple[SSAValue, ...]  # the kind, the base, the shape, the strides
 def remake_carried_descriptors(module: ModuleOp) -> None:
     for table in modules(module):
         ops = [inner for function in functions_by_name(table).values() for inner in ops_in_order(*function.regions)]
-        loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
+        loops = [op for op in ops if type(op) in LOOPS and any(is_descriptor(operand.type) for operand in op.operands)]
         calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
         if loops or calls:
             Rewrite(table).run(loops, calls)
@@ -53,10 +53,6 @@ def remake_carried_descriptors(module: ModuleOp) -> None:
 def makes_descriptor(call: Operation) -> bool:
     """Return True if `call` returns a descriptor in each iteration of a loop."""
     return any(is_descriptor(result.type) for result in call.results) and loop_around(call) is not None
-
-
-def carries_descriptors(loop: Operation) -> bool:
-    return any(is_descriptor(operand.type) for operand in loop.operands)
 
 
 class Rewrite:

@@ -144,11 +144,6 @@ def block_of(type: Attribute) -> Attribute:
     return type.block
 
 
-def access_at(code: Emitter, block: Shape, indices: Sequence[SSAValue]) -> BlockAccess:
-    """The block whose first element is at `indices`."""
-    return BlockAccess(code, block, [code.sign_extended(index) for index in indices])
-
-
 def access_rows(code: Emitter, block: Shape, rows: SSAValue, column: SSAValue) -> BlockAccess:
     """Access the rows with the indices `rows`, from `column` on: gather and scatter."""
     expanded = code.expanded(rows, (1,))
@@ -244,7 +239,8 @@ def rewrite_access(rewrite: Flattening, op: Operation) -> None:
         tile = op.results[0] if op.results else stored_value(op)
         access = access_rows(code, shape_of(tile.type), op.x_offsets, op.y_offset)
     else:
-        access = access_at(code, shape_of(block_of(desc.type)), op.indices)  # pyright: ignore
+        offsets = [code.sign_extended(index) for index in op.indices]  # pyright: ignore[reportAttributeAccessIssue]
+        access = BlockAccess(code, shape_of(block_of(desc.type)), offsets)
     new = ACCESSES[type(op)](code, op, access, descriptor)
     if type(op) is not tt.DescriptorReduceOp:
         new.attributes.update(op.attributes)

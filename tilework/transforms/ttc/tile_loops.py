@@ -191,7 +191,8 @@ class Converter:
         if type(op) in DECLARED and not is_true(op.properties.get("pure")):
             self.add_elements(op, ANYTHING)
         elif is_table(op):
-            self.outer_scope.stored[op.results[0]] = self.table_buffer(op)
+            value = self.schedule.constants.at_start(table(op))
+            self.outer_scope.stored[op.results[0]] = self.passed_buffer(value, self.outer_scope)
         elif not is_lazy(op):
             raise PassError(f"{op.name} of tiles cannot be compiled for the CPU", op.location)
         else:
@@ -216,10 +217,6 @@ class Converter:
             depth = 0
         for result in op.results:
             self.depth[result] = depth
-
-    def table_buffer(self, op: Operation) -> Buffer:
-        value = self.schedule.constants.at_start(table(op))
-        return self.passed_buffer(value, self.outer_scope)
 
     def add_elements(self, op: Operation, access: Access | None) -> None:
         """Run `op` on each element at its index; a plain load at its first use."""

@@ -13,7 +13,7 @@ Stage: TTIR to TTIR. Cost: one walk.
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, convert
@@ -78,7 +78,8 @@ def carry_amounts(loop: Operation, found: dict[int, list[SSAValue]]) -> None:
     yielded = list(end.operands)
     for index, steps in found.items():
         initial, location = loop.operands[3 + index], loop.location
-        type = amount_type(initial.type)
+        element = element_type(initial.type)
+        type = i64 if is_pointer(element) else element  # of the sum of the steps
         zero = put(loop, constant(0, type, location))
         operands[3 + index], types[index] = zero, type
         old = block.args[index + 1]
@@ -95,12 +96,6 @@ def carry_amounts(loop: Operation, found: dict[int, list[SSAValue]]) -> None:
         else:
             replace_all_uses(old, result)
     erase_op(loop)
-
-
-def amount_type(tile: Attribute) -> Attribute:
-    """The type of the sum of the steps."""
-    element = element_type(tile)
-    return i64 if is_pointer(element) else element
 
 
 def moved_tile(initial: SSAValue, amount: SSAValue, before: Operation) -> SSAValue:

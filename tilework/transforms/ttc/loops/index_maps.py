@@ -140,11 +140,8 @@ def sources(value: SSAValue, digits: Digits) -> Sequence[Source]:
 
 def broadcast_source(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
     """Dimensions of one element have no digits."""
-    return [(op.operands[0], broadcast_digits(shape_of(op.operands[0].type), shape_of(op.results[0].type), digits))]
-
-
-def broadcast_digits(source: Shape, result: Shape, digits: Digits) -> Digits:
-    return parts(digits, [span for span, size in zip(spans(result), source, strict=True) if size > 1][::-1])
+    sizes = zip(spans(shape_of(op.results[0].type)), shape_of(op.operands[0].type), strict=True)
+    return [(op.operands[0], parts(digits, [span for span, size in sizes if size > 1][::-1]))]
 
 
 def trans_source(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
