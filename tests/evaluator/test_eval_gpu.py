@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.pipeline.gpu_inputs import inputs
-from tilework.inspect.check_each import Inputs, draw, public_functions
+from tilework.inspect.check_each import Inputs, generate_inputs, public_functions
 from tilework.ir.functions import symbol_of
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
@@ -397,7 +397,7 @@ def launch(text: str, name: str, arch: str = "sm_90", fences: bool = True) -> di
         own.name_hint = other.name_hint
     given, grid = inputs(name, module)
     (function,) = public_functions(module)
-    generated = draw(function, np.random.default_rng(0), 0, given)
+    generated = generate_inputs(function, np.random.default_rng(0), 0, given)
     assert isinstance(generated, Inputs)
     evaluate(module, symbol_of(function), generated.args, grid, fences=fences)
     return {key: array.copy() for key, array in generated.arrays}

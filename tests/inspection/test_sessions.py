@@ -132,7 +132,7 @@ def test_a_kernel_with_very_many_works_stays_in_machine_code() -> None:
         RECORDER.watch = watch
     (found,) = statistics.kernels.values()
     assert found.count == 124 and launch_log.MOST_WAYS <= len(seen) < 64
-    assert {work.numbers[0][1] for work in found.works} == set(seen)
+    assert {work.integers[0][1] for work in found.works} == set(seen)
 
 
 def test_only_active_sessions_record() -> None:

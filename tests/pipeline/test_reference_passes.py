@@ -16,7 +16,7 @@ import pytest
 
 from tests.pipeline.gpu_inputs import inputs
 from tests.transforms.ttg.reference import steps
-from tilework.inspect.check_each import PROMISES, Inputs, difference, draw, public_functions
+from tilework.inspect.check_each import PROMISES, Inputs, difference, generate_inputs, public_functions
 from tilework.inspect.check_each import run as run_once
 from tilework.ir.functions import symbol_of
 from tilework.ir.parser import parse_module
@@ -56,7 +56,7 @@ def problems(kernel: str) -> list[str]:
             (function,) = public_functions(module)
             if first is None:
                 given, grid = inputs(Path(kernel).name, module)
-                arguments = draw(function, np.random.default_rng(0), 0, given)
+                arguments = generate_inputs(function, np.random.default_rng(0), 0, given)
                 assert isinstance(arguments, Inputs)
                 start = arguments.arena.copy()
                 first = run_once(module, symbol_of(function), arguments, grid, MAX_STEPS)

@@ -2,7 +2,7 @@
 
 | module | facts |
 |---|---|
-| `compilation.py` | one compilation: products, times, passes, remarks, resources, occupancy and the cost model |
+| `compilation.py` | one compilation: texts, times, passes, remarks, resources, occupancy and the cost model |
 | `source_lines.py` | the source lines of every line of IR, LLVM, assembly and SASS |
 | `counters.py` | what the emulator counts of a launch, line by line |
 | `replay.py` | a launch repeated on any device, with its memory restored afterwards |

@@ -4,11 +4,11 @@
     assert report.ok, report
 
 Inputs follow from the signature: arrays for pointers (a size with room for several tiles, 64-byte aligned, with guard
-space around each), small positive integers (multiples of 16 where `tt.divisibility` says so), normal floats. A draw the
-original program cannot run (an index out of bounds, a failed assertion) is replaced by another, with larger arrays; if
-none works the function is reported as not checked, with the reason.
+space around each), small positive integers (multiples of 16 where `tt.divisibility` says so), normal floats. Inputs that
+the original program cannot run with (an index out of bounds, a failed assertion) are replaced by others, with larger arrays; if
+none work the function is reported as not checked, with the reason.
 
-`given` fixes arguments by name, to reach code that small sizes do not: a number, an array, or (array, shape, strides):
+`given` fixes arguments by name, to reach code that small sizes do not: a scalar, an array, or (array, shape, strides):
 
     check_each(module, "tritongpu-pipeline{num-stages=3}", given={"K": 256, "a": a, "b": b}, grid=(1, 1, 1))
 
@@ -16,7 +16,7 @@ Asynchronous copies, dots and barriers are checked on the way: see `oracles/eval
 that inserts fences a missing one is a mistake, and after the pass that inserts barriers a missing one.
 
 Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums
-(`explain/gaps.py`).
+(`tolerances.py`).
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -148,7 +148,7 @@ def check_each(
 ) -> Report:
     """Run `passes` on a copy of `module`, comparing every public function after each of them with the original.
 
-    The grid has `programs` programs along each axis the module asks about, unless one is given.
+    The grid has `programs` programs along each axis that the module reads, unless one is given.
     """
     passes = parse_pipeline(passes) if isinstance(passes, str) else passes
     grid = grid or tuple(programs if axis in used_axes(module) else 1 for axis in range(3))
@@ -159,7 +159,9 @@ def check_each(
         if isinstance(trial, Trial):
             expected[symbol_of(function)] = trial
         if isinstance(trial, str) or not trial.has_effect:
-            reason = trial if isinstance(trial, str) else "it ran, but returned and wrote nothing on any drawn input"
+            reason = (
+                trial if isinstance(trial, str) else "it ran, but returned and wrote nothing on any generated input"
+            )
             unchecked.append((symbol_of(function), reason))
     mismatch = first_mismatch(clone_op(module, {}), passes, expected, grid, max_steps)
     checked = tuple(name for name, trial in expected.items() if trial.has_effect)
@@ -177,20 +179,20 @@ def first_trial(
 ) -> Trial | str:
     """Return the first generated inputs on which `function` runs and has an effect, or at least runs; or the reason
     that none does."""
-    found: Trial | str = "no inputs were drawn"
+    found: Trial | str = "no inputs were generated"
     for attempt in range(attempts):
-        drawn = draw(function, np.random.default_rng([*seed, attempt]), attempt, given)
-        if isinstance(drawn, str):
-            return drawn
-        start = drawn.arena.tobytes()
+        inputs = generate_inputs(function, np.random.default_rng([*seed, attempt]), attempt, given)
+        if isinstance(inputs, str):
+            return inputs
+        start = inputs.arena.tobytes()
         try:
-            outcome = run(module, symbol_of(function), drawn, grid, max_steps)
+            outcome = run(module, symbol_of(function), inputs, grid, max_steps)
         except EvaluationError as error:
             found = found if isinstance(found, Trial) else str(error)
             continue
-        has_effect = bool(outcome.returned or outcome.printed) or drawn.arena.tobytes() != start
-        found = Trial(drawn, start, outcome, has_effect)
-        if has_effect or not drawn.args:
+        has_effect = bool(outcome.returned or outcome.printed) or inputs.arena.tobytes() != start
+        found = Trial(inputs, start, outcome, has_effect)
+        if has_effect or not inputs.args:
             return found
     return found
 
@@ -284,9 +286,9 @@ def difference(before: Outcome, after: Outcome) -> str | None:
     for (name, old), (_, new), compared in zip(before.arrays, after.arrays, written, strict=True):
         if (where := array_difference(old, new, compared)) is not None:
             return f"argument '{name}' at {where}"
-    for number, (old, new) in enumerate(zip(before.returned, after.returned, strict=True)):
+    for index, (old, new) in enumerate(zip(before.returned, after.returned, strict=True)):
         if isinstance(old, np.ndarray) and (where := array_difference(old, cropped(new, old.shape))) is not None:
-            return f"returned value {number} at {where}"
+            return f"returned value {index} at {where}"
     if before.printed != after.printed:
         return f"it printed {before.printed} lines before and {after.printed} after"
     return None
@@ -312,7 +314,7 @@ def array_difference(
     return f"index {index[0] if len(index) == 1 else index}: {old[index]} before, {new[index]} after"
 
 
-def draw(
+def generate_inputs(
     function: tt.FuncOp, rng: np.random.Generator, attempt: int, given: Mapping[str, Any] | None = None
 ) -> Inputs | str:
     """Arguments for `function`, larger with each attempt; or why none can be made."""
@@ -331,7 +333,7 @@ def draw(
                 base, *rest = given[name]
                 inputs.args.append((copied(inputs, name, element_type(type_.block), base), *rest))
             else:
-                inputs.args.append(draw_descriptor(inputs, name, type_, rng, attempt))
+                inputs.args.append(generate_descriptor(inputs, name, type_, rng, attempt))
             rank = len(shape_of(type_.block))
             following = [p.type for p in parameters[position + 1 : position + 1 + 2 * rank]]
             position += 1 + (2 * rank if following == [i32] * rank + [i64] * rank else 0)
@@ -345,7 +347,7 @@ def draw(
         if name in given:
             inputs.args.append(given_argument(inputs, name, type_, given[name]))
         else:
-            inputs.args.append(draw_argument(inputs, name, type_, rng, attempt, multiple))
+            inputs.args.append(generate_argument(inputs, name, type_, rng, attempt, multiple))
         position += 1
     return inputs
 
@@ -363,7 +365,7 @@ def copied(inputs: Inputs, name: str, element: Attribute, value: np.ndarray[Any,
     return array
 
 
-def draw_argument(
+def generate_argument(
     inputs: Inputs, name: str, type: Attribute, rng: np.random.Generator, attempt: int, multiple: int
 ) -> Any:
     """One argument of a scalar, pointer or tensor type."""
@@ -404,7 +406,7 @@ def random_integers(rng: np.random.Generator, element: Attribute, shape: Sequenc
     return rng.integers(0 if attempt % 2 else -100, 64 if attempt % 2 else 100, size=shape)
 
 
-def draw_descriptor(
+def generate_descriptor(
     inputs: Inputs, name: str, type: TensorDescType, rng: np.random.Generator, attempt: int
 ) -> tuple[Any, ...]:
     """A contiguous array of about the block's size, some blocks only partly inside."""

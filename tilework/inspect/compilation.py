@@ -1,7 +1,7 @@
 """Everything that is known of one compilation: texts, times, passes, remarks, resources, what limits the code.
 
     made = compiled(Request(ASTSource(kernel, signature, constants), GPUTarget.parse("cuda:90"), {"num_warps": 8}))
-    made.texts["ptx"], made.times["ptx"]        the products that are text, and the seconds of each stage
+    made.texts["ptx"], made.times["ptx"]        the outputs that are text, and the seconds of each stage
     made.seen.runs[0].steps                     every pass with its time and the module behind it
     made.remarks                                remarks of the passes, each once
     made.resources                              {"registers": 40, "spill_stores": 0, ...} as ptxas reports them
@@ -62,13 +62,13 @@ class Request:
 
 @dataclass
 class Compilation:
-    """The products of the stages that could be made, their times, and what was recorded on the way."""
+    """The outputs of the stages that ran, their times, and what was recorded on the way."""
 
     backend: Backend
     options: CompileOptions
     seen: Recording
     texts: dict[str, str] = field(default_factory=dict)
-    sizes: dict[str, int] = field(default_factory=dict)  # bytes of products that are not text
+    sizes: dict[str, int] = field(default_factory=dict)  # bytes of outputs that are not text
     times: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)  # by stage, the reason that there is none

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilework.errors import Diagnostic, Span
 
-QUESTIONS = ("compiled", "tuned", "slow", "different")  # `different` only if it is asked for
+QUESTIONS = ("compiled", "tuned", "slow", "different")  # `different` only on request
 SHOWN = 40  # findings of a section that people read
 
 
@@ -101,9 +101,9 @@ def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: -finding.weight))
 
 
-def counted(number: int, noun: str, nouns: str = "") -> str:
+def counted(count: int, noun: str, nouns: str = "") -> str:
     """``1 kernel``, ``3 kernels``."""
-    return f"{number} {noun if number == 1 else nouns or noun + 's'}"
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def listed(texts: Sequence[str], most: int = 6) -> str:

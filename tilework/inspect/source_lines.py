@@ -3,19 +3,19 @@
     >>> located_ir('#l = loc("k.py":3:4)\\n%0 = tt.load %p : f32 loc(#l)\\n')
     [('%0 = tt.load %p : f32', (('k.py', 3, 4),))]
 
-A place is a file, a line and a column; the first is that of the line's own code, the others are the calls that led
-there. Text that only encodes places (`loc(...)`, ``!dbg``, ``.loc``) is left out of the lines.
+A location is a file, a line and a column; the first is that of the line's own code, the others are the calls that led
+there. Text that only encodes locations (`loc(...)`, ``!dbg``, ``.loc``) is left out of the lines.
 
     tables = Tables()
     tables.rows([("%0 = tt.load %p : f32", (("k.py", 3, 4),))])          [0]
     tables.data()["strings"][0]                                          "%0 = tt.load %p : f32"
 
-A row is a line of text with its places, a text a list of rows. The IR behind forty passes differs little from pass to
+A row is a line of text with its locations, a text a list of rows. The IR behind forty passes differs little from pass to
 pass, so that a page stores the first text and, for each pass, the rows that it replaced (`edits`).
 
     parts_of("matmul.py", {13, 28})       [Part("program_tile", 10, [...]), Part("matmul", 22, [...])]
 
-is the Python that a page shows: the functions that code comes from, or the lines around a place outside of every
+is the Python that a page shows: the functions that code comes from, or the lines around a location outside of every
 function.
 """
 
@@ -32,9 +32,9 @@ from typing import Any
 from tilework.aot.signature import split_entries, unquoted
 from tilework.errors import LIBRARY
 
-Place = tuple[str, int, int]
-Places = tuple[Place, ...]
-Located = tuple[str, Places]
+Location = tuple[str, int, int]
+Locations = tuple[Location, ...]
+Located = tuple[str, Locations]
 
 FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)(?: to (?::?\d+)?:\d+)?')
 NAMED = re.compile(r'"((?:[^"\\]|\\.)*)"\(')
@@ -49,12 +49,12 @@ def located_ir(text: str) -> list[Located]:
     """Lines of a module that was printed with its locations."""
     lines = text.splitlines()
     aliases = {match[1]: match[2] for line in lines if (match := ALIAS.match(line)) is not None}
-    known: dict[str, Places] = {}
+    known: dict[str, Locations] = {}
 
-    def places(location: str) -> Places:
+    def locations(location: str) -> Locations:
         if location not in known:
             known[location] = ()  # an alias of itself says nothing
-            known[location] = tuple(dict.fromkeys(places_of(location, aliases, places)))
+            known[location] = tuple(dict.fromkeys(locations_of(location, aliases, locations)))
         return known[location]
 
     found: list[Located] = []
@@ -63,7 +63,7 @@ def located_ir(text: str) -> list[Located]:
         if line.startswith("#loc") and ALIAS.match(line) is not None:
             continue
         shown, location = without_locations(line)
-        here = places(location) if location else ()
+        here = locations(location) if location else ()
         bare = shown.strip()
         ends = opened.pop() if bare.startswith("}") and opened else []
         if bare.endswith("{"):
@@ -94,21 +94,21 @@ def closing(text: str, start: int) -> int:
     return next((start + index for index, _, depth in unquoted(text[start:]) if depth == 0), -1)
 
 
-def places_of(location: str, aliases: dict[str, str], places: Callable[[str], Places]) -> Iterable[Place]:
-    """The places that the inside of ``loc(...)`` names, its own first."""
+def locations_of(location: str, aliases: dict[str, str], locations: Callable[[str], Locations]) -> Iterable[Location]:
+    """The locations that the inside of ``loc(...)`` names, its own first."""
     location = location.strip()
     if (found := REFERENCE.fullmatch(location)) is not None:
-        return places(aliases.get(found[1], ""))
+        return locations(aliases.get(found[1], ""))
     if (found := FILE.fullmatch(location)) is not None:
         return [(found[1], int(found[2]), int(found[3]))]
     if location.startswith("callsite("):
         callee, caller = split_call(location[len("callsite(") : -1])
-        return [*places(callee), *places(caller)]
+        return [*locations(callee), *locations(caller)]
     if location.startswith("fused"):
         inside = location[location.index("[") + 1 : location.rindex("]")]
-        return [place for part in split_entries(inside) for place in places(part)]
+        return [found for part in split_entries(inside) for found in locations(part)]
     if NAMED.match(location) is not None:
-        return places(location[location.index('"(') + 2 : -1])
+        return locations(location[location.index('"(') + 2 : -1])
     return ()
 
 
@@ -142,23 +142,23 @@ def located_llvm(text: str) -> list[Located]:
             scope = fields.get("file") or fields.get("scope", "")
         return ""
 
-    def places(number: str) -> Places:
-        kind, fields = nodes.get(number, ("", {}))
+    def locations(node: str) -> Locations:
+        kind, fields = nodes.get(node, ("", {}))
         if kind == "Subprogram":
-            return ((file_of(number), int(fields.get("line", 0)), 0),)
+            return ((file_of(node), int(fields.get("line", 0)), 0),)
         if kind != "Location" or not int(fields.get("line", 0)):
             return ()
         own = (file_of(fields.get("scope", "")), int(fields["line"]), int(fields.get("column", 0)))
-        return (own, *(places(fields["inlinedAt"]) if "inlinedAt" in fields else ()))
+        return (own, *(locations(fields["inlinedAt"]) if "inlinedAt" in fields else ()))
 
-    known: dict[str, Places] = {}
+    known: dict[str, Locations] = {}
     found: list[Located] = []
     for line in text.splitlines():
         if METADATA.match(line) is not None:
             continue
         tag = DEBUG.search(line)
         if tag is not None and tag[1] not in known:
-            known[tag[1]] = places(tag[1])
+            known[tag[1]] = locations(tag[1])
         found.append((DEBUG.sub("", line), known[tag[1]] if tag is not None else ()))
     return trimmed(found)
 
@@ -181,7 +181,7 @@ def located_assembly(text: str) -> list[Located]:
         if (found := ASM_FILE.match(line)) is not None:
             files[found[1]] = os.path.join(found[2], found[3]) if found[3] else found[2]
     result: list[Located] = []
-    here: Places = ()
+    here: Locations = ()
     is_debug = False
     for line in lines:
         if line.lstrip().startswith(".section"):
@@ -202,8 +202,8 @@ SASS_LINE = re.compile(r"^; (.*):(\d+)$")
 
 
 def located_sass(text: str) -> list[Located]:
-    """Lines of `disassemble(cubin, lines=True)`: ``; FILE:LINE`` stands before the instructions of a line."""
-    here: Places = ()
+    """Lines of `disassemble(cubin, lines=True)`: ``; FILE:LINE`` precedes the instructions of a line."""
+    here: Locations = ()
     result: list[Located] = []
     for line in text.splitlines():
         if (found := SASS_LINE.match(line)) is not None:
@@ -232,7 +232,7 @@ READERS: dict[str, Callable[[str], list[Located]]] = {
 
 
 def located(stage: str, text: str) -> list[Located]:
-    """The lines of the product of a stage."""
+    """The lines of the text of a stage."""
     return READERS.get(stage, unlocated)(text)
 
 
@@ -244,55 +244,57 @@ def unlocated(text: str) -> list[Located]:
 Edit = list[Any]  # at which row, how many rows go, the rows that come
 
 
-class Numbered:
-    """Different values, each with the number of its first use."""
+class Interned:
+    """Different values, each with an id in order of first use."""
 
     def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
+        self.ids: dict[Any, int] = {}
 
     def __getitem__(self, value: Any) -> int:
-        return self.numbers.setdefault(value, len(self.numbers))
+        return self.ids.setdefault(value, len(self.ids))
 
     def __iter__(self) -> Any:
-        return iter(self.numbers)
+        return iter(self.ids)
 
 
 class Tables:
-    """The numbers of strings, files, places and rows of one page."""
+    """The ids of strings, files, locations and rows of one page."""
 
     def __init__(self) -> None:
-        self.strings, self.files, self.places, self.row_numbers = Numbered(), Numbered(), Numbered(), Numbered()
-        self.place(())  # number 0: nowhere
-        self.callers: dict[Place | tuple[str, int], dict[Place, None]] = {}
+        self.strings, self.files, self.locations, self.row_ids = Interned(), Interned(), Interned(), Interned()
+        self.locations_id(())  # id 0: nowhere
+        self.callers: dict[Location | tuple[str, int], dict[Location, None]] = {}
 
-    def place(self, places: Iterable[Place]) -> int:
-        """The number of the lines of the source that some places name: columns do not count."""
-        return self.places[tuple(dict.fromkeys((self.files[file], line) for file, line, _ in places if file and line))]
+    def locations_id(self, locations: Iterable[Location]) -> int:
+        """The id of the source lines that some locations name: columns do not count."""
+        return self.locations[
+            tuple(dict.fromkeys((self.files[file], line) for file, line, _ in locations if file and line))
+        ]
 
     def rows(self, lines: Iterable[Located]) -> list[int]:
-        return [self.row_numbers[self.strings[text], self.place(places)] for text, places in lines]
+        return [self.row_ids[self.strings[text], self.locations_id(locations)] for text, locations in lines]
 
     def learn_callers(self, lines: Iterable[Located]) -> None:
-        """Remember which calls led to each place: assembly tells only the place itself."""
-        for _, places in lines:
-            for index, (file, line, column) in enumerate(places[:-1]):
-                calls = dict.fromkeys(places[index + 1 :])
+        """Remember which calls led to each location: assembly names only the location itself."""
+        for _, locations in lines:
+            for index, (file, line, column) in enumerate(locations[:-1]):
+                calls = dict.fromkeys(locations[index + 1 :])
                 self.callers.setdefault((file, line, column), {}).update(calls)
                 self.callers.setdefault((file, line), {}).update(calls)
 
     def with_callers(self, lines: Iterable[Located]) -> list[Located]:
-        """Lines whose places are single ones, with the calls that may have led there."""
-        return [(text, self.called(places)) for text, places in lines]
+        """Lines whose locations are single ones, with the calls that may have led there."""
+        return [(text, self.called(locations)) for text, locations in lines]
 
-    def called(self, places: Places) -> Places:
-        if len(places) != 1:
-            return places
-        ((file, line, column),) = places
+    def called(self, locations: Locations) -> Locations:
+        if len(locations) != 1:
+            return locations
+        ((file, line, column),) = locations
         found = self.callers.get((file, line, column)) or self.callers.get((file, line)) or {}
-        return (*places, *found)
+        return (*locations, *found)
 
     def edits(self, before: Sequence[int], after: Sequence[int]) -> list[Edit]:
-        """Return the edits that turn one text into the other."""
+        """Return the edits that transform one text into the other."""
         if before == after:
             return []
         matcher = SequenceMatcher(None, before, after, autojunk=False)
@@ -303,13 +305,13 @@ class Tables:
         ]
 
     def data(self) -> dict[str, Any]:
-        """For the page: strings, places as lists of [file, line], rows as strings and places side by side."""
-        rows = list(self.row_numbers)
+        """For the page: strings, locations as lists of [file, line], rows as strings and locations side by side."""
+        rows = list(self.row_ids)
         return {
             "strings": list(self.strings),
-            "places": [[list(place) for place in places] for places in self.places],
+            "places": [[list(line) for line in lines] for lines in self.locations],
             "rowStrings": [text for text, _ in rows],
-            "rowPlaces": [place for _, place in rows],
+            "rowPlaces": [locations for _, locations in rows],
         }
 
 

@@ -56,8 +56,8 @@ def tolerance_of(module: ModuleOp) -> Tolerance:
 
 def rounds_operands(op: Operation) -> bool:
     """Return True if a dot of f32 may round its operands to fewer bits."""
-    asked = op.properties.get("inputPrecision")
-    return isinstance(asked, IntegerAttr) and InputPrecision(asked.value.data) is not InputPrecision.IEEE
+    precision = op.properties.get("inputPrecision")
+    return isinstance(precision, IntegerAttr) and InputPrecision(precision.value.data) is not InputPrecision.IEEE
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class Gap:
     is_rounding: bool
 
     def words(self, tolerance: Tolerance) -> str:
-        place = f"{self.name}[{', '.join(map(str, self.index))}]"
+        element = f"{self.name}[{', '.join(map(str, self.index))}]"
         size = f"the largest error is {self.largest:.3g}, {self.relative:.1e} of the largest value"
         differing = f"{self.differing} of {self.size} written elements of `{self.name}` differ"
         if self.is_rounding:
             return f"{differing} by rounding: {size} ({tolerance.because} allows {tolerance.part:.0e})"
-        return f"{place} is {self.got}, not {self.expected}; {differing}, {size}"
+        return f"{element} is {self.got}, not {self.expected}; {differing}, {size}"
 
 
 @dataclass(frozen=True)

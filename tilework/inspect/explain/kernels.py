@@ -48,32 +48,32 @@ def explain_kernel(
 ) -> Explanation:
     """Return the answers for a kernel, or for an autotuner or heuristics around one; `different` only if `why` names
     it."""
-    asked = asked_questions(why)
+    questions = chosen_questions(why)
     targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
     sections: list[Section] = []
     fn, settings, tuners = unwrapped(kernel, args, kwargs)
-    if "tuned" in asked and any(tuner.tunings for tuner in tuners):
+    if "tuned" in questions and any(tuner.tunings for tuner in tuners):
         sections.append(why_tuned([{"event": "tuned", **tuning_record(t, key)} for t in tuners for key in t.tunings]))
     is_called = bool(args or kwargs)
-    if "compiled" in asked:
+    if "compiled" in questions:
         sections.insert(0, compiled_section(fn, args, settings, is_called, tuned_names(tuners)))
-    if "slow" in asked:
+    if "slow" in questions:
         sections.append(slow_section(fn, args, settings, is_called, grid, targets))
-    if "different" in asked:
+    if "different" in questions:
         if not is_called or grid is None:
             raise TypeError("explain(why='different') repeats a launch: give it the arguments of one, and grid=")
-        sections.append(why_different([launch_of(fn, args, settings, grid)], asked_devices(device)))
+        sections.append(why_different([launch_of(fn, args, settings, grid)], chosen_devices(device)))
     return Explanation(tuple(sections))
 
 
-def asked_questions(why: str | Sequence[str] | None) -> list[str]:
-    words = why.replace(" ", "").split(",") if isinstance(why, str) else list(why or QUESTIONS[:3])
-    if wrong := [word for word in words if word not in QUESTIONS]:
+def chosen_questions(why: str | Sequence[str] | None) -> list[str]:
+    chosen = why.replace(" ", "").split(",") if isinstance(why, str) else list(why or QUESTIONS[:3])
+    if wrong := [question for question in chosen if question not in QUESTIONS]:
         raise ValueError(f"explain answers {', '.join(QUESTIONS)}, not {wrong[0]!r}")
-    return words
+    return chosen
 
 
-def asked_devices(device: str | Sequence[str] | None) -> Sequence[str]:
+def chosen_devices(device: str | Sequence[str] | None) -> Sequence[str]:
     """The interpreter, and what is compared with it."""
     chosen = [device] if isinstance(device, str) else list(device or DEVICES)
     if wrong := [name for name in chosen if name not in DEVICES]:

@@ -149,7 +149,7 @@ RULES = (
         r"the (?:loop|load) is not pipelined",
         lambda m: 1.5,
         "loads that feed a dot and whose addresses do not depend on other loads of the iteration are pipelined;"
-        " tl.range(..., num_stages=N) asks for all",
+        " tl.range(..., num_stages=N) pipelines all",
     ),
     Rule(
         r"goes through shared memory in every iteration",
@@ -195,8 +195,8 @@ def remark_finding(case: Case, remark: Remark) -> Finding | None:
         help = LIMITS.get(limit[1], "")
     spans = user_spans(remark)
     span, callers = spans[0] if spans else None, tuple(spans[1:])
-    places = {"span": span, "callers": callers, "notes": remark.notes}
-    return case.finding(remark.text, weight, help=help, facts={"op": remark.op}, **places)
+    shown = {"span": span, "callers": callers, "notes": remark.notes}
+    return case.finding(remark.text, weight, help=help, facts={"op": remark.op}, **shown)
 
 
 def user_spans(remark: Remark) -> list[Span]:
@@ -290,14 +290,14 @@ def grid_findings(case: Case, made: Compilation) -> Iterator[Finding]:
     threads = thread_count()
     is_worth_it = case.bytes >= WORTH_SHARING and FORK_SYMBOL not in made.texts.get("llir", "")
     if case.grid is not None and 0 < prod(case.grid) < threads and is_worth_it:
-        number = prod(case.grid)
+        programs = prod(case.grid)
         yield Finding(
             kernel=case.kernel,
-            title=f"the grid has {counted(number, 'program')} for {threads} threads, and no loop of it is long enough"
+            title=f"the grid has {counted(programs, 'program')} for {threads} threads, and no loop of it is long enough"
             " to be shared",
             help="smaller blocks, or another axis of the grid: one program is one unit of work, on one core",
             severity="slow",
-            weight=min(threads / number, 4.0),
+            weight=min(threads / programs, 4.0),
             facts={"target": "cpu", "grid": case.grid, "threads": threads},
         )
     arena = made.facts.get("interface", {}).get("arena", 0)

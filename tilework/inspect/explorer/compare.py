@@ -3,7 +3,7 @@
     found = compare(one, other)                  # each a document with one kernel (`document.py`)
     print(comparison_text(found))
 
-Places do not count: a kernel that stands elsewhere in its file has the same code. Texts are compared line by line.
+Locations do not count: a kernel that moved in its file has the same code. Texts are compared line by line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,8 +77,8 @@ def stage_texts(document: Mapping[str, Any], kernel: Mapping[str, Any]) -> dict[
 
 
 def lines_of(document: Mapping[str, Any], rows: Sequence[int]) -> Lines:
-    strings, numbers = document["strings"], document["rowStrings"]
-    return [strings[numbers[row]] for row in rows]
+    strings, ids = document["strings"], document["rowStrings"]
+    return [strings[ids[row]] for row in rows]
 
 
 def source_lines(document: Mapping[str, Any], kernel: str) -> Lines:
@@ -116,13 +116,13 @@ def metrics_of(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, An
     pairs = [(name, *zip(left.get(name, NONE), right.get(name, NONE), strict=True)) for name in names]
     found = [(name, *values, both(*of)) for name, values, of in pairs]
     if None not in totals:
-        words = {
+        units = {
             "instructions": "of warps",
             "sectors": "of global memory",
             "wavefronts": "of shared memory",
             "conflicts": "of banks",
         }
-        found += [(name, totals[0][name], totals[1][name], f"{of}, in the emulator") for name, of in words.items()]
+        found += [(name, totals[0][name], totals[1][name], f"{of}, in the emulator") for name, of in units.items()]
     return found
 
 
@@ -205,9 +205,9 @@ def first_rows(found: Comparison) -> list[str]:
             *([found.parted] if found.parted else []),
         ]
     step = found.steps[found.first]
-    place = f"the texts differ first behind {step.name} (pass {found.first + 1} of {len(found.steps)})"
-    words = place if found.first else f"the texts differ from the first pass on ({step.name})"
-    return [f"{words}:", *changed_lines(step, SHOWN), *([found.parted] if found.parted else [])]
+    title = f"the texts differ first behind {step.name} (pass {found.first + 1} of {len(found.steps)})"
+    title = title if found.first else f"the texts differ from the first pass on ({step.name})"
+    return [f"{title}:", *changed_lines(step, SHOWN), *([found.parted] if found.parted else [])]
 
 
 def changed_lines(step: Difference, most: int) -> list[str]:
@@ -222,7 +222,7 @@ def changed_lines(step: Difference, most: int) -> list[str]:
 
 def unified(step: Difference) -> str:
     """All of a difference, as `diff -u` shows it."""
-    from difflib import unified_diff  # lazily: few ask for all of it
+    from difflib import unified_diff  # lazily: only for `--show`
 
     return "\n".join(unified_diff(step.before, step.after, f"a {step.name}", f"b {step.name}", lineterm=""))
 
@@ -232,10 +232,10 @@ def unified(step: Difference) -> str:
 
 def data_of(found: Comparison) -> dict[str, Any]:
     """The data of the page: every string once, texts as indices."""
-    numbers: dict[str, int] = {}
+    ids: dict[str, int] = {}
 
     def text(lines: Lines) -> list[int]:
-        return [numbers.setdefault(line, len(numbers)) for line in lines]
+        return [ids.setdefault(line, len(ids)) for line in lines]
 
     def entry(step: Difference) -> dict[str, Any]:
         edits = [[at, count, text(lines)] for at, count, lines in step.edits]
@@ -255,9 +255,9 @@ def data_of(found: Comparison) -> dict[str, Any]:
         "only": [list(one) for one in found.only],
         "steps": steps,
         "parted": found.parted,
-        "strings": list(numbers),
-        "rowStrings": list(range(len(numbers))),
-        "rowPlaces": [0] * len(numbers),
+        "strings": list(ids),
+        "rowStrings": list(range(len(ids))),
+        "rowPlaces": [0] * len(ids),
         "places": [[]],
         "files": [],
         "kernels": [],

@@ -5,7 +5,7 @@
     read(Path("kernel.html")) == document
     [stage["name"] for stage in document["kernels"][0]["stages"]]       ['ttir', 'ttgir', 'llir', 'ptx', 'sass']
 
-Layouts are stored as the bases of linear layouts, by types without aliases, because passes number aliases in order of
+Layouts are stored as the bases of linear layouts, by types without aliases, because passes name aliases in order of
 appearance (`spelled_out`). Tiles whose sizes are no powers of two are padded first: `seen` lists the original sizes of
 a padded one.
 """
@@ -66,24 +66,24 @@ def build(requests: Sequence[Request]) -> dict[str, Any]:
 
 
 def files_of(tables: Tables) -> list[dict[str, Any]]:
-    """The files of all places, with the functions around these."""
+    """The files of all locations, with the functions around them."""
     used: dict[int, set[int]] = {}
-    for places in tables.places:
-        for file, line in places:
+    for lines in tables.locations:
+        for file, line in lines:
             used.setdefault(file, set()).add(line)
     names = list(tables.files)
     labels = short_names(names)
     return [
         {
             "path": path,
-            "label": labels[number],
+            "label": labels[index],
             "library": is_library(path),
             "parts": [
                 {"name": part.name, "first": part.first, "lines": [tables.strings[line] for line in part.lines]}
-                for part in parts_of(path, used.get(number, ()))
+                for part in parts_of(path, used.get(index, ()))
             ],
         }
-        for number, path in enumerate(names)
+        for index, path in enumerate(names)
     ]
 
 
@@ -154,10 +154,10 @@ def collect(request: Request, tables: Tables) -> dict[str, Any]:
     laid_out = [lines for stage, lines in texts.items() if stage in IR_STAGES]
     laid_out += [lines for run in runs for lines in run]
     if limits:
-        limits["codes"] = [{**code, "place": tables.place(code["place"])} for code in limits["codes"]]
+        limits["codes"] = [{**code, "place": tables.locations_id(code["place"])} for code in limits["codes"]]
     counters = count(request.source, request.target, request.settings, request.launch)
     if "lines" in counters:
-        counters["lines"] = [[tables.place([(*place, 0)]), numbers] for place, numbers in counters["lines"]]
+        counters["lines"] = [[tables.locations_id([(*line, 0)]), counts] for line, counts in counters["lines"]]
     return {
         **identity(request, made),
         "stages": stages,
@@ -253,9 +253,9 @@ def remarks_of(made: Compilation, tables: Tables) -> list[dict[str, Any]]:
     found = []
     for remark in made.remarks:
         positions = source_positions(remark.location)
-        own = [place for place in positions if not place[0].startswith(LIBRARY)] or positions
-        notes, place = list(remark.notes), tables.place(own[:1])
-        found.append({"severity": remark.severity, "text": remark.text, "notes": notes, "place": place})
+        own = [position for position in positions if not position[0].startswith(LIBRARY)] or positions
+        notes, location = list(remark.notes), tables.locations_id(own[:1])
+        found.append({"severity": remark.severity, "text": remark.text, "notes": notes, "place": location})
     found += [
         {"severity": "remark", "text": text, "notes": [], "place": 0} for text in SLOW.findall(made.seen.assembler)
     ]
@@ -326,14 +326,14 @@ def layouts_of(texts: Iterable[Iterable[str]], sizes: Iterable[Shape] = ()) -> d
 
 
 def layout_of(type: str) -> dict[str, Any] | None:
-    """Return the data for drawing the layout of a type; None if it has none."""
+    """Return the data of the picture of a type's layout; None if it has none."""
     try:
         attribute = IRParser(type, "type").parse_attribute()
         encoding = encoding_of(attribute)
         if encoding is None:
             return None
         shape, bits = shape_of(attribute), max(8, bit_width(attribute))
-        shape = shape[len(shape) - encoding.rank :]  # buffers of a ring lie behind each other
+        shape = shape[len(shape) - encoding.rank :]  # the buffers of a ring are contiguous
         layout = to_linear(encoding, tuple(shape))
     except (ParseError, LayoutError):
         return None

@@ -16,7 +16,7 @@ its name one by one, as long as there are as many. Other records, and launches t
 ids: one for each path of scopes, one for each launch through Python.
 
 `EventClock` records an event in the stream before and after each launch. Native launches take pairs of events from a
-block (`launch_log.give_events`), launches through Python single pairs; the driver is asked for the times later.
+block (`launch_log.give_events`), launches through Python single pairs; the times are read later.
 Launches inside of a graph that is being captured have no time of their own: their events belong to the graph.
 """
 
@@ -39,12 +39,12 @@ from tilework.inspect.profiler.launches import Launches
 from tilework.inspect.profiler.stacks import Path
 from tilework.runtime.launch.native import launch_log
 
-KERNEL, DRIVER, RUNTIME, EXTERNAL = 10, 4, 5, 39  # kinds of records: kernels, calls, and the numbers that go with calls
-OURS = 3  # whose numbers they are: CUSTOM0
+KERNEL, DRIVER, RUNTIME, EXTERNAL = 10, 4, 5, 39  # kinds of records: kernels, calls, and the ids that go with calls
+OURS = 3  # the owner of the ids: CUSTOM0
 FORCED = 1
 BUFFER, ALIGNED = 1 << 20, 8
 NAMES = ("libcupti.so.13", "libcupti.so.12", "libcupti.so")
-PLACES = ("lib64", "extras/CUPTI/lib64", "lib")  # below the toolkit's folder
+FOLDERS = ("lib64", "extras/CUPTI/lib64", "lib")  # below the toolkit's folder
 
 Request = ctypes.CFUNCTYPE(None, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_size_t))
 Done = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_void_p, c_size_t, c_size_t)
@@ -79,15 +79,14 @@ class ExternalRecord(ctypes.Structure):
     _fields_ = (
         ("kind", c_uint32),
         ("owner", c_uint32),
-        ("number", c_uint64),
+        ("id", c_uint64),
         ("correlation", c_uint32),
         ("reserved", c_uint32),
     )
 
 
 class Kernel(NamedTuple):
-    """A kernel that ran: times are nanoseconds of CUPTI's clock; `number` is the id that was pushed at its launch, or
-    0."""
+    """A kernel that ran: times are nanoseconds of CUPTI's clock; `id` was pushed at its launch, or is 0."""
 
     launch: int
     name: str
@@ -96,7 +95,7 @@ class Kernel(NamedTuple):
     device: int
     stream: int
     is_graph: bool
-    number: int
+    id: int
 
 
 class Cupti:
@@ -107,7 +106,7 @@ class Cupti:
         self.taken: dict[int, Any] = {}  # buffers that CUPTI has
         self.full: list[tuple[Any, int]] = []  # those that came back, with how much of them is used
         self.callbacks = Request(self.request), Done(self.done)
-        self.is_registered, self.is_on, self.has_numbers = False, False, False
+        self.is_registered, self.is_on, self.has_ids = False, False, False
 
     @classmethod
     def found(cls) -> "Cupti | None":
@@ -118,15 +117,15 @@ class Cupti:
 
     # buffers
 
-    def request(self, place: Any, size: Any, most: Any) -> None:
-        """CUPTI wants a buffer."""
+    def request(self, buffer: Any, size: Any, most: Any) -> None:
+        """Give CUPTI a buffer."""
         memory = (c_uint64 * (BUFFER // ALIGNED))()
         self.taken[ctypes.addressof(memory)] = memory
-        place[0], size[0], most[0] = ctypes.addressof(memory), BUFFER, 0
+        buffer[0], size[0], most[0] = ctypes.addressof(memory), BUFFER, 0
 
-    def done(self, context: Any, stream: int, place: int, size: int, used: int) -> None:
-        """CUPTI gives one back."""
-        memory = self.taken.pop(place, None)
+    def done(self, context: Any, stream: int, buffer: int, size: int, used: int) -> None:
+        """Take a buffer back from CUPTI."""
+        memory = self.taken.pop(buffer, None)
         if memory is not None and used:
             self.full.append((memory, used))
 
@@ -145,10 +144,10 @@ class Cupti:
     def end(self) -> None:
         """Write no more."""
         if self.is_on:
-            for kind in (KERNEL, *(NUMBERED if self.has_numbers else ())):
+            for kind in (KERNEL, *(WITH_IDS if self.has_ids else ())):
                 self.library.cuptiActivityDisable(kind)
             self.library.cuptiActivityFlushAll(FORCED)
-            self.is_on, self.has_numbers = False, False
+            self.is_on, self.has_ids = False, False
             self.full.clear()
 
     def now(self) -> int:
@@ -157,14 +156,14 @@ class Cupti:
         self.library.cuptiGetTimestamp(byref(moment))
         return moment.value
 
-    def push(self, number: int) -> None:
+    def push(self, id: int) -> None:
         """Attach an id to the launches of this thread until `pop`. CUPTI writes it beside records of calls, so those
         are enabled."""
-        if not self.has_numbers:
-            self.has_numbers = True
-            for kind in NUMBERED:
+        if not self.has_ids:
+            self.has_ids = True
+            for kind in WITH_IDS:
                 self.library.cuptiActivityEnable(kind)
-        self.library.cuptiActivityPushExternalCorrelationId(OURS, c_uint64(number))
+        self.library.cuptiActivityPushExternalCorrelationId(OURS, c_uint64(id))
 
     def pop(self) -> None:
         self.library.cuptiActivityPopExternalCorrelationId(OURS, byref(c_uint64()))
@@ -176,37 +175,35 @@ class Cupti:
         return self.full_buffers()
 
     def full_buffers(self) -> list[Kernel]:
-        """As `kernels`, but without asking CUPTI for buffers that are not full yet."""
+        """As `kernels`, but without the buffers that are not full yet."""
         full, self.full = self.full, []
-        numbers: dict[int, int] = {}
+        ids: dict[int, int] = {}
         found: list[tuple[KernelRecord, str]] = []
         for memory, used in full:
             for address in self.records(memory, used):
                 kind = c_uint32.from_address(address).value
                 if kind == EXTERNAL:
                     record = ExternalRecord.from_address(address)
-                    numbers[record.correlation] = record.number
+                    ids[record.correlation] = record.id
                 elif kind == KERNEL:
                     kernel = KernelRecord.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(KernelRecord)))
                     found.append((kernel, (kernel.name or b"").decode(errors="replace")))
         made = [
-            Kernel(
-                r.correlation, name, r.start, r.end, r.device, r.stream, bool(r.graph), numbers.get(r.correlation, 0)
-            )
+            Kernel(r.correlation, name, r.start, r.end, r.device, r.stream, bool(r.graph), ids.get(r.correlation, 0))
             for r, name in found
         ]
         return sorted(made)
 
     def records(self, memory: Any, used: int) -> Iterator[int]:
         """The addresses of the records in a buffer."""
-        place, next_record = c_void_p(), self.library.cuptiActivityGetNextRecord
+        record, next_record = c_void_p(), self.library.cuptiActivityGetNextRecord
         start = ctypes.addressof(memory)
-        while not next_record(start, used, byref(place)):
-            assert place.value is not None
-            yield place.value
+        while not next_record(start, used, byref(record)):
+            assert record.value is not None
+            yield record.value
 
 
-NUMBERED = (EXTERNAL, DRIVER, RUNTIME)
+WITH_IDS = (EXTERNAL, DRIVER, RUNTIME)
 FOUND: list[Cupti | None] = []  # once it was looked for
 SIGNATURES = {
     "cuptiActivityRegisterCallbacks": (Request, Done),
@@ -234,14 +231,14 @@ def libraries() -> Iterator[Any]:
 
 def paths() -> Iterator[str]:
     """Candidate paths of the library."""
-    if asked := knobs.proton.cupti_lib_dir:
-        yield from (str(FilePath(asked) / name) for name in NAMES)
+    if named := knobs.proton.cupti_lib_dir:
+        yield from (str(FilePath(named) / name) for name in NAMES)
     yield from loaded()
     if toolkit := knobs.getenv("CUDA_HOME"):
-        yield from (str(FilePath(toolkit) / place / name) for place in PLACES for name in NAMES)
+        yield from (str(FilePath(toolkit) / folder / name) for folder in FOLDERS for name in NAMES)
     for folder in sys.path:
         yield from map(str, sorted(FilePath(folder).glob("nvidia/*/lib/libcupti.so.*"), reverse=True) if folder else ())
-    yield from (str(FilePath("/usr/local/cuda") / place / name) for place in PLACES for name in NAMES)
+    yield from (str(FilePath("/usr/local/cuda") / folder / name) for folder in FOLDERS for name in NAMES)
     yield from NAMES
 
 
@@ -270,7 +267,7 @@ class CuptiClock:
         gpus.ensure_context()
         self.library, self.cupti = gpus.library(), cupti
         self.offset = time.perf_counter_ns() - cupti.now()
-        self.numbers = itertools.count(1)
+        self.ids = itertools.count(1)
         self.paths: dict[Path, int] = {}
         self.single: dict[int, Launches] = {}  # through Python
         self.lines: defaultdict[str, list[Line]] = defaultdict(list)
@@ -296,31 +293,31 @@ class CuptiClock:
         self.kernels += self.cupti.full_buffers()
 
     def enter(self, path: Path) -> None:
-        """This thread is somewhere else."""
+        """Note the new path of this thread."""
         thread = stacks.LOCAL.stack
         if self.pushed.pop(id(thread), False):
             self.cupti.pop()
         if path:
-            self.cupti.push(self.paths.setdefault(path, next(self.numbers)))
+            self.cupti.push(self.paths.setdefault(path, next(self.ids)))
             self.pushed[id(thread)] = True
 
     # launches
 
     def before(self, stream: int) -> int:
         """A launch through Python comes next in this thread."""
-        number = next(self.numbers)
-        self.cupti.push(number)
-        return number
+        id = next(self.ids)
+        self.cupti.push(id)
+        return id
 
-    def behind(self, number: int, stream: int) -> None:
+    def behind(self, id: int, stream: int) -> None:
         """It is in the stream."""
         self.cupti.pop()
 
-    def wait_for(self, number: int, launches: Launches) -> None:
+    def wait_for(self, id: int, launches: Launches) -> None:
         """Remember which launch it was."""
-        self.single[number] = launches
+        self.single[id] = launches
 
-    def wait(self, launches: Launches, places: list[int]) -> None:
+    def wait(self, launches: Launches, addresses: list[int]) -> None:
         """Launches in machine code; their `starts` are when they were called."""
         known = self.lines[launches.name]
         known += [Line(called, len(known) + i, launches, i) for i, called in enumerate(launches.starts)]
@@ -339,7 +336,7 @@ class CuptiClock:
         for kernel in kernels:
             if not kernel.end:
                 continue
-            if (launches := self.single.get(kernel.number)) is not None:
+            if (launches := self.single.get(kernel.id)) is not None:
                 yield self.timed(launches, [kernel])
             else:
                 by_name[kernel.name].append(kernel)
@@ -358,11 +355,11 @@ class CuptiClock:
                 together[id(line.launches)].append((line.index, kernel))
             for key, pairs in together.items():
                 yield self.timed(by_id[key], [kernel for _, kernel in sorted(pairs)])
-        paths = {number: path for path, number in self.paths.items()}
-        places: defaultdict[tuple[Path, int, int], list[Kernel]] = defaultdict(list)
+        paths = {id: path for path, id in self.paths.items()}
+        groups: defaultdict[tuple[Path, int, int], list[Kernel]] = defaultdict(list)
         for kernel in kernels:
-            places[paths.get(kernel.number, ()), kernel.device, kernel.stream].append(kernel)
-        for (path, device, stream), found in places.items():
+            groups[paths.get(kernel.id, ()), kernel.device, kernel.stream].append(kernel)
+        for (path, device, stream), found in groups.items():
             yield self.timed(Launches(path, plain_name(name), "CUDA", device, stream, (), ()), found)
 
     def timed(self, launches: Launches, kernels: list[Kernel]) -> Launches:
@@ -415,8 +412,8 @@ class EventBlock:
         self.handles = (ctypes.c_void_p * (2 * pairs))()
         self.start = ctypes.addressof(self.handles)
         self.end = self.start + 2 * pairs * HANDLE
-        for place in range(self.start, self.end, HANDLE):
-            library.create_event(ctypes.byref(ctypes.c_void_p.from_address(place)), WITH_TIMES)
+        for address in range(self.start, self.end, HANDLE):
+            library.create_event(ctypes.byref(ctypes.c_void_p.from_address(address)), WITH_TIMES)
 
     def pairs(self) -> list[tuple[int, int]]:
         return list(zip(self.handles[::2], self.handles[1::2], strict=True))
@@ -491,10 +488,12 @@ class EventClock:
 
     # times
 
-    def wait(self, launches: Launches, places: list[int]) -> None:
+    def wait(self, launches: Launches, addresses: list[int]) -> None:
         """Native launches have used the events at these addresses."""
-        holding = [block for block in self.blocks if block.start <= max(places, default=0) < block.end]
-        self.waiting.append(Waiting(launches, [pair_at(place) for place in places], holding[0] if holding else None))
+        holding = [block for block in self.blocks if block.start <= max(addresses, default=0) < block.end]
+        self.waiting.append(
+            Waiting(launches, [pair_at(address) for address in addresses], holding[0] if holding else None)
+        )
 
     def settled(self, *, everything: bool) -> Iterator[Launches]:
         """Launches with their times: all, after waiting for the device, or the oldest, where too many wait."""

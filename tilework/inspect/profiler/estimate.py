@@ -2,7 +2,7 @@
 
     found = estimate(module, work)
     found.flops        {"fp16": 2 * M * N * K}            by the type of a dot's operands; "simd" is everything else
-    found.bytes        each array once for being read, and once for being written, but no more than programs ask for
+    found.bytes        each array once for being read, and once for being written, but no more than programs access
 
 Loops run as often as their bounds say for the launch's integers; where bounds depend on the program, three
 are looked at. A loop whose bounds are not known (read from memory, `while`) makes the operations unknown. Of branches
@@ -74,13 +74,13 @@ def estimate(module: ModuleOp, work: Work) -> Estimate:
     whole = Count()
     for linear in samples:
         x, y, _ = work.grid
-        place = (linear % x, linear // x % y, linear // (x * y))
+        program = (linear % x, linear // x % y, linear // (x * y))
         with np.errstate(all="ignore"):
-            whole.add(Counter(module, work, place).function(entry), work.programs / len(samples))
+            whole.add(Counter(module, work, program).function(entry), work.programs / len(samples))
     sizes = dict(work.sizes)
     moved = 0.0
-    for asked in (whole.loaded, whole.stored):
-        for name, count in asked.items():
+    for accessed in (whole.loaded, whole.stored):
+        for name, count in accessed.items():
             moved += min(count, sizes.get(name, count)) if whole.is_complete else sizes.get(name, count)
     return Estimate(whole.flops if whole.is_complete else None, moved if sizes else None)
 
@@ -88,20 +88,20 @@ def estimate(module: ModuleOp, work: Work) -> Estimate:
 class Counter:
     """Counts what one program does."""
 
-    def __init__(self, module: ModuleOp, work: Work, place: tuple[int, int, int]) -> None:
+    def __init__(self, module: ModuleOp, work: Work, program: tuple[int, int, int]) -> None:
         self.functions = functions_by_name(module)
         self.work = work
-        self.machine = Machine({}, Memory(), work.grid, program=place)
+        self.machine = Machine({}, Memory(), work.grid, program=program)
         self.known: Known = {}
         self.bases: dict[SSAValue, frozenset[str]] = {}  # the arrays that a pointer points into
 
     def function(self, function: Operation) -> Count:
         block = function.regions[0].blocks[0]
-        numbers = dict(self.work.numbers)
+        integers = dict(self.work.integers)
         for arg in block.args:
             name = arg.name_hint or ""
-            if name in numbers and is_integer(arg):
-                self.known[arg] = np.asarray(numbers[name])
+            if name in integers and is_integer(arg):
+                self.known[arg] = np.asarray(integers[name])
             self.bases[arg] = frozenset({name})
         return self.block(block)
 

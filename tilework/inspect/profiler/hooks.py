@@ -88,8 +88,8 @@ class HookManager:
     @staticmethod
     def unregister(session: int | None = None) -> None:
         """A session, or all, use hooks no longer."""
-        for number in list(HookManager.session_hooks) if session is None else [session]:
-            HookManager.session_hooks.pop(number, None)
+        for one in list(HookManager.session_hooks) if session is None else [session]:
+            HookManager.session_hooks.pop(one, None)
         HookManager.update()
 
     @staticmethod
@@ -104,9 +104,9 @@ class HookManager:
 
     @staticmethod
     def switch(session: int | None, is_active: bool) -> None:
-        for number in list(HookManager.session_hooks) if session is None else [session]:
-            for hook in HookManager.session_hooks.get(number, {}):
-                HookManager.session_hooks[number][hook] = is_active
+        for one in list(HookManager.session_hooks) if session is None else [session]:
+            for hook in HookManager.session_hooks.get(one, {}):
+                HookManager.session_hooks[one][hook] = is_active
         HookManager.update()
 
     @staticmethod
@@ -181,8 +181,8 @@ class LaunchHook(Hook):
             found = metadata.get()
         finally:
             stacks.set_state(before)
-        numbers = {name: found[name] for name in self.metrics if name in found}
-        RECORDER.thread.operation = Operation(str(found["name"]), numbers)
+        metrics = {name: found[name] for name in self.metrics if name in found}
+        RECORDER.thread.operation = Operation(str(found["name"]), metrics)
 
     def exit(self, metadata: Any) -> None:
         """The recorder has what it needs."""

@@ -63,7 +63,7 @@ class Launches:
 
     `overheads` is what the calls took beside the programs (on a GPU: the whole calls), where that is known. `work` is
     what a listener found out about one of them, `metrics` what the launch hook said, `python` the Python call stack,
-    where a session asks for that.
+    where a session uses that.
     """
 
     path: Path
@@ -89,7 +89,7 @@ class Work:
 
     launcher: Launcher
     grid: Extent
-    numbers: tuple[tuple[str, int], ...]
+    integers: tuple[tuple[str, int], ...]
     sizes: tuple[tuple[str, int], ...]
     reported: tuple[tuple[str, float], ...] = ()
     name: str = ""  # that the author gives it
@@ -104,10 +104,10 @@ def work_of(launcher: Launcher, grid: Extent, args: Any) -> Work:
     fn = getattr(launcher.source, "fn", None)
     names = getattr(fn, "arg_names", None) or [str(index) for index in range(len(args))]
     named = dict(zip(names, args, strict=False))
-    numbers = tuple((name, int(value)) for name, value in named.items() if isinstance(value, int))
+    integers = tuple((name, int(value)) for name, value in named.items() if isinstance(value, int))
     sizes = tuple((name, size) for name, value in named.items() if (size := bytes_of(value)) is not None)
     reported, name = reported_by(fn, grid, launcher.metadata, named)
-    return Work(launcher, grid, numbers, sizes, reported, name)
+    return Work(launcher, grid, integers, sizes, reported, name)
 
 
 def reported_by(
@@ -115,10 +115,10 @@ def reported_by(
 ) -> tuple[tuple[tuple[str, float], ...], str]:
     """Flops, bytes and name by the kernel's `launch_metadata`; a warning where that fails: a profile must not end a
     program."""
-    if (tell := getattr(fn, "launch_metadata", None)) is None:
+    if (describe := getattr(fn, "launch_metadata", None)) is None:
         return (), ""
     try:
-        found = tell(grid, metadata, named)
+        found = describe(grid, metadata, named)
         return tuple((name, float(found[name])) for name in REPORTED if name in found), str(found.get("name", ""))
     except Exception as error:  # of the user's function
         warnings.warn(f"launch_metadata of {fn.__name__} raised {type(error).__name__}: {error}", stacklevel=2)

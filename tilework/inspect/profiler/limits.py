@@ -2,10 +2,10 @@
 
     limits = Limits.load()
     limits.bandwidth                    1.2e10 bytes per second, read and written ones together
-    limits.rate("fp32")                 9.1e10 operations per second; measured when it is first asked for
+    limits.rate("fp32")                 9.1e10 operations per second; measured at its first use
 
-On the host NumPy's copies (in all threads) and matrix products count as well as our kernels: a limit is the best that
-anybody reaches. A measurement takes some tenths of a second. An emulated GPU has no limits.
+On the host NumPy's copies (in all threads) and matrix multiplications count as well as our kernels: a limit is the best
+of them. A measurement takes some tenths of a second. An emulated GPU has no limits.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ VERSION, FILE = 1, "limits.json"
 ROUNDS, LEAST_SECONDS = 5, 0.3  # others may use the machine: one of the calls should be alone
 COPIED = 64 << 20  # bytes of each array, on the host
 GPU_COPIED = 256 << 20
-PRODUCT = 768  # rows and columns of NumPy's matrices
+MATRIX = 768  # rows and columns of NumPy's matrices
 # by kind: operands and result; on GPUs also the sizes of a tile
 HOST_DOTS = {"fp16": ("f2", "f4", tl.float32), "int8": ("i1", "i4", tl.int32)}
 GPU_DOTS = {
@@ -122,7 +122,7 @@ class Limits:
         if not self.is_host:
             return gpu_fma_rate() if kind == SIMD else gpu_dot_rate(kind)
         if kind in ("fp32", "fp64"):
-            return product_rate(np.float64 if kind == "fp64" else np.float32)
+            return matmul_rate(np.float64 if kind == "fp64" else np.float32)
         if kind not in HOST_DOTS:
             return None
         element, result, out = HOST_DOTS[kind]
@@ -192,10 +192,10 @@ def copy_in_threads(source: Any, target: Any) -> None:
         thread.join()
 
 
-def product_rate(dtype: Any) -> float:
+def matmul_rate(dtype: Any) -> float:
     """Operations per second of NumPy's matrix multiplication."""
-    left, target = np.ones((PRODUCT, PRODUCT), dtype), np.empty((PRODUCT, PRODUCT), dtype)
-    return 2.0 * PRODUCT**3 / best_seconds(lambda: np.matmul(left, left, out=target))
+    left, target = np.ones((MATRIX, MATRIX), dtype), np.empty((MATRIX, MATRIX), dtype)
+    return 2.0 * MATRIX**3 / best_seconds(lambda: np.matmul(left, left, out=target))
 
 
 # ---- GPUs

@@ -2,7 +2,7 @@
 table, a timeline.
 
 The page is one file that needs nothing else, no network and no server, and follows the browser's light or dark colours.
-The pictures are SVG that is drawn here; a script zooms into the chart when it is clicked, and sorts the table.
+The pictures are SVG that is generated here; a script zooms into the chart when it is clicked, and sorts the table.
 """
 
 import html
@@ -72,10 +72,10 @@ def tip(row: Row, report: Report) -> str:
 
 def icicle(report: Report, colors: dict[str, int]) -> str:
     """Rows of boxes: a scope above its kernels, each as wide as its time."""
-    drawn = list(boxes(report.root, 0.0, float(WIDTH), 0))
-    depth = 1 + max(level for _, _, _, level in drawn)
+    placed = list(boxes(report.root, 0.0, float(WIDTH), 0))
+    depth = 1 + max(level for _, _, _, level in placed)
     found: list[str] = []
-    for row, left, width, level in drawn:
+    for row, left, width, level in placed:
         if width < 0.3:
             continue
         kind = f"k{colors[row.name]}" if row.is_kernel else "scope"
@@ -139,24 +139,24 @@ def roofline(report: Report, colors: dict[str, int]) -> str:
         ridge = rate / report.bandwidth
         low = max(x_axis.low, y_axis.low / report.bandwidth)
         corners = [(low, low * report.bandwidth), (ridge, rate), (x_axis.high, rate)]
-        path = " ".join(f"{x_axis.place(x):.1f},{y_axis.place(y):.1f}" for x, y in corners)
+        path = " ".join(f"{x_axis.at(x):.1f},{y_axis.at(y):.1f}" for x, y in corners)
         found.append(f'<polyline class="roof" points="{path}"/>')
-        height = min(y_axis.place(rate) - 6, height - 14)
+        height = min(y_axis.at(rate) - 6, height - 14)
         found.append(
             f'<text class="label end" x="{WIDTH - 24}" y="{height:.1f}">{text(kind)} {units(rate, "FLOP/s")}</text>'
         )
     start = max(x_axis.low, y_axis.low / report.bandwidth) * 1.15
-    place = f'x="{x_axis.place(start) + 14:.1f}" y="{y_axis.place(start * report.bandwidth) + 4:.1f}"'
-    found.append(f'<text class="label" {place}>copies {units(report.bandwidth, "B/s")}</text>')
+    position = f'x="{x_axis.at(start) + 14:.1f}" y="{y_axis.at(start * report.bandwidth) + 4:.1f}"'
+    found.append(f'<text class="label" {position}>copies {units(report.bandwidth, "B/s")}</text>')
     whole = report.root.seconds or 1.0
     for row, x, y in sorted(points, key=lambda point: -point[0].seconds):
         size = 4 + 14 * math.sqrt(row.seconds / whole)
         kind = f"k{colors[row.name]}{'' if row.is_reported else ' hollow'}"
-        at = f'cx="{x_axis.place(x):.1f}" cy="{y_axis.place(y):.1f}"'
+        at = f'cx="{x_axis.at(x):.1f}" cy="{y_axis.at(y):.1f}"'
         found.append(f'<g class="{kind}"><title>{tip(row, report)}</title><circle {at} r="{size:.1f}"/></g>')
-        is_left = x_axis.place(x) > 0.7 * WIDTH
-        place = f'x="{x_axis.place(x) + (-size - 4 if is_left else size + 4):.1f}" y="{y_axis.place(y) + 4:.1f}"'
-        found.append(f'<text class="label{" end" if is_left else ""}" {place}>{text(row.name)}</text>')
+        is_left = x_axis.at(x) > 0.7 * WIDTH
+        position = f'x="{x_axis.at(x) + (-size - 4 if is_left else size + 4):.1f}" y="{y_axis.at(y) + 4:.1f}"'
+        found.append(f'<text class="label{" end" if is_left else ""}" {position}>{text(row.name)}</text>')
     return svg(ROOF_HEIGHT, "kernels and the limits of the machine", found)
 
 
@@ -171,7 +171,7 @@ class Axis:
         low, high = math.floor(math.log10(min(values)) - 0.1), math.ceil(math.log10(max(values)) + 0.1)
         return cls(10.0**low, 10.0**high, start, end)
 
-    def place(self, value: float) -> float:
+    def at(self, value: float) -> float:
         part = (math.log10(value) - math.log10(self.low)) / (math.log10(self.high) - math.log10(self.low))
         return self.start + part * (self.end - self.start)
 
@@ -182,11 +182,11 @@ class Axis:
 
 def grid_lines(x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     for value in x_axis.tens():
-        x = x_axis.place(value)
+        x = x_axis.at(value)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{y_axis.end}" y2="{y_axis.start}"/>'
         yield f'<text class="tick middle" x="{x:.1f}" y="{y_axis.start + 18}">{value:g}</text>'
     for value in y_axis.tens():
-        y = y_axis.place(value)
+        y = y_axis.at(value)
         yield f'<line class="grid" x1="{x_axis.start}" x2="{x_axis.end}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick end" x="{x_axis.start - 6}" y="{y + 4:.1f}">{units(value, "")}</text>'
     middle = (x_axis.start + x_axis.end) / 2
@@ -206,7 +206,7 @@ def units(value: float, unit: str) -> str:
 
 
 def table(report: Report) -> str:
-    head = "".join(f"<th>{text(name)}</th>" for name in ("kernel", "place", *COLUMNS))
+    head = "".join(f"<th>{text(name)}</th>" for name in ("kernel", "scope", *COLUMNS))
     rows = []
     for row in sorted(report.kernels, key=lambda row: -row.seconds):
         cells = "".join(f"<td>{text(cell)}</td>" for cell in cells_of(row, report))
@@ -231,12 +231,12 @@ def timeline(statistics: Statistics, colors: dict[str, int]) -> str:
         events += [(lane, found.name, *times, kind) for times in zip(found.starts, found.durations, strict=True)]
     shown = sorted(events, key=lambda event: -event[3])[:MOST_EVENTS]
     lanes = {lane: index for index, lane in enumerate(sorted({event[0] for event in events}))}
-    drawn = [
+    shapes = [
         f'<text class="tick" x="0" y="{LANE_HEIGHT * index + 15}">{text(lane)}</text>' for lane, index in lanes.items()
     ]
     for lane, name, start, took, kind in shown:
         x, width = MARGIN + 10 + (start - first) * scale * 0.98, max(took * scale * 0.98, 0.5)
-        place = f'x="{x:.2f}" y="{LANE_HEIGHT * lanes[lane] + 2}" width="{width:.2f}" height="{LANE_HEIGHT - 4}"'
-        drawn.append(f'<g class="{kind}"><title>{text(name)}: {took / 1e3:.1f} us</title><rect {place}/></g>')
-    left = "" if len(shown) == len(events) else f"<p>The longest {len(shown)} of {len(events)} are drawn.</p>"
-    return svg(LANE_HEIGHT * max(len(lanes), 1), "what ran when", drawn) + left
+        position = f'x="{x:.2f}" y="{LANE_HEIGHT * lanes[lane] + 2}" width="{width:.2f}" height="{LANE_HEIGHT - 4}"'
+        shapes.append(f'<g class="{kind}"><title>{text(name)}: {took / 1e3:.1f} us</title><rect {position}/></g>')
+    left = "" if len(shown) == len(events) else f"<p>The longest {len(shown)} of {len(events)} are shown.</p>"
+    return svg(LANE_HEIGHT * max(len(lanes), 1), "what ran when", shapes) + left

@@ -51,7 +51,7 @@ def start(
 ) -> int | None:
     """Begin a session, and return its id.
 
-    `name` is the path of its file without the suffix. `context` says what a kernel's place in the tree is: the scopes
+    `name` is the path of its file without the suffix. `context` says what a kernel's path in the tree is: the scopes
     around its launch ("shadow"), or the Python call stack ("python"). `data` is "tree" or "trace". With
     ``hook="triton"`` the functions that kernels have as their `launch_metadata` give names, flops and bytes. `backend`
     follows from the device: "cupti", "roctracer", "host".
@@ -79,7 +79,7 @@ def start(
 
 
 def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any) -> int:
-    """As `start`, whoever runs the program."""
+    """As `start`, also under the `proton` command."""
     chosen = backend or _select_backend()
     if chosen not in KNOWN:
         raise ValueError(f"Unknown profiler: {chosen}")
@@ -95,8 +95,8 @@ def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any
     flags.profiling_on = True
     SESSIONS.set_active([session], True)
     if hook == "triton":
-        HookManager.register(LaunchHook(), session.number)
-    return session.number
+        HookManager.register(LaunchHook(), session.id)
+    return session.id
 
 
 def activate(session: int | None = None) -> None:
@@ -162,13 +162,13 @@ def finalize(session: int | None = None, output_format: str | None = "") -> None
 
 
 def end(session: int | None, output_format: str | None = "") -> None:
-    """As `finalize`, whoever runs the program."""
+    """As `finalize`, also under the `proton` command."""
     chosen = list(SESSIONS.known.values()) if session is None else [SESSIONS.get(session)]
     for found in chosen:
         if output_format and output_format not in found.data.formats:
             raise ValueError(f"Unknown output format: {output_format}")
     for found in chosen:
-        HookManager.unregister(found.number)
+        HookManager.unregister(found.id)
         SESSIONS.forget(found)
     if not SESSIONS.known:
         flags.profiling_on = bool(RECORDER.tools)
@@ -252,7 +252,7 @@ def _get_mode_str(backend: str, mode: str | BaseMode | None) -> str:
     if interval:
         PCSampling(int(interval) if interval.isdigit() else 0)  # refuses what is no interval
     raise NotImplementedError(
-        f"mode={text!r} asks where warps are in their code, which needs CUPTI's sampling: tilework times whole kernels."
+        f"mode={text!r} samples where warps are in their code, which needs CUPTI's sampling: tilework times whole kernels."
         " `tilework explore` and TILEWORK_DEVICE=emulator count what each line does"
     )
 
@@ -338,12 +338,12 @@ def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
     """
     if not flags.profiling_on:
         return None
-    number = stacks.enter(name)
+    entry = stacks.enter(name)
     if metrics:
         RECORDER.add_metrics(stacks.scope_path(), checked(metrics))
     else:
         RECORDER.touch(stacks.scope_path())
-    return number
+    return entry
 
 
 def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> int | None:

@@ -1,8 +1,8 @@
 """The recorder of launches, which listens while a session is active, and passes launches to the sessions.
 
 Launches in machine code come as lines of a log, some hundred at a time (`runtime/launch/native/launch_log.py`); those
-through Python one by one. On the host a launch takes as long as its programs run, on a GPU as long as CUPTI says
-(`cupti_clock.py`), or, where that cannot be used, as lies between two events (`gpu_clock.py`).
+through Python one by one. On the host a launch takes as long as its programs run, on a GPU as long as CUPTI says,
+or, where that cannot be used, the time between two events (`clocks.py`).
 """
 
 import ctypes
@@ -83,7 +83,7 @@ class Recorder:
                 self.clock_of(gpus)
 
     def enter(self, path: Path) -> None:
-        """This thread is somewhere else."""
+        """Note the new path of this thread."""
         if self.clock is not None:
             self.clock.enter(path)
 

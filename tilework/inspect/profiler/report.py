@@ -18,7 +18,7 @@ from tilework.inspect.profiler.estimate import SIMD, Estimate, estimate
 from tilework.inspect.profiler.launches import Launches, Number, Work, work_of
 from tilework.inspect.profiler.limits import Limits
 from tilework.inspect.profiler.recorder import RECORDER
-from tilework.inspect.profiler.sessions import TraceData, TreeData
+from tilework.inspect.profiler.sessions import TraceData, TreeData, trace_event
 from tilework.inspect.profiler.stacks import Path, flags
 from tilework.knobs.hooks import LISTENERS
 
@@ -297,17 +297,11 @@ def module_of(launcher: Any, kernels: tuple[Any, ...]) -> Any:
 
 def trace_of(statistics: Statistics) -> dict[str, Any]:
     """All that ran, and all that was compiled, as one file for Chrome."""
-    events: list[dict[str, Any]] = []
-
-    def add(name: str, kind: str, start: int, took: float, thread: int | str, args: dict[str, Any]) -> None:
-        times = {"ts": (start - statistics.started) / 1e3, "dur": took / 1e3}
-        events.append({"name": name, "cat": kind, "ph": "X", **times, "pid": 0, "tid": thread, "args": args})
-
-    for found in statistics.trace.launches if statistics.trace is not None else ():
-        for start, took in zip(found.starts, found.durations, strict=True):
-            add(found.name, "kernel", start, took, found.stream, {"call_stack": ["ROOT", *found.path, found.name]})
+    first = statistics.started
+    events = list(statistics.trace.events(first)) if statistics.trace is not None else []
     for one in statistics.compilations:
-        took = one.seconds * 1e9
-        what = "found" if one.hit else "compiled"
-        add(f"{one.name} {what}", "compile", one.end - round(took), took, "compiling", {"cache_hit": one.hit})
+        took, what = one.seconds * 1e9, "found" if one.hit else "compiled"
+        start = one.end - round(took) - first
+        events.append(trace_event(f"{one.name} {what}", "compile", start, took, "compiling", {"cache_hit": one.hit}))
+    events = [{**event, "pid": 0} for event in events]
     return {"displayTimeUnit": "ms", "traceEvents": sorted(events, key=lambda event: event["ts"])}

@@ -14,7 +14,7 @@ for each stream; on the host every thread that launches is one. Times are micros
 import itertools
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -107,21 +107,23 @@ class TraceData:
         """A scope shows in the call stacks of its kernels."""
 
     def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
-        """A trace has no place for them."""
+        """A trace does not contain metrics."""
 
     def add(self, launches: Launches) -> None:
         self.launches.append(launches)
 
+    def events(self, first: int) -> Iterator[dict[str, Any]]:
+        """An event of the trace for each launch; times count from `first`."""
+        for found in self.launches:
+            call_stack = {"call_stack": [ROOT, *found.path, found.name]}
+            for start, took in zip(found.starts, found.durations, strict=True):
+                yield trace_event(found.name, "kernel", start - first, took, found.stream, call_stack)
+
     def text(self) -> str:
         """The file."""
-        first = min((min(found.starts) for found in self.launches), default=0)
         streams: dict[int, list[dict[str, Any]]] = {}
-        for found in self.launches:
-            stack = [ROOT, *found.path, found.name]
-            for start, took in zip(found.starts, found.durations, strict=True):
-                event = {"name": found.name, "cat": "kernel", "ph": "X", "ts": (start - first) / 1e3, "dur": took / 1e3}
-                event |= {"tid": found.stream, "args": {"call_stack": stack}}
-                streams.setdefault(found.stream, []).append(event)
+        for event in self.events(min((min(found.starts) for found in self.launches), default=0)):
+            streams.setdefault(event["tid"], []).append(event)
         lines = [
             {"displayTimeUnit": "us", "traceEvents": sorted(events, key=lambda event: event["ts"])}
             for _, events in sorted(streams.items())
@@ -129,25 +131,33 @@ class TraceData:
         return "\n".join(json.dumps(line) for line in lines or [{"displayTimeUnit": "us", "traceEvents": []}]) + "\n"
 
 
+def trace_event(
+    name: str, category: str, start: int, took: float, thread: int | str, args: dict[str, Any]
+) -> dict[str, Any]:
+    """A complete event of Chrome's trace format, from nanoseconds."""
+    times = {"ts": start / 1e3, "dur": took / 1e3}
+    return {"name": name, "cat": category, "ph": "X", **times, "tid": thread, "args": args}
+
+
 class Devices:
-    """The devices that kernels ran on, by kind and number."""
+    """The devices that kernels ran on, by kind and index."""
 
     def __init__(self) -> None:
         self.facts: dict[str, dict[str, dict[str, Any]]] = {}
 
-    def add(self, kind: str, number: int) -> None:
+    def add(self, kind: str, index: int) -> None:
         known = self.facts.setdefault(kind, {})
-        if str(number) not in known:
-            known[str(number)] = facts_of(kind, number)
+        if str(index) not in known:
+            known[str(index)] = facts_of(kind, index)
 
 
-def facts_of(kind: str, number: int) -> dict[str, Any]:
-    """Architecture, units, clocks in kHz; 0 for what the host does not tell."""
+def facts_of(kind: str, index: int) -> dict[str, Any]:
+    """Architecture, units, clocks in kHz; 0 for what the host does not report."""
     if kind == "CPU":
         unknown = dict.fromkeys(("clock_rate", "memory_clock_rate", "bus_width"), 0)
         return {"arch": platform.machine(), "num_sms": available_cores(), **unknown}
     active = driver.active
-    found = active.utils.get_device_properties(number)
+    found = active.utils.get_device_properties(index)
     return {
         "arch": str(active.get_current_target().arch),
         "num_sms": found["multiprocessor_count"],
@@ -165,7 +175,7 @@ DATA: dict[str, Callable[[], Any]] = {"tree": TreeData, "trace": TraceData}
 class Session:
     """One of them; `data` is what it has collected."""
 
-    number: int
+    id: int
     name: str
     context: str
     data: Any
@@ -203,7 +213,7 @@ class Sessions:
     """All of this process."""
 
     def __init__(self) -> None:
-        self.numbers = itertools.count()
+        self.ids = itertools.count()
         self.known: dict[int, Session] = {}
 
     def make(self, name: str, context: str, data: str, backend: str, mode: str) -> Session:
@@ -216,16 +226,16 @@ class Sessions:
                 raise RuntimeError(
                     "Cannot add a session with the same profiler but a different mode than existing sessions"
                 )
-        return self.add(Session(next(self.numbers), name, context, DATA[data](), backend, mode))
+        return self.add(Session(next(self.ids), name, context, DATA[data](), backend, mode))
 
     def add(self, session: Session) -> Session:
-        self.known[session.number] = session
+        self.known[session.id] = session
         return session
 
-    def get(self, number: int) -> Session:
-        if number not in self.known:
-            raise RuntimeError(f"Session has not been initialized: {number}")
-        return self.known[number]
+    def get(self, id: int) -> Session:
+        if id not in self.known:
+            raise RuntimeError(f"Session has not been initialized: {id}")
+        return self.known[id]
 
     def active(self) -> list[Session]:
         return [session for session in self.known.values() if session.is_active]
@@ -243,7 +253,7 @@ class Sessions:
     def forget(self, session: Session) -> None:
         """Stop it, and write its file."""
         self.set_active([session], False)
-        del self.known[session.number]
+        del self.known[session.id]
         session.write()
 
 

@@ -20,7 +20,7 @@ amd_bps_by_arch = {"gfx90a": 3.2e12, "gfx942": 5.3e12, "gfx950": 8.0e12}
 
 
 def max_flops(device_type: str, arch: str, width: int, num_sms: float, clock_rate: float) -> float:
-    """Operations per second of dense matrix products."""
+    """Operations per second of dense matrix multiplications."""
     if device_type == "HIP":
         if arch not in amd_fp8_flops_by_arch:
             raise ValueError(f"Unsupported architecture: {arch}")

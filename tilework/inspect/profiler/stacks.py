@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from weakref import ref
 
 Path = tuple[str, ...]
-NUMBERS = itertools.count(1)
+ENTRIES = itertools.count(1)
 BEFORE_CHANGE: list[Callable[[], None]] = []
 AFTER_CHANGE: list[Callable[[Path], None]] = []
 
 
 class Stack:
-    """The scopes of one thread, outermost first, with a number for each time that one was entered."""
+    """The scopes of one thread, outermost first, with an id for each entry."""
 
     def __init__(self, inherited: Path = ()) -> None:
         self.inherited = inherited
@@ -71,12 +71,12 @@ def scope_path() -> Path:
 
 
 def enter(name: str) -> int:
-    """This thread enters a scope; the number of this time."""
-    tell()
-    number = next(NUMBERS)
-    LOCAL.stack.scopes.append((name, number))
+    """Enter a scope in this thread; return the id of this entry."""
+    call_listeners()
+    entry = next(ENTRIES)
+    LOCAL.stack.scopes.append((name, entry))
     LOCAL.stack.changed()
-    return number
+    return entry
 
 
 def leave(name: str | None) -> int:
@@ -84,22 +84,22 @@ def leave(name: str | None) -> int:
     stack = LOCAL.stack
     if not stack.scopes:
         raise ValueError("Context stack is empty: exit_scope was called more often than enter_scope")
-    tell()
-    found, number = stack.scopes.pop()
+    call_listeners()
+    found, entry = stack.scopes.pop()
     stack.changed()
     if name is not None and name != found:
         raise ValueError(f"Scope name mismatch: {name} != {found}")
-    return number
+    return entry
 
 
 def set_state(name: str | None) -> None:
     """This thread is in a state, or in none."""
-    tell()
+    call_listeners()
     LOCAL.stack.state = name
     LOCAL.stack.changed()
 
 
-def tell() -> None:
+def call_listeners() -> None:
     for listener in BEFORE_CHANGE:
         listener()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tilework.inspect.findings import counted
 from tilework.inspect.profiler.report import COLUMNS, MEMORY, Report, Row
-from tilework.inspect.profiler.viewer import drawn
+from tilework.inspect.profiler.viewer import with_branches
 
 WIDTH = 9
 NOTES = {
@@ -25,7 +25,8 @@ def text_of(report: Report, most: int = 40) -> str:
     lines = [headline(report), *compile_lines(report), ""]
     if report.kernels:
         rows = [
-            (cells_of(row, report), head + row.name) for head, row in drawn(report.root, lambda row, _: row.children)
+            (cells_of(row, report), head + row.name)
+            for head, row in with_branches(report.root, lambda row, _: row.children)
         ]
         for cells, name in [(COLUMNS, ""), *rows[:most]]:
             lines.append(f"  {'  '.join(f'{cell:>{WIDTH}}' for cell in cells)}  {name}".rstrip())

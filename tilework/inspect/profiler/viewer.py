@@ -25,12 +25,12 @@ Value = Any
 
 
 class ProfileError(ValueError):
-    """A profile, or what is asked of it, is not as it should be."""
+    """A profile that cannot be read, or a request that does not fit it."""
 
 
 @dataclass
 class Frame:
-    """A node: its metrics are numbers and texts of the file, and columns that are derived from them."""
+    """A node: its metrics are values of the file, and columns that are derived from them."""
 
     name: str
     metrics: dict[str, Value]
@@ -91,15 +91,15 @@ class FrameTree:
         return FrameTree(visit(self.root), self.inclusive, self.exclusive)
 
 
-def drawn(
+def with_branches(
     node: Any, below: Callable[[Any, int], Sequence[Any]], head: str = "", rest: str = "", level: int = 0
 ) -> Iterator[tuple[str, Any]]:
-    """(what is drawn in front of it, node) of a tree, line by line; `below` gives the nodes below one at a level."""
+    """(prefix, node) of a tree, line by line; `below` gives the nodes below one at a level."""
     yield head, node
     nodes = below(node, level)
     for index, child in enumerate(nodes):
         corner, line = ("└─ ", "   ") if index == len(nodes) - 1 else ("├─ ", "│  ")
-        yield from drawn(child, below, rest + corner, rest + line, level + 1)
+        yield from with_branches(child, below, rest + corner, rest + line, level + 1)
 
 
 def read(filename: Any) -> tuple[FrameTree, list[str], list[str], dict[str, Any]]:
@@ -151,8 +151,8 @@ def total(frame: Frame, inclusive: list[str]) -> None:
             frame.metrics[name] = sum(values)
 
 
-def number(value: Value) -> float:
-    """A metric as a number; one that a frame does not have is none."""
+def as_float(value: Value) -> float:
+    """A metric as a float; NaN for one that a frame does not have."""
     return math.nan if value is None or isinstance(value, str) else float(value)
 
 
@@ -205,7 +205,7 @@ def min_time_flops(metrics: Any, device_info: dict[str, Any]) -> float:
     kind, facts = device
     seconds = 0.0
     for width in WIDTHS:
-        flops = number(metrics.get(f"flops{width}"))
+        flops = as_float(metrics.get(f"flops{width}"))
         if flops > 0:
             peak = specs.max_flops(kind, facts["arch"], int(width), facts["num_sms"], facts["clock_rate"])
             seconds += flops / peak
@@ -216,7 +216,7 @@ def min_time_bytes(metrics: Any, device_info: dict[str, Any]) -> float:
     if (device := device_of(metrics, device_info)) is None:
         return math.nan
     kind, facts = device
-    count = number(metrics.get("bytes"))
+    count = as_float(metrics.get("bytes"))
     if not count > 0:
         return 0.0
     return count / specs.max_bps(kind, facts["arch"], facts["bus_width"], facts["memory_clock_rate"])
@@ -228,7 +228,7 @@ def min_time_bytes(metrics: Any, device_info: dict[str, Any]) -> float:
 def derive_metrics(
     tree: FrameTree, metrics: Sequence[str], inclusive: Sequence[str], exclusive: Sequence[str], device_info: Any
 ) -> list[str]:
-    """Compute what is asked for in each frame; the names of the columns, those that are summed up the tree with ``
+    """Compute the requested columns of each frame; the names of the columns, those that are summed up the tree with ``
     (inc)``."""
     names = []
     for metric in metrics:
@@ -247,7 +247,7 @@ def column_of(
     def value(name: str) -> Callable[[Frame], float]:
         if name not in inclusive and name not in exclusive:
             raise ProfileError(NOT_FOUND.format(metric))
-        return lambda frame: number(frame.metrics.get(name))
+        return lambda frame: as_float(frame.metrics.get(name))
 
     def named(name: str) -> str:
         return f"{metric} (inc)" if name in inclusive else metric
@@ -283,7 +283,7 @@ def rate_of(rate: Any, metric: str, inclusive: Sequence[str], time: Callable[[Fr
         raise ProfileError(NOT_FOUND.format(metric))
 
     def compute(frame: Frame) -> float:
-        parts = [number(frame.metrics[name]) for name in present if name in frame.metrics]
+        parts = [as_float(frame.metrics[name]) for name in present if name in frame.metrics]
         return over(sum(parts), time(frame) / 1e9 * scale) if parts else math.nan
 
     return compute
@@ -312,7 +312,7 @@ def utilization(frame: Frame, device_info: Any) -> float:
     if frame.children or device_of(frame.metrics, device_info) is None:
         return math.nan
     least = max(min_time_flops(frame.metrics, device_info), min_time_bytes(frame.metrics, device_info))
-    return over(least, number(frame.metrics.get("time (ns)")) / 1e9)
+    return over(least, as_float(frame.metrics.get("time (ns)")) / 1e9)
 
 
 # ---- frames
@@ -336,7 +336,7 @@ def filter_frames(
         unwanted = compiled(exclude)
         tree = tree.without(lambda frame: bool(unwanted.fullmatch(frame.name)))
     if threshold is not None and metric is not None:
-        tree = tree.without(lambda frame: not number(frame.metrics.get(metric)) >= threshold)
+        tree = tree.without(lambda frame: not as_float(frame.metrics.get(metric)) >= threshold)
     return tree
 
 
@@ -391,7 +391,7 @@ def print_tree(
 
 
 def tree_lines(root: Frame, metrics: Sequence[str], depth: int) -> list[str]:
-    tree = drawn(root, lambda frame, level: ordered(frame, metrics) if level < depth else [])
+    tree = with_branches(root, lambda frame, level: ordered(frame, metrics) if level < depth else [])
     rows = [(head, *(shown(frame.metrics.get(name)) for name in metrics), frame.name) for head, frame in tree]
     return [head + " ".join(cells) for head, *cells in rows]
 
@@ -400,14 +400,14 @@ def ordered(frame: Frame, metrics: Sequence[str]) -> list[Frame]:
     """The largest first, by the first metric."""
 
     def key(child: Frame) -> float:
-        value = number(child.metrics.get(metrics[0])) if metrics else math.nan
+        value = as_float(child.metrics.get(metrics[0])) if metrics else math.nan
         return math.inf if math.isnan(value) else -value
 
     return sorted(frame.children, key=key)
 
 
 def shown(value: Any) -> str:
-    return value if isinstance(value, str) else f"{number(value):.3f}"
+    return value if isinstance(value, str) else f"{as_float(value):.3f}"
 
 
 def print_sorted_kernels(tree: FrameTree, metrics: Sequence[str]) -> None:
@@ -415,10 +415,10 @@ def print_sorted_kernels(tree: FrameTree, metrics: Sequence[str]) -> None:
     leaves = [frame for frame in tree.root.walk() if not frame.children and frame is not tree.root]
     for metric in metrics:
         print(f"Sorted kernels by metric {metric}")
-        for frame in sorted(leaves, key=lambda frame: -number(frame.metrics.get(metric))):
+        for frame in sorted(leaves, key=lambda frame: -as_float(frame.metrics.get(metric))):
             name = f"{frame.name[:100]}..." if len(frame.name) > 100 else frame.name
             value = frame.metrics.get(metric)
-            print(f"{name:105} {value if isinstance(value, str) else f'{number(value):.4}'}")
+            print(f"{name:105} {value if isinstance(value, str) else f'{as_float(value):.4}'}")
 
 
 def apply_diff_profile(
@@ -442,7 +442,7 @@ def subtracted(tree: FrameTree, other: FrameTree, columns: Sequence[str]) -> Fra
         values = {}
         for column in columns:
             left, right = (
-                0.0 if side is None else number(side.metrics.get(column, some.metrics.get(column)))
+                0.0 if side is None else as_float(side.metrics.get(column, some.metrics.get(column)))
                 for side in (mine, theirs)
             )
             values[column] = left - right
