@@ -1,4 +1,4 @@
-"""The interface of Triton's profiler (Proton) under tilework's name: `import tilework.profiler as proton`, docs/profiler.md."""
+"""The interface of Triton's profiler (Proton): `import tilework.profiler as proton`, docs/profiler.md."""
 
 from tilework.inspect.profiler import *  # noqa: F403
 from tilework.inspect.profiler import __all__ as __all__

@@ -126,7 +126,7 @@ def get_dram_gbps(device: int | None = None) -> float:
 
 
 def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
-    """The peak rate of dense matrix multiplications on tensor cores at `clock_rate` kHz; fp32 means tf32. An error on the CPU.
+    """The peak rate of dense dots on tensor cores at `clock_rate` kHz; fp32 means tf32. An error on the CPU.
 
     Example:
         try:

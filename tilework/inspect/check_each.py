@@ -4,9 +4,9 @@
     assert report.ok, report
 
 Inputs follow from the signature: arrays for pointers (a size with room for several tiles, 64-byte aligned, with guard
-space around each), small positive integers (multiples of 16 where `tt.divisibility` says so), normal floats. Inputs that
-the original program cannot run with (an index out of bounds, a failed assertion) are replaced by others, with larger arrays; if
-none work the function is reported as not checked, with the reason.
+space around each), small positive integers (multiples of 16 where `tt.divisibility` says so), normal floats. Inputs
+that the original program cannot run with (an index out of bounds, a failed assertion) are replaced by others, with
+larger arrays; if none work the function is reported as not checked, with the reason.
 
 `given` fixes arguments by name, to reach code that small sizes do not: a scalar, an array, or (array, shape, strides):
 

@@ -52,7 +52,7 @@ PROGRAMS = 16  # of a grid that are run: the interpreter and the emulators are s
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel with all its arguments in order, a grid, and options; `kept` keeps the targets of pointer tables alive."""
+    """A kernel with all its arguments in order, a grid, and options; `kept` keeps targets of pointer tables alive."""
 
     fn: Any
     values: tuple[Any, ...]

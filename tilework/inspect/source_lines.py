@@ -10,8 +10,8 @@ there. Text that only encodes locations (`loc(...)`, ``!dbg``, ``.loc``) is left
     tables.rows([("%0 = tt.load %p : f32", (("k.py", 3, 4),))])          [0]
     tables.data()["strings"][0]                                          "%0 = tt.load %p : f32"
 
-A row is a line of text with its locations, a text a list of rows. The IR behind forty passes differs little from pass to
-pass, so that a page stores the first text and, for each pass, the rows that it replaced (`edits`).
+A row is a line of text with its locations, a text a list of rows. The IR behind forty passes differs little from pass
+to pass, so that a page stores the first text and, for each pass, the rows that it replaced (`edits`).
 
     parts_of("matmul.py", {13, 28})       [Part("program_tile", 10, [...]), Part("matmul", 22, [...])]
 

@@ -63,7 +63,7 @@ MEANINGS = {
         "Worker processes that may compile for this one, for tuning and `AsyncCompileMode()`; by default one less "
         "than there are cores, 0: none"
     ),
-    "TILEWORK_WORKER_TIMEOUT": "Seconds that a worker process may take for one kernel before it is replaced; 0: no limit",
+    "TILEWORK_WORKER_TIMEOUT": "Seconds for one kernel after which a worker process is replaced; 0: no limit",
     "TILEWORK_SAVE_TUNING": "Keep results for all later runs; `tilework tune` sets it",
     "TILEWORK_TUNING_PART": (
         "Measure only a part of the configurations, `2/8`: every eighth from the third on; `tilework tune "

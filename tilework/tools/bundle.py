@@ -48,7 +48,7 @@ def facts_of(bundle: Bundle) -> dict[str, Any]:
         "tilework": file.version,
         **file.facts,
         "targets": [
-            {**target, "kernels": counts[number], "bytes": sizes[number]} for number, target in enumerate(file.targets)
+            {**target, "kernels": counts[index], "bytes": sizes[index]} for index, target in enumerate(file.targets)
         ],
         "kernels": file.kernels,
         "specializations": bundle.manifest,

@@ -29,9 +29,9 @@ SUBCOMMANDS = {
     "link": "make one C function of kernels that were compiled ahead of time",
     "precompile": "compile what a program needs, ahead of time, into one file that serves it without a compiler",
     "bundle": "show what is in such a file, or verify it",
-    "layout": "show which thread owns each element of a tensor, or draw it",
+    "layout": "show which thread owns each element of a tensor, or render it as SVG",
     "explore": "show kernels from their source to machine code, in a page for a browser",
-    "diff": "compare two kernels, configurations, targets or compilers: stages, passes, numbers",
+    "diff": "compare two kernels, configurations, targets or compilers: stages, passes, metrics",
     "emulate": "run a kernel of a file (PTX, or LLVM text for AMD GPUs) without a GPU, check it, count what it does",
     "explain": "run a program and say why its kernels were compiled again, are slow, or differ between devices",
     "profile": "run a program and show where its time goes, kernel by kernel, and what to look at first",
@@ -121,12 +121,12 @@ def unexpected(name: str, error: Exception) -> str:
     import tempfile  # lazily: only mistakes need them
     import traceback
 
-    words = " ".join(str(error).split()) or "no message"
+    message = " ".join(str(error).split()) or "no message"
     with tempfile.NamedTemporaryFile("w", prefix="tilework-", suffix=".txt", delete=False) as file:
         file.write(f"tilework {__version__}: {' '.join(sys.argv)}\n\n")
         file.write("".join(traceback.format_exception(error)))
     return (
-        f"tilework {name}: internal error: {type(error).__name__}: {words}\n"
+        f"tilework {name}: internal error: {type(error).__name__}: {message}\n"
         f"tilework {name}: this is a mistake in tilework; please report it with {file.name}"
     )
 

@@ -70,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
     from tilework.targets.base import GPUTarget
 
     num_warps = args.num_warps if args.num_warps is not None else 1 if args.aot else 4
-    for option, number in (("--num-warps", num_warps), ("--num-ctas", args.num_ctas)):
-        if number < 1 or number & (number - 1):
-            raise UsageError(f"{option} must be a power of 2, got {number}")
+    for option, value in (("--num-warps", num_warps), ("--num-ctas", args.num_ctas)):
+        if value < 1 or value & (value - 1):
+            raise UsageError(f"{option} must be a power of 2, got {value}")
     if args.num_stages is not None and args.num_stages < 0:
         raise UsageError(f"--num-stages must not be negative, got {args.num_stages}")
     path, _, kernel = (
@@ -106,13 +106,13 @@ def run(args: argparse.Namespace) -> int:
     }
     missing: dict[str, StageError] = {}
     texts = lower(source, target, stages, _missing=missing, **settings)
-    for stage, product in texts.items():
-        if args.output is None and isinstance(product, str):
-            print(product, end="")
+    for stage, output in texts.items():
+        if args.output is None and isinstance(output, str):
+            print(output, end="")
             continue
         folder = Path(args.output or ".")
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.{stage}").write_bytes(product if isinstance(product, bytes) else product.encode())
+        (folder / f"{name}.{stage}").write_bytes(output if isinstance(output, bytes) else output.encode())
         print(folder / f"{name}.{stage}", file=sys.stdout if args.output else sys.stderr)
     for error, which in reasons(missing).items():
         note = f"note: no {', '.join(which)}: " if texts else ""
@@ -140,11 +140,11 @@ def compile_ahead(kernel: JITFunction, signatures: Sequence[str], args: argparse
         base.mkdir(parents=True, exist_ok=True)
         base /= name
     settings = {"debug": True} if args.debug else {}
-    numbers = {"num_warps": args.num_warps or 1, "num_stages": 3 if args.num_stages is None else args.num_stages}
+    options = {"num_warps": args.num_warps or 1, "num_stages": 3 if args.num_stages is None else args.num_stages}
     made: list[Path] = []
     variants = dict.fromkeys(signatures)
     for signature in variants:
-        wanted = CompileArgs("", name, signature, args.grid, args.target, out_name=name, out_path=base, **numbers)
+        wanted = CompileArgs("", name, signature, args.grid, args.target, out_name=name, out_path=base, **options)
         made += write_kernel(kernel, wanted, settings)[1]
     if len(variants) > 1:
         made += link_headers([path for path in made if path.suffix == ".h"], base)

@@ -115,8 +115,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def python(args: argparse.Namespace) -> Iterable[Line]:
-    place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    yield Line("tilework", OK, f"{__version__} in {place}")
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    yield Line("tilework", OK, f"{__version__} in {folder}")
     yield Line("python", OK, f"{platform.python_version()} ({sys.executable}), {platform.platform()}")
     for name in NEEDED if is_runtime_only() else (*NEEDED, *COMPILER):
         yield needed_package(name)
@@ -153,8 +153,8 @@ def processor(args: argparse.Namespace) -> Iterable[Line]:
 
     host = HostTarget.detect()
     features = [name for name in CPU_FEATURES if name in host.features]
-    asked = knobs.runtime.num_threads
-    threads = f"{asked} threads (TILEWORK_NUM_THREADS)" if asked else f"{host.cores} threads"
+    wanted = knobs.runtime.num_threads
+    threads = f"{wanted} threads (TILEWORK_NUM_THREADS)" if wanted else f"{host.cores} threads"
     yield Line("cpu", OK, f"{host.cpu} ({host.arch}), {threads}; {', '.join(features) or 'no vector features'}")
 
 
@@ -318,8 +318,8 @@ def guarded(look: Callable[[argparse.Namespace], Iterable[Line]]) -> Callable[[a
         try:
             yield from look(args)
         except Exception as error:
-            words = " ".join(str(error).split())
-            yield Line(look.__name__.replace("_lines", ""), BROKEN, f"{type(error).__name__}: {words}")
+            message = " ".join(str(error).split())
+            yield Line(look.__name__.replace("_lines", ""), BROKEN, f"{type(error).__name__}: {message}")
 
     return lines
 

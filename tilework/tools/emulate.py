@@ -1,17 +1,17 @@
 """Run a kernel of a PTX file, or of LLVM text for AMD GPUs, without a GPU, check it, count what it does.
 
-    tilework emulate add.ptx --grid 4 --block 128 --arg f32:512:random --arg f32:512:range --arg f32:512 --arg i32=512
-    --dump 2 tilework emulate gemm.ptx --kernel gemm --block 128 --shared 32768 --arg f16:64x64:random --arg f32:64x64
-    --counters tilework emulate gemm.ptx --block 128 --arg f32:64 --check --seed 3 tilework emulate add.llir --grid 4
-    --arg f32:512:range --arg f32:512 --arg i32=512 --dump 1 --check
+    tilework emulate add.ptx --grid 4 --block 128 --arg f32:512:random --arg f32:512 --arg i32=512 --dump 1
+    tilework emulate gemm.ptx --kernel gemm --block 128 --shared 32768 --arg f16:64x64:random --counters
+    tilework emulate gemm.ptx --block 128 --arg f32:64 --check --seed 3
+    tilework emulate add.llir --grid 4 --arg f32:512:range --arg f32:512 --arg i32=512 --dump 1 --check
 
 An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number
 TYPE=VALUE, or bytes HEX as hex=0011ff. Pointers to scratch memory, which compiled kernels have behind their own
-parameters, are filled in; threads, and bytes of shared memory, are those that the file tells (`.reqntid`, `.maxntid`,
-tilework's first line). Arrays are far from each other, so that an access past the end of one is reported with its
-index. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check` warps
-run one at a time in an order drawn from the seed, and races, uninitialised reads, bad accesses and missing waits are
-reported. What is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
+parameters, are filled in; threads, and bytes of shared memory, are those that the file declares (`.reqntid`,
+`.maxntid`, tilework's first line). Arrays are far from each other, so that an access past the end of one is reported
+with its index. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check`
+warps run one at a time in an order that the seed decides, and races, uninitialised reads, bad accesses and missing
+waits are reported. What is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
 """
 
 import argparse
@@ -35,8 +35,8 @@ MISTAKES = (OSError, ValueError)
 
 TYPES: dict[str, Any] = {
     **{
-        f"{kind}{bits}": np.dtype(f"{letter}{bits // 8}")
-        for kind, letter in (("i", "i"), ("s", "i"), ("u", "u"))
+        f"{kind}{bits}": np.dtype(f"{sign}{bits // 8}")
+        for kind, sign in (("i", "i"), ("s", "i"), ("u", "u"))
         for bits in (8, 16, 32, 64)
     },
     **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
@@ -108,17 +108,17 @@ def emulate(args: argparse.Namespace) -> None:
     facts, limits, grid = metadata(text), kernel.function.limits, sizes(args.grid, "--grid")
     block = sizes(args.block, "--block") if args.block else limits.get("reqntid") or limits.get("maxntid") or [32]
     shared = facts.get("shared", 0) if args.shared is None else args.shared
-    places = upload(device.memory, args.args, given)
+    addresses = upload(device.memory, args.args, given)
     hidden = scratch(device.memory, kernel.function, len(given), facts, grid) if facts or COMPILED in text else []
     if hidden:
-        words = " and ".join(f"{number}" for number in range(len(given), len(kernel.function.params)))
-        print(f"tilework emulate: note: scratch memory is filled in for argument {words}", file=sys.stderr)
+        missing = " and ".join(f"{index}" for index in range(len(given), len(kernel.function.params)))
+        print(f"tilework emulate: note: scratch memory is filled in for argument {missing}", file=sys.stderr)
     elif len(given) < len(kernel.function.params):
-        words = f"{kernel.name} takes {len(kernel.function.params)} arguments and is given {len(given)}"
-        raise UsageError(f"{words}; of compiled kernels the last two are scratch memory and can be left out")
-    device.launch(kernel, grid, block, [*(places.get(n, value) for n, value in enumerate(given)), *hidden], shared)
-    for number, file in dumps:
-        show(number, device.download(places[number], given[number]), file)
+        counts = f"{kernel.name} takes {len(kernel.function.params)} arguments and is given {len(given)}"
+        raise UsageError(f"{counts}; of compiled kernels the last two are scratch memory and can be left out")
+    device.launch(kernel, grid, block, [*(addresses.get(n, value) for n, value in enumerate(given)), *hidden], shared)
+    for index, file in dumps:
+        show(index, device.download(addresses[index], given[index]), file)
     if device.counters is not None:
         print(device.counters.table())
     if args.check:
@@ -138,15 +138,15 @@ def emulate_llvm(
     kernel = load_kernel(text, arch, args.kernel, memory)
     block = sizes(args.block, "--block") if args.block else [kernel.threads]
     limit = {"max_instructions": args.max_instructions} if args.max_instructions is not None else {}
-    places = upload(memory, args.args, given)
-    for number in places:
-        if number < len(kernel.function.params) and not isinstance(kernel.function.params[number][0], Pointer):
-            raise UsageError(f"argument {number} is an array, and the kernel takes a number there")
-    values = [places.get(n, value) for n, value in enumerate(given)]
+    addresses = upload(memory, args.args, given)
+    for index in addresses:
+        if index < len(kernel.function.params) and not isinstance(kernel.function.params[index][0], Pointer):
+            raise UsageError(f"argument {index} is an array, and the kernel takes a scalar there")
+    values = [addresses.get(n, value) for n, value in enumerate(given)]
     kernel.launch(sizes(args.grid, "--grid"), block, values, args.shared or 0, **limit)
-    for number, file in dumps:
-        array = given[number]
-        show(number, np.frombuffer(memory.read(places[number], array.nbytes), array.dtype).reshape(array.shape), file)
+    for index, file in dumps:
+        array = given[index]
+        show(index, np.frombuffer(memory.read(addresses[index], array.nbytes), array.dtype).reshape(array.shape), file)
     if args.check:
         print(f"{kernel.function.name}: nothing found")
 
@@ -164,12 +164,12 @@ def choose(device: Device, file: str, text: str, name: str | None) -> LoadedFunc
 
 def upload(memory: Memory, texts: Sequence[str], given: Sequence[Any]) -> dict[int, int]:
     """The addresses of the arrays among the arguments, by index."""
-    places: dict[int, int] = {}
-    for number, value in enumerate(given):
+    addresses: dict[int, int] = {}
+    for index, value in enumerate(given):
         if is_array(value):
-            places[number] = memory.allocate_named(value.nbytes, f"argument {number} ({texts[number]})", value.itemsize)
-            memory.write(places[number], np.ascontiguousarray(value))
-    return places
+            addresses[index] = memory.allocate_named(value.nbytes, f"argument {index} ({texts[index]})", value.itemsize)
+            memory.write(addresses[index], np.ascontiguousarray(value))
+    return addresses
 
 
 def scratch(
@@ -265,19 +265,19 @@ def filled(text: str, shape: Sequence[int], dtype: Any, fill: str, random: np.ra
 
 
 def dump(text: str, given: list[Any]) -> tuple[int, str]:
-    number, _, file = text.partition("=")
-    if not number.isdecimal() or int(number) >= len(given) or not is_array(given[int(number)]):
+    index, _, file = text.partition("=")
+    if not index.isdecimal() or int(index) >= len(given) or not is_array(given[int(index)]):
         raise UsageError(
-            f"--dump {text}: argument {number} is not an array; there are {len(given)} arguments, counted from 0"
+            f"--dump {text}: argument {index} is not an array; there are {len(given)} arguments, counted from 0"
         )
-    return int(number), file
+    return int(index), file
 
 
-def show(number: int, array: Any, file: str) -> None:
+def show(index: int, array: Any, file: str) -> None:
     if file:
         np.save(file, array)
         return
-    print(f"argument {number}: {array.dtype} {'x'.join(map(str, array.shape))}")
+    print(f"argument {index}: {array.dtype} {'x'.join(map(str, array.shape))}")
     print(
         np.array2string(
             array.astype(np.float64) if array.dtype.kind == "V" else array, threshold=SHOWN, max_line_width=120

@@ -36,15 +36,15 @@ from tilework.tools.program import add_arguments as add_program
 
 MISTAKES, FAILURE = (UnknownTarget,), 2
 
-ASKED = QUESTIONS[:3]
+DEFAULT = QUESTIONS[:3]
 CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework explain`."""
     add = parser.add_argument
-    add("--why", default=",".join(ASKED), metavar="LIST", help=f"which questions: {','.join(QUESTIONS)} (default:"
-                                                               f" {','.join(ASKED)})")  # fmt: skip
+    add("--why", default=",".join(DEFAULT), metavar="LIST", help=f"which questions: {','.join(QUESTIONS)} (default:"
+                                                               f" {','.join(DEFAULT)})")  # fmt: skip
     add("--json", action="store_true", help="print JSON; what the program prints goes to stderr")
     add(
         "--target",
@@ -65,10 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code is that of the program."""
-    questions = [word for word in args.why.replace(" ", "").split(",") if word]
-    if wrong := [word for word in questions if word not in QUESTIONS]:
+    questions = [name for name in args.why.replace(" ", "").split(",") if name]
+    if wrong := [name for name in questions if name not in QUESTIONS]:
         raise UsageError(f"--why knows {', '.join(QUESTIONS)}, not {wrong[0]!r}")
-    if wrong := [word for word in args.device if word not in DEVICES]:
+    if wrong := [name for name in args.device if name not in DEVICES]:
         raise UsageError(f"--device is one of {', '.join(DEVICES)}, not {wrong[0]!r}")
     targets = [str(GPUTarget.parse(text)) for text in args.target]
     if not args.is_module and os.path.isdir(args.program):
@@ -92,9 +92,9 @@ def explain_running(args: argparse.Namespace, questions: Sequence[str]) -> int:
     """Explain the records so far of a program that may be running still: TILEWORK_EXPLAIN names the folder."""
     records = list(read_records(args.program))
     if not records:
-        words = f"start the program with TILEWORK_EXPLAIN={args.program}"
-        raise UsageError(f"there are no records in {args.program}: {words}")
-    shown = explanation(records, [word for word in questions if word in ("compiled", "tuned")], [])
+        help = f"start the program with TILEWORK_EXPLAIN={args.program}"
+        raise UsageError(f"there are no records in {args.program}: {help}")
+    shown = explanation(records, [name for name in questions if name in ("compiled", "tuned")], [])
     print(shown.to_json() if args.json else shown)
     return 0
 

@@ -50,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def normalise(argv: list[str]) -> list[str]:
     """Options behind a kernel or a file of a stage, too: only a program has arguments of its own."""
-    for index, word in enumerate(argv):
-        if not word.startswith("-") and (".py:" in word or word.endswith(STAGE_FILES)):
-            return [*argv[:index], *argv[index + 1 :], word]
-        if word.endswith(".py") and (index == 0 or argv[index - 1] not in VALUED):
+    for index, arg in enumerate(argv):
+        if not arg.startswith("-") and (".py:" in arg or arg.endswith(STAGE_FILES)):
+            return [*argv[:index], *argv[index + 1 :], arg]
+        if arg.endswith(".py") and (index == 0 or argv[index - 1] not in VALUED):
             break
     return list(argv)
 
@@ -112,8 +112,8 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
     elif signature or all(param.has_default for param in fn.params):
         types, fixed, attrs = parse_signature(fn, signature)
     else:
-        words = f"or explore the program that launches it: tilework explore {path}"
-        raise UsageError(f"say how {name} is called with --signature, {words}")
+        help = f"or explore the program that launches it: tilework explore {path}"
+        raise UsageError(f"say how {name} is called with --signature, {help}")
     types, fixed = {**types, **dict.fromkeys(constants, "constexpr")}, {**fixed, **constants}
     launch = None
     if counts and case is not None and target.backend == "cuda":
@@ -149,12 +149,12 @@ def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any],
         seen.kernels = {key: found for key, found in seen.kernels.items() if found[0].name == args.kernel}
     if not seen.kernels:
         named = f" called {args.kernel}" if args.kernel else ""
-        words = (
+        help = (
             "TRITON_INTERPRET runs kernels as Python"
             if knobs.runtime.interpret
             else "does it launch one in this process?"
         )
-        raise NotExplored(f"{program.name} has compiled no kernel{named}: {words}")
+        raise NotExplored(f"{program.name} has compiled no kernel{named}: {help}")
     if len(seen.kernels) > args.most:
         print(
             f"{len(seen.kernels)} kernels: the {args.most} that were launched last are shown; --most shows more",

@@ -1,4 +1,4 @@
-"""FileCheck tests of kernels: the expected IR stands in comments of the kernel itself.
+"""FileCheck tests of kernels: the expected IR is in comments of the kernel itself.
 
     @filecheck_test
     @triton.jit

@@ -72,7 +72,7 @@ class MicroscalingTensor:
     def decode(codes: np.ndarray) -> np.ndarray:
         raise AssertionError("a format defines its decoding")
 
-    def draw(self, low: int, high: int) -> Any:
+    def random_codes(self, low: int, high: int) -> Any:
         """Random codes in ``low <= code < high``, from the generator of the library that will hold them."""
         if self.device is None and "torch" not in sys.modules:
             return np.random.randint(low, high, self.size).astype(np.uint8)
@@ -113,7 +113,7 @@ class MXFP4Tensor(MicroscalingTensor):
 
     def random(self) -> "MXFP4Tensor":
         """Fill with random codes."""
-        self.data = self.draw(0, 16)
+        self.data = self.random_codes(0, 16)
         return self
 
     def to_packed_tensor(self, dim: int) -> Any:
@@ -148,19 +148,19 @@ class MXScaleTensor(MicroscalingTensor):
     encode = staticmethod(encode_e8m0)
     decode = staticmethod(decode_e8m0)
 
-    def random(self, low: float | None = None, high: float | None = None) -> "MXScaleTensor":
+    def random_codes(self, low: float | None = None, high: float | None = None) -> "MXScaleTensor":
         """Fill with random powers of two from `low` to `high`; never NaN."""
         first = 0 if low is None else e8m0_bound(low) + (np.frexp(low)[0] != 0.5)
         last = E8M0_MAX if high is None else e8m0_bound(high)
-        assert first <= last, f"no scale lies between {low} and {high}"
-        self.data = self.draw(first, last + 1)
+        assert first <= last, f"no scale is between {low} and {high}"
+        self.data = self.random_codes(first, last + 1)
         return self
 
 
 def e8m0_bound(value: float) -> int:
     """The code of the largest power of two up to `value`."""
     code = int(encode_e8m0(np.asarray(value)))
-    assert code != E8M0_NAN, f"{value} is not a positive finite number"
+    assert code != E8M0_NAN, f"{value} is not positive and finite"
     return code
 
 

@@ -95,22 +95,22 @@ def expectations(text: str) -> list[Expectation]:
     """Every expectation in the comments of `text`; consecutive comment lines above an op have one target line."""
     lines = text.split("\n")
     found: list[Expectation] = []
-    for number, line in enumerate(lines, start=1):
-        for severity, is_regex, place, words in EXPECTATION.findall(line):
-            found.append(Expectation(severity, target(lines, number, place), words, bool(is_regex), place == "unknown"))
+    for index, line in enumerate(lines, start=1):
+        for severity, is_regex, offset, text in EXPECTATION.findall(line):
+            found.append(Expectation(severity, target(lines, index, offset), text, bool(is_regex), offset == "unknown"))
     return found
 
 
-def target(lines: Sequence[str], number: int, place: str) -> int:
-    """The target line of an expectation on line `number`; `@below` skips further expectations."""
-    if place == "below":
-        number += 1
-        while number < len(lines) and EXPECTATION.search(lines[number - 1]):
-            number += 1
-        return number
-    if place == "above":
-        return number - 1
-    return number + int(place) if place and place != "unknown" else number
+def target(lines: Sequence[str], line: int, offset: str) -> int:
+    """The target line of an expectation on line `line`; `@below` skips further expectations."""
+    if offset == "below":
+        line += 1
+        while line < len(lines) and EXPECTATION.search(lines[line - 1]):
+            line += 1
+        return line
+    if offset == "above":
+        return line - 1
+    return line + int(offset) if offset and offset != "unknown" else line
 
 
 def unmet(text: str, file: str, diagnostics: Sequence[Diagnostic], only_expected: bool = False) -> list[Diagnostic]:
@@ -139,7 +139,7 @@ IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-un
 
 
 def normalise(argv: Sequence[str]) -> list[str]:
-    """Options argparse cannot describe, in a form it can: passes named as options become `-p` in their place."""
+    """Options argparse cannot describe, in a form it can: passes named as options become `-p` where they are."""
     result: list[str] = []
     for arg in argv:
         name, has_value, value = arg.lstrip("-").partition("=")
@@ -213,7 +213,7 @@ def run(args: argparse.Namespace) -> int:
         passes = [one for pipeline in pipelines for one in parse_pipeline(TO_LLVM.sub("", pipeline))]
         given = dict(given_value(entry) for entry in args.given)
         if args.seed < 0:
-            raise ValueError(f"--seed {args.seed}: expected a number from 0 on")
+            raise ValueError(f"--seed {args.seed}: expected an integer of at least 0")
     except (ValueError, KeyError, DiagnosticException) as error:
         raise UsageError(first_line(error)) from None
     file = "<stdin>" if args.file == "-" else args.file
@@ -242,7 +242,7 @@ def emit(text: str, path: str) -> None:
 
 
 def sections(text: str) -> list[str]:
-    """The parts between `// -----` lines, each preceded by empty lines so that line numbers stay those of the file."""
+    """The parts between `// -----` lines, each preceded by empty lines so that line numbers are those of the file."""
     parts: list[str] = []
     start = 0
     for mark in [*SPLIT.finditer(text), None]:
@@ -264,11 +264,11 @@ def process(job: Job, text: str) -> str | None:
         return None
     if job.args.check_each and not check(job, module):
         return None
-    asked = wanted()
-    with asked.listening() if asked is not None else nullcontext([]) as heard:
+    diagnostics = wanted()
+    with diagnostics.listening() if diagnostics is not None else nullcontext([]) as heard:
         is_done = all(apply(job, module, one) for one in job.passes)
-    for remark in asked.shown(heard) if asked is not None else ():
-        where = place(job, remark.location)
+    for remark in diagnostics.shown(heard) if diagnostics is not None else ():
+        where = named_position(job, remark.location)
         job.diagnostics.append(Diagnostic(remark.severity, where, remark.text))
         job.diagnostics += [Diagnostic("note", where, note) for note in remark.notes]
     if not is_done:
@@ -277,7 +277,7 @@ def process(job: Job, text: str) -> str | None:
 
 
 def llvm_text(job: Job, module: ModuleOp, capability: int) -> str | None:
-    from tilework.targets.nvidia.lower.emit import emit_module  # lazily: few ask for LLVM text
+    from tilework.targets.nvidia.lower.emit import emit_module  # lazily: only for LLVM text
 
     try:
         return emit_module(module, capability)
@@ -367,7 +367,7 @@ def apply(job: Job, module: ModuleOp, one: Pass) -> bool:
 def report_failure(job: Job, error: PassError | StageError | DiagnosticException) -> None:
     """A pass that gave up, at the op it names."""
     if isinstance(error, PassError):
-        job.error(place(job, error.loc), error.message)
+        job.error(named_position(job, error.loc), error.message)
     else:
         job.error(Position(job.file), first_line(error))
 
@@ -382,10 +382,10 @@ def print_text(job: Job, module: ModuleOp) -> str:
 def position_of(job: Job, op: Operation) -> Position:
     """The position of `op` in the file; of an op that a pass created, that of its source, if known."""
     line = job.lines.get(op)
-    return place(job, op.location) if line is None else Position(job.file, line, 1)
+    return named_position(job, op.location) if line is None else Position(job.file, line, 1)
 
 
-def place(job: Job, location: object) -> Position:
+def named_position(job: Job, location: object) -> Position:
     """The position that a location attribute names; the whole file when it names none."""
     text = location_text(location, innermost=True) if isinstance(location, Attribute) else None
     file, line, column = (text or f"{job.file}:0:0").rsplit(":", 2)
@@ -404,10 +404,10 @@ def op_lines(module: ModuleOp, text: str) -> dict[Operation, int]:
     seen: dict[str, int] = {}
     lines: dict[Operation, int] = {}
     for op in module.walk():
-        number = seen.get(op.name, 0)
-        seen[op.name] = number + 1
-        if number < len(places := mentions.get(op.name, [])):
-            lines[op] = places[number]
+        index = seen.get(op.name, 0)
+        seen[op.name] = index + 1
+        if index < len(found := mentions.get(op.name, [])):
+            lines[op] = found[index]
     return lines
 
 

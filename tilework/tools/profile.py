@@ -74,6 +74,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def page_of(report: Any, statistics: Statistics) -> str:
-    from tilework.inspect.profiler.page import page  # lazily: few ask for one
+    from tilework.inspect.profiler.page import page  # lazily: only for --html
 
     return page(report, statistics)

@@ -65,8 +65,8 @@ class Program(NamedTuple):
 
     def command(self) -> list[str]:
         """The command line that runs it in a process of its own."""
-        words = [*(["-m"] if self.is_module else []), self.name, *self.arguments]
-        return [sys.executable, *(["-m", "tilework.as_triton"] if self.means_us() else []), *words]
+        arguments = [*(["-m"] if self.is_module else []), self.name, *self.arguments]
+        return [sys.executable, *(["-m", "tilework.as_triton"] if self.means_us() else []), *arguments]
 
     def run(self) -> None:
         """As ``python SCRIPT`` and ``python -m MODULE`` do."""

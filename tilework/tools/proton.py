@@ -32,7 +32,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> tuple[argparse.Namespa
     add = parser.add_argument
     add("-n", "--name", default=DEFAULT_PROFILE_NAME, help="the profile's path, without suffix; - is standard output")
     add("-b", "--backend", choices=("cupti", "roctracer", "instrumentation"), help="default: by the device")
-    add("-c", "--context", choices=CONTEXTS, default="shadow", help="a kernel's place: its scopes, or its call stack")
+    add("-c", "--context", choices=CONTEXTS, default="shadow", help="a kernel's path: its scopes, or its call stack")
     add("-m", "--mode", help="accepted, as by Triton's command, and not used")
     add("-d", "--data", choices=tuple(DATA), default="tree", help="what is collected")
     add("-k", "--hook", choices=("triton",), help="triton: names, flops and bytes from launch_metadata")
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args, target_args = parse_arguments(argv)
     try:
         return run_profiling(args, target_args)
-    except (NotImplementedError, ValueError) as error:  # what was asked for cannot be had
+    except (NotImplementedError, ValueError) as error:  # the request cannot be met
         print(f"proton: error: {error}", file=sys.stderr)
         return 2
 

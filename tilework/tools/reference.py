@@ -5,7 +5,7 @@
     tl.program_id (axis) The index of this program along a grid axis (0, 1 or 2), an int32.
     ...
 
-A docstring ends with its example, plain Python that runs as it stands after `PROLOGUE`:
+A docstring ends with its example, plain Python that runs after `PROLOGUE`:
 
     def double(x):
         \"\"\"Twice `x`.
@@ -14,8 +14,8 @@ A docstring ends with its example, plain Python that runs as it stands after `PR
             assert_close(call(double, np.arange(4)), [0, 2, 4, 6])
         \"\"\"
 
-What has no docstring in Python (a dtype, a number) has a string after its assignment, which is found in the source.
-Pages and tests are made from this list; a new public name belongs into a family of `reference_families.py`.
+A value without a docstring in Python (a dtype, an integer) has a string after its assignment, which is found in the
+source. Pages and tests are made from this list; a new public name belongs into a family of `reference_families.py`.
 """
 
 import ast
@@ -49,7 +49,7 @@ class Entry:
     family: Family
     value: Any
     signature: str  # "(x, axis=0)"; "" for what is not called
-    text: str  # the docstring without its example; names stand in `x`, code in ``x`` and in indented blocks
+    text: str  # the docstring without its example; names are in `x`, code in ``x`` and in indented blocks
     example: str  # "" if there is none
 
     @property

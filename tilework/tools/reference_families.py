@@ -44,7 +44,7 @@ FAMILIES = (
         "where cast minimum maximum clamp abs add sub mul fdiv div_rn fma umulhi cdiv exp exp2 log log2 sqrt"
         " sqrt_rn rsqrt sin cos erf floor ceil sigmoid softmax map_elementwise PropagateNan",
     ),
-    family("language", "Matrix products", "tl.", "dot dot_scaled"),
+    family("language", "Matrix multiplication", "tl.", "dot dot_scaled"),
     family(
         "language",
         "Reductions and scans",

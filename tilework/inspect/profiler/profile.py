@@ -252,7 +252,7 @@ def _get_mode_str(backend: str, mode: str | BaseMode | None) -> str:
     if interval:
         PCSampling(int(interval) if interval.isdigit() else 0)  # refuses what is no interval
     raise NotImplementedError(
-        f"mode={text!r} samples where warps are in their code, which needs CUPTI's sampling: tilework times whole kernels."
+        f"mode={text!r} samples the code of warps, which needs CUPTI's sampling: tilework times whole kernels."
         " `tilework explore` and TILEWORK_DEVICE=emulator count what each line does"
     )
 

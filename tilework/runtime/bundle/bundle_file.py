@@ -18,8 +18,8 @@
 
 The index says the size and the SHA-256 of every section, so the digest covers every byte of the file. It is all that is
 read when a bundle is opened; a section is read, and compared with its hash, when a launch needs it, and the bytes that
-were compared are the bytes that are used: the file is not read again. Equal sections are there once. The same contents give the
-same bytes.
+were compared are the bytes that are used: the file is not read again. Equal sections are there once. The same contents
+give the same bytes.
 
 | in the index | |
 |---|---|

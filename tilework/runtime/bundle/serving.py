@@ -4,8 +4,8 @@
     bundle.kernels, bundle.targets, bundle.digest   what is in it
 
 A launch that finds no code in memory looks here before the disk cache and the compiler, which are not loaded. The key
-of a specialisation contains no paths (`recording/specialization_record.py`), so a program may have moved; a kernel whose
-text has changed since is not found.
+of a specialisation contains no paths (`recording/specialization_record.py`), so a program may have moved; a kernel
+whose text has changed since is not found.
 """
 
 import json
@@ -115,8 +115,8 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
 
     The file is verified: its index here, and the code of a kernel when a launch needs it. With `digest` it must be that
     very file, with `key` (or TILEWORK_BUNDLE_KEY) it must be signed with it. BundleError says what is wrong with a
-    file. Of several bundles the one that was loaded last is searched first. The returned bundle can be closed, or used in a
-    `with`.
+    file. Of several bundles the one that was loaded last is searched first. The returned bundle can be closed, or used
+    in a `with`.
 
     Example:
         import json, pathlib, tempfile

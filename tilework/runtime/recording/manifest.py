@@ -1,11 +1,11 @@
 """TILEWORK_RECORD=file: what a program uses, so that `tilework precompile` can compile it elsewhere.
 
-    {"record": "kernel", "version": 1, "kernel": "app:add", "signature": {"x": "*fp32", ...}, ...}      see `specialization_record.py`
+    {"record": "kernel", "version": 1, "kernel": "app:add", "signature": {"x": "*fp32", ...}, ...}
     {"record": "tuning", "version": 1, "kernel": "app:matmul", "tuning": [1024, "fp32"], "config": {...}, ...}
 
-The file has a line of JSON for each specialisation, and for each choice of an autotuner. Any number of processes append
-to it at once, and later runs add what they need: a line is written in one step, under a lock, and duplicates are read
-once. Files can be concatenated with `cat`, and lines deleted with an editor.
+The file has a line of JSON for each specialisation (`specialization_record.py`), and for each choice of an autotuner.
+Any number of processes append to it at once, and later runs add what they need: a line is written in one step, under a
+lock, and duplicates are read once. Files can be concatenated with `cat`, and lines deleted with an editor.
 
 The recorder is a listener (`knobs/hooks.py`). It hears of each specialisation that a launch needs, whatever its code
 then comes from, and of each choice of an autotuner; configurations that the autotuner only tries are not written.

@@ -292,8 +292,8 @@ PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "pla
 
 
 def user_calls() -> tuple[Span, ...]:
-    """The lines that are being executed: the nearest one outside of tilework, and if that is in an installed package, the
-    nearest one outside of all of them."""
+    """The lines that are being executed: the nearest one outside of tilework and, if that is in an installed package,
+    the nearest one outside of all of them."""
     outside = list(frames_outside(sys._getframe(1)))
     own = [frame for frame in outside if is_own(frame.f_code.co_filename)]
     chosen = outside[:1] if not own or (outside and outside[0] is own[0]) else [outside[0], own[0]]
