@@ -85,7 +85,7 @@ def without_driver(kernel: Any) -> Any:
     code = jit_load(to_object(DRIVER), ["launch", "ask", "stream", "context"])
     record = kernel[(1,)].__self__[0][native.FIRST_ENTRY][native.RECORD]
     ctypes.c_int64.from_address(code["context"]).value = struct.unpack_from("<q", record, native.DEVICE_CONTEXT)[0]
-    for at, name in ((native.LAUNCH_CALL, "launch"), (native.ASK_CONTEXT, "ask"), (native.ASK_STREAM, "stream")):
+    for at, name in ((native.LAUNCH_CALL, "launch"), (native.GET_CONTEXT, "ask"), (native.GET_STREAM, "stream")):
         struct.pack_into("<q", record, at, code[name])
     return code
 

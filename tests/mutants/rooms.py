@@ -29,7 +29,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "runtime/launch/python/specialization.py",
         "runtime/launch/python/specialize.py",
     ),
-    "cache_keys": ("runtime/kernel_cache/environment.py", "runtime/kernel_cache/key.py"),
+    "cache_keys": ("runtime/kernel_cache/key.py",),
 }
 NO_RESULTS: dict[str, str] = {
     "tilework/layouts/picture.py": "draws layouts",

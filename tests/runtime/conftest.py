@@ -8,7 +8,7 @@ import pytest
 
 from tests.runtime.cuda_fixture import cuda as cuda
 from tilework import JITFunction, knobs
-from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
+from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING
 
 
 @pytest.fixture

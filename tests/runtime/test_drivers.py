@@ -41,7 +41,7 @@ def test_importing_makes_no_driver() -> None:
 
 
 def usable(name: str, is_usable: bool = True) -> Any:
-    return type(name, (), {"is_active": staticmethod(lambda: is_usable), "priority": 1, "asked_by": ()})
+    return type(name, (), {"is_active": staticmethod(lambda: is_usable), "priority": 1, "selected_by": ()})
 
 
 def test_no_usable_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from tests.runtime.launch_kernels import AMPERE, BLACKWELL, HOPPER, fill, fill_s
 from tilework import knobs
 from tilework.compiler import ASTSource, compile, lower
 from tilework.process import plugins
-from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING, cache_invalidating_env_vars
 from tilework.targets import base
 from tilework.tools.cli import main
 

@@ -13,7 +13,7 @@ import pytest
 
 from tilework import knobs
 from tilework.knobs import cuda_tools
-from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING, cache_invalidating_env_vars
 
 PACKAGE = Path(knobs.__file__).parent.parent
 GROUPS = ("build", "redis", "cache", "compilation", "autotuning", "runtime", "language", "nvidia", "amd", "proton")

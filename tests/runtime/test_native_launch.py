@@ -499,7 +499,7 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 
 def test_the_record_is_what_the_machine_code_reads() -> None:
     layout = launcher_layout
-    assert layout.HEADER.size == layout.CODE == layout.ASK_CONTEXT == 136 and layout.GUARD.size == 64
+    assert layout.HEADER.size == layout.CODE == layout.GET_CONTEXT == 136 and layout.GUARD.size == 64
     assert layout.HEADER.size + layout.GPU.size == layout.PARAMETERS
     guard, words = layout.Guard(33, -1, 1, 2, 0, 1, 0, 5, 6, 7, 8), layout.HOST.pack(*range(9))
     groups, empties = ((77, 0, 0, 2),), (99,)

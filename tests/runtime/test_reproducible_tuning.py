@@ -7,7 +7,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.runtime.tuning.pruning import FixedByFirst
+from tilework.runtime.tuning.config import FixedByFirst
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

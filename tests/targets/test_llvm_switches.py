@@ -16,7 +16,7 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.compiler import IRSource, lower
-from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars
 from tilework.targets.base import GPUTarget
 from tilework.targets.llvm import switches
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx

@@ -420,7 +420,7 @@ def cpu_files(
     backend = find_backend(GPUTarget("cpu", "host", 1))
     parsed = backend.parse_options({"may_alias": True, **specialization.options})
     stages = backend.stages(parsed)
-    module = specialization.source().product(frontend_options(backend.target, parsed))
+    module = specialization.source().stage_input(frontend_options(backend.target, parsed))
     for stage in ("ttir", "ttcir"):
         module = stages[stage](module)
     arch = "" if target.arch in ("", "host") else str(target.arch)

@@ -120,7 +120,7 @@ def compiled(
     with recording(with_texts) as seen, listening() as heard:
         made = Compilation(backend, options, seen, heard=heard)
         start = time.perf_counter()
-        product = source.product(frontend_options(request.target, options))
+        product = source.stage_input(frontend_options(request.target, options))
         made.times["frontend"] = time.perf_counter() - start
         made.facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
         products: dict[str, Any] = {}

@@ -37,7 +37,7 @@ from tilework.oracles.interpreter.arguments import register_memory
 from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
-from tilework.runtime.devices.host.arrays import bytes_at
+from tilework.runtime.devices.host.evaluator_launcher import bytes_at
 from tilework.runtime.devices.host.pack import storage_extent
 from tilework.runtime.launch.python.jit import DeviceCaches
 from tilework.runtime.launch.python.specialize import call_of, dtype_code

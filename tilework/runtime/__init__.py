@@ -25,7 +25,7 @@ NAMES = {
     "heuristics": "tilework.runtime.tuning.autotuner",
     "reinterpret": "tilework.runtime.launch.python.wrappers",
 }
-PLACES = {
+MODULES = {
     "autotuner": "tilework.runtime.tuning.autotuner",
     "cache": "tilework.runtime.kernel_cache.managers",
     "errors": "tilework.errors",
@@ -40,11 +40,11 @@ show_stack_on_crash()
 def __getattr__(name: str) -> Any:
     if name in NAMES:
         return getattr(import_module(NAMES[name]), name)
-    if name in PLACES:
-        return import_module(PLACES[name])
+    if name in MODULES:
+        return import_module(MODULES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """Also what is not loaded yet."""
-    return sorted({*globals(), *NAMES, *PLACES})
+    return sorted({*globals(), *NAMES, *MODULES})

@@ -53,7 +53,7 @@ MODULES = {
 NAMES: dict[str, dict[str, str]] = {
     "triton._C.libtriton": {
         "tilework.knobs": "getenv",
-        "tilework.runtime.kernel_cache.environment": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
+        "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.triton.knobs": "getenv_bool",
         "tilework.triton.runtime": "native_specialize_impl",
     },
@@ -113,7 +113,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.runtime.compile.compiled": "AsmDict",
         "tilework.runtime.compile.sources": "ASTSource IRSource",
         "tilework.runtime.devices.active_driver": "driver",
-        "tilework.runtime.kernel_cache.environment": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
+        "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.runtime.kernel_cache.managers": "get_cache_manager get_dump_manager get_override_manager",
         "tilework.triton": "ir=libtriton_ir",
         "tilework.triton.backends": "BaseBackend Language backends",
@@ -175,7 +175,7 @@ NAMES: dict[str, dict[str, str]] = {
         ),
     },
     "triton.runtime.autotuner": {
-        "tilework.runtime.kernel_cache.environment": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
+        "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.runtime.kernel_cache.managers": "get_cache_manager triton_key",
     },
     "triton.runtime.cache": {
@@ -203,7 +203,7 @@ NAMES: dict[str, dict[str, str]] = {
             "BoundConstexprFunction ConstexprFunction JITCallable JITFunction constexpr_function"
         ),
         "tilework.language.parameters": "KernelParam type_canonicalisation_dict",
-        "tilework.runtime.kernel_cache.environment": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
+        "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.runtime.kernel_cache.managers": "get_cache_key",
         "tilework.runtime.launch.python.specialize": "mangle_type",
         "tilework.runtime.launch.python.wrappers": "MockTensor TensorWrapper reinterpret",

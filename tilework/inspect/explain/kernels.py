@@ -29,7 +29,7 @@ from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section, 
 from tilework.inspect.replay import DEVICES, Died, Launch, isolated
 from tilework.language.function import JITFunction
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of
 from tilework.runtime.recording.recorder import QUIET, Recorder, is_tuning, tuning_record, value_text
 from tilework.runtime.workers import async_compile

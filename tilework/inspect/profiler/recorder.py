@@ -19,7 +19,7 @@ from tilework.inspect.profiler.stacks import Path
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 from tilework.runtime.launch.native import launch_log
-from tilework.runtime.launch.native.layout import ALL_FIT, LINE_FIELDS, NONE_FIT, SAME_NUMBERS_FIT
+from tilework.runtime.launch.native.layout import ALL_FIT, LINE_FIELDS, NONE_FIT, SAME_INTEGERS_FIT
 from tilework.targets.cpu.run.pool import ARENAS
 
 OURS = __name__.partition(".")[0]
@@ -73,7 +73,7 @@ class Recorder:
                 self.clock.stop()
         if sinks:
             is_python = any(sink.context == "python" for sink in sinks)
-            fits = NONE_FIT if is_python else SAME_NUMBERS_FIT if self.work_of is not None else ALL_FIT
+            fits = NONE_FIT if is_python else SAME_INTEGERS_FIT if self.work_of is not None else ALL_FIT
             launch_log.begin(self, fits=fits)
             stacks.BEFORE_CHANGE.append(launch_log.flush)
             stacks.AFTER_CHANGE.append(self.enter)

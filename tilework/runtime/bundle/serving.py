@@ -237,8 +237,7 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
     # lazily: few programs tune
     from tilework.language.portable_key import portable_key
     from tilework.runtime.recording.constants_json import Unwritable, constant_to_json
-    from tilework.runtime.tuning.config import argument_key, device_part
-    from tilework.runtime.tuning.pruning import fixed, is_reproducible
+    from tilework.runtime.tuning.config import argument_key, device_part, fixed, is_reproducible
 
     begin()
     fn = tuner.fn

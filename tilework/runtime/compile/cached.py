@@ -13,7 +13,7 @@ from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
+from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages
 from tilework.targets.base import GPUTarget, find_backend
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
-from tilework.runtime.launch.python.specialize import python_number
+from tilework.runtime.launch.python.specialize import python_scalar
 from tilework.target import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 
@@ -74,7 +74,7 @@ class ASTSource:
             if isinstance(key, str)
             else key
             if isinstance(key, tuple)
-            else (key,): python_number(value)
+            else (key,): python_scalar(value)
             for key, value in given.items()
         }
         self.attrs = dict(attrs or {})
@@ -90,7 +90,7 @@ class ASTSource:
         text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def product(self, options: "FrontendOptions") -> "ModuleOp":
+    def stage_input(self, options: "FrontendOptions") -> "ModuleOp":
         """Return the input of the first stage: the module before any pass."""
         return self.module(options)
 
@@ -157,7 +157,7 @@ class IRSource:
         where = str(self.path) if knobs.compilation.use_ir_loc else ""
         return hashlib.sha256((self.text + where).encode()).hexdigest()
 
-    def product(self, options: "FrontendOptions") -> "ModuleOp | str":
+    def stage_input(self, options: "FrontendOptions") -> "ModuleOp | str":
         """The product of the stage that the file names."""
         return self.module(options) if self.ext in IR_STAGES else self.text
 
@@ -170,8 +170,8 @@ class IRSource:
         context: Any,
     ) -> Any:
         """The product of the stage that the file names, a module as `context` shows modules."""
-        product = self.product(frontend_options(target, options))
-        return context.adopt(product) if self.ext in IR_STAGES else product
+        made = self.stage_input(frontend_options(target, options))
+        return context.adopt(made) if self.ext in IR_STAGES else made
 
     def parse_options(self) -> dict[str, Any]:
         """Return the options that the text implies: warps and CTAs of TTGIR, and whether it is reproducible."""

@@ -28,7 +28,7 @@ from tilework.version import __version__
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    Product = ModuleOp | str | bytes  # the output of a stage
+    Output = ModuleOp | str | bytes  # the output of a stage
 
 CALLS_PER_REGION = 3  # a region counts as so many levels of a syntax tree
 # of the device that kernels are for, where those that it cannot run shall be refused as soon as that is known
@@ -71,38 +71,38 @@ def lower(
     remaining = remaining_stages(source, backend, options)
     if past := [name for name in stages if shown.get(name, name) not in remaining]:
         raise ValueError(f"{source.name}.{source.ext} is past the stage {past[0]!r}")
-    product = source.product(frontend_options(target, options))
-    products: dict[str, Any] = {}
+    output = source.stage_input(frontend_options(target, options))
+    outputs: dict[str, Any] = {}
     failure: StageError | None = None
     for name, stage in remaining.items():
         try:
-            product = nested(product, stage)
+            output = nested(output, stage)
         except StageError as error:
             if _missing is None:
                 raise
             failure = error
             break
         if name in wanted:
-            data = nested(product, stage_data)
-            products[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
-        if len(products) == len(wanted):
+            data = nested(output, stage_data)
+            outputs[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
+        if len(outputs) == len(wanted):
             break
     for name in stages:
         try:
-            if name not in products and failure is not None and shown.get(name, name) not in products:
+            if name not in outputs and failure is not None and shown.get(name, name) not in outputs:
                 raise failure
-            products[name] = products[name] if name in products else shown_by(backend, name, products, options)
+            outputs[name] = outputs[name] if name in outputs else shown_by(backend, name, outputs, options)
         except StageError as error:
             if _missing is None:
                 raise
             _missing[name] = error
-    return {name: products[name] for name in stages if name in products}
+    return {name: outputs[name] for name in stages if name in outputs}
 
 
-def shown_by(backend: Backend, view: str, products: Mapping[str, object], options: CompileOptions) -> str:
+def shown_by(backend: Backend, view: str, outputs: Mapping[str, object], options: CompileOptions) -> str:
     """A text that shows the product of a stage."""
     stage, show = backend.views[view]
-    return show(products[stage], asdict(options))
+    return show(outputs[stage], asdict(options))
 
 
 def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: CompileOptions) -> dict[str, Any]:
@@ -118,30 +118,30 @@ def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: Co
 
 def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
     """Return the backend's function that reads a file of the user's as the output of a stage."""
-    return backend.entering(options).get(stage, lambda product: product)
+    return backend.entering(options).get(stage, lambda output: output)
 
 
-def nested(product: "Product", run: Callable[[Any], object]) -> Any:
+def nested(output: "Output", run: Callable[[Any], object]) -> Any:
     """Return ``run(product)``, which recurses through nested regions: a chain of `elif` nests as deeply."""
-    levels, level = 0, [] if isinstance(product, str | bytes) else [product]
+    levels, level = 0, [] if isinstance(output, str | bytes) else [output]
     while level:
         inside = (block for op in level for region in op.regions for block in region.blocks)
         levels, level = levels + 1, [op for block in inside for op in block.ops if op.regions]
-    return deeply(CALLS_PER_REGION * levels, lambda: run(product))
+    return deeply(CALLS_PER_REGION * levels, lambda: run(output))
 
 
-def stage_data(product: "Product") -> bytes:
+def stage_data(output: "Output") -> bytes:
     """Return the content of a stage's file; modules have line tables unless the user disabled them."""
-    if isinstance(product, bytes):
-        return product
-    if isinstance(product, str):
-        return product.encode()
+    if isinstance(output, bytes):
+        return output
+    if isinstance(output, str):
+        return output.encode()
     from tilework.ir.printer import print_module  # lazily: the compiler loads when something is compiled
 
-    return print_module(product, debuginfo=not knobs.compilation.disable_line_info).encode()
+    return print_module(output, debuginfo=not knobs.compilation.disable_line_info).encode()
 
 
-def read_product(stage: str, data: bytes, path: str) -> "Product":
+def read_output(stage: str, data: bytes, path: str) -> "Output":
     """The inverse of `stage_data`."""
     if stage in IR_STAGES:
         from tilework.ir.parser import parse_module  # lazily: the compiler loads when something is compiled
@@ -168,10 +168,10 @@ def build(
     facts: dict[str, Any] = {}
     if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
         stages = backend.inspected(inspect, stages, options, facts)
-    product = source.product(frontend_options(target, options))
+    output = source.stage_input(frontend_options(target, options))
     name = cache.file_stem(source.name)
-    files = {f"{name}.source": nested(product, stage_data)}
-    facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
+    files = {f"{name}.source": nested(output, stage_data)}
+    facts["name"] = source.name if isinstance(output, str) else kernel_symbol(output)
     overrides = Overrides(source, name, options, stages, backend)
     binary = backend.binary_after(overrides.last or source.ext, options)
     binary = binary if binary in stages else list(stages)[-1]
@@ -180,15 +180,15 @@ def build(
         for stage, run in stages.items():
             progress.step(stage)
             start = time.perf_counter()
-            file = overrides.product(stage)
-            product = nested(product, run) if file is None else entry_of(backend, options, stage)(file)
+            file = overrides.output(stage)
+            output = nested(output, run) if file is None else entry_of(backend, options, stage)(file)
             if (limits := device_limits.get()) is not None:
-                backend.check_fit(stage, product, options, limits)
+                backend.check_fit(stage, output, options, limits)
             is_located = isinstance(source, IRSource) and source.ext == stage  # in the user's own file
             if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
-                product = located_in_file(product, stage, name, key)
-            data = nested(product, stage_data)
-            facts |= backend.kernel_facts(stage, product, facts["name"], options, given)
+                output = located_in_file(output, stage, name, key)
+            data = nested(output, stage_data)
+            facts |= backend.kernel_facts(stage, output, facts["name"], options, given)
             timer.lowering_stages.append((stage, microseconds(start)))
             overrides.dump(stage, data)
             if not knobs.compilation.store_binary_only or stage == binary:
@@ -271,14 +271,14 @@ class Overrides:
         """The last stage that a file replaces."""
         return next((stage for stage in reversed(self.stages) if stage in self.files), None)
 
-    def product(self, stage: str) -> Any:
+    def output(self, stage: str) -> Any:
         """The content of the user's file for this stage; None if there is none."""
         path = self.files.get(stage)
         if path is None:
             return None
         if stage in self.announced:
             print(f"\nOverriding kernel with file {path}")
-        return read_product(stage, Path(path).read_bytes(), path)
+        return read_output(stage, Path(path).read_bytes(), path)
 
     def dump(self, stage: str, data: bytes) -> None:
         """Write the product where the user can look at it; with what shows it, if the tools for that are here."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.language import target_info
-from tilework.runtime.devices.memory_places import DEVICE, HOST, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,8 +50,8 @@ def likely_drivers() -> "list[type[Driver]]":
 
 def default_driver() -> "Driver":
     """The one driver that is active; of several those of the highest priority count."""
-    asked = knobs.runtime.device if knobs.runtime.device != AUTO else None
-    if (asked or "").partition(":")[0] == EMULATOR:
+    requested = knobs.runtime.device if knobs.runtime.device != AUTO else None
+    if (requested or "").partition(":")[0] == EMULATOR:
         from tilework.process.plugins import plugins  # lazily: who imports tilework may launch nothing
 
         try:
@@ -62,17 +61,17 @@ def default_driver() -> "Driver":
 
             require_compiler()
             raise
-    if asked is not None:
-        wanted = driver_asked_for(asked)
+    if requested is not None:
+        wanted = requested_driver(requested)
         if not wanted.is_active():
-            raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted.why_inactive()}")
+            raise RuntimeError(f"TILEWORK_DEVICE={requested} asks for {wanted.why_inactive()}")
         return wanted()
     found = [cls for cls in likely_drivers() if cls.is_active()]
     if not found:
         raise RuntimeError(none_active())
     if len(found) != 1:
         names = ", ".join(cls.__name__ for cls in found)
-        which = ", ".join(name for cls in found for name in cls.asked_by)
+        which = ", ".join(name for cls in found for name in cls.selected_by)
         hint = f" TILEWORK_DEVICE chooses: {which}" if which else ""
         raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.{hint}")
     return found[0]()
@@ -87,21 +86,21 @@ def none_active() -> str:
     return "\n  ".join(["0 active drivers. There should be one. These were asked:", *listed])
 
 
-def driver_asked_for(asked: str) -> "type[Driver]":
+def requested_driver(requested: str) -> "type[Driver]":
     """The driver that a value of TILEWORK_DEVICE names; an error if there is none. Others need not be loaded to know
     it, if all are ours.
     """
     from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
 
     listed = {plugin.name: plugin for plugin in plugins(GROUP)}
-    likely = listed.get(HOST_NAMES.get(asked, asked))
+    likely = listed.get(HOST_NAMES.get(requested, requested))
     if likely is not None and all(plugin.package == OWN for plugin in listed.values()):
-        if asked in (found := likely.load()).asked_by:
+        if requested in (found := likely.load()).selected_by:
             return found
     drivers = registered_drivers()
-    if asked not in (names := [name for cls in drivers for name in cls.asked_by]):
-        raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:ARCH], not {asked!r}")
-    return next(cls for cls in drivers if asked in cls.asked_by)
+    if requested not in (names := [name for cls in drivers for name in cls.selected_by]):
+        raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:ARCH], not {requested!r}")
+    return next(cls for cls in drivers if requested in cls.selected_by)
 
 
 class DriverConfig:
@@ -159,16 +158,18 @@ class DriverConfig:
 
     def host_beside(self, found: "Driver") -> "Driver | None":
         """The driver of the host, where arguments choose between it and a GPU."""
-        asked = knobs.runtime.device
-        if not getattr(found, "has_own_memory", False) or not (asked == AUTO or (asked is None and self._follows)):
+        requested = knobs.runtime.device
+        if not getattr(found, "has_own_memory", False) or not (
+            requested == AUTO or (requested is None and self._follows)
+        ):
             return None
         return next((cls() for cls in registered_drivers() if cls.priority == 0), None)
 
-    def check_asked(self) -> None:
-        """TILEWORK_DEVICE may have been changed after the choice of a driver: what nobody knows is an error then, too."""
-        asked = knobs.runtime.device
-        if asked is not None and asked != AUTO and asked.partition(":")[0] != EMULATOR:
-            driver_asked_for(asked)
+    def check_requested(self) -> None:
+        """Refuse an unknown TILEWORK_DEVICE that was set after the choice of a driver."""
+        requested = knobs.runtime.device
+        if requested is not None and requested != AUTO and requested.partition(":")[0] != EMULATOR:
+            requested_driver(requested)
 
     def elsewhere(
         self, fn: object, args: "Sequence[Any]", kwargs: "Mapping[str, Any]"
@@ -178,14 +179,14 @@ class DriverConfig:
             self.reset_active()
         if self._host is None or getattr(self._thread, "driver", None) is not None:
             return None
-        places = 0
+        locations = 0
         for arg in (*args, *kwargs.values()):
-            places |= place_of(arg)
-            if places == DEVICE:  # a mix is found when the arguments are checked
+            locations |= location_of(arg)
+            if locations == DEVICE:  # a mix is found when the arguments are checked
                 return self.active.on_device_of((*args, *kwargs.values()))
-        if places == HOST | DEVICE:
+        if locations == HOST | DEVICE:
             self.refuse_mix(fn, args, kwargs)
-        return self.using(self._host) if places == HOST else None
+        return self.using(self._host) if locations == HOST else None
 
     def refuse_mix(self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]") -> None:
         """An error about arguments of a launch that are on two devices, unless the GPU can reach them all (pinned
@@ -194,12 +195,13 @@ class DriverConfig:
         if self._host is None:
             return
         named = {**dict(zip(fn.arg_names, args, strict=False)), **kwargs}
-        near = [f"{name} ({device_of(arg)})" for name, arg in named.items() if place_of(arg) == DEVICE]
-        far = [name for name, arg in named.items() if place_of(arg) & HOST and not self.is_reachable(arg)]
+        near = [f"{name} ({device_of(arg)})" for name, arg in named.items() if location_of(arg) == DEVICE]
+        far = [name for name, arg in named.items() if location_of(arg) & HOST and not self.is_reachable(arg)]
         if near and far:
             raise ValueError(
-                f"{fn.__name__} cannot run on two devices: {', '.join(near)} on a GPU, {', '.join(far)} in the memory of the host,"
-                " which cannot be accessed from Triton there (cpu tensor?). Copy them to one device, or pin those of the host"
+                f"{fn.__name__} cannot run on two devices: {', '.join(near)} on a GPU, {', '.join(far)} in the memory"
+                " of the host, which cannot be accessed from Triton there (cpu tensor?). Copy them to one device, or"
+                " pin those of the host"
             ) from None
 
     def is_reachable(self, arg: object) -> bool:
@@ -260,3 +262,76 @@ def active_target() -> Any:
 
 driver = DriverConfig()
 target_info.active_target = active_target
+
+
+# ---- the location of an argument's memory
+#
+#     >>> location_of(np.zeros(4)), location_of(torch.zeros(4, device="cuda")), location_of(4)
+#     (HOST, DEVICE, NOWHERE)
+#
+# A tuple has the locations of all its items, a descriptor that of its base. Arrays are recognised by their attributes,
+# never by importing their library; the rule for a class is found once.
+
+
+NOWHERE, HOST, DEVICE = 0, 1, 2
+DLPACK = {
+    1: HOST,
+    2: DEVICE,
+    3: HOST,
+    10: DEVICE,
+    11: HOST,
+}  # by DLPack's id of a kind of device; 3 and 11 are pinned memory
+
+Rule = Callable[[Any], int]
+
+
+def location_of(arg: object) -> int:
+    """Return the locations of an argument's memory, as a set of bits."""
+    rule = RULES.get(type(arg))
+    if rule is None:
+        rule = RULES[type(arg)] = rule_for(arg)
+    return rule(arg)
+
+
+def nowhere(arg: object) -> int:
+    return NOWHERE
+
+
+def in_tuple(arg: tuple[object, ...]) -> int:
+    found = NOWHERE
+    for item in arg:
+        found |= location_of(item)
+    return found
+
+
+def of_tensor(arg: Any) -> int:
+    return DEVICE if arg.is_cuda else HOST if arg.is_cpu else NOWHERE
+
+
+def of_interfaces(arg: Any) -> int:
+    """The location of objects without a better way to find it; a property may fail where the memory is elsewhere."""
+    if hasattr(arg, "__cuda_array_interface__"):
+        return DEVICE
+    if hasattr(arg, "__dlpack_device__"):
+        return DLPACK.get(int(arg.__dlpack_device__()[0]), NOWHERE)
+    return HOST if hasattr(arg, "__array_interface__") else NOWHERE
+
+
+def rule_for(arg: object) -> Rule:
+    """The function that returns the location of objects like this one."""
+    if isinstance(arg, tuple):
+        return in_tuple
+    if hasattr(arg, "is_cuda") and hasattr(arg, "is_cpu"):
+        return of_tensor
+    if getattr(arg, "is_cuda", False) is True:
+        return lambda arg: DEVICE
+    if any(cls.__name__ == "ndarray" and cls.__module__ == "numpy" for cls in type(arg).__mro__):
+        return lambda arg: HOST
+    if hasattr(arg, "base") and (hasattr(arg, "data_ptr") or hasattr(arg, "block_shape")):
+        return lambda arg: location_of(arg.base)
+    is_scalar = getattr(arg, "shape", None) == () and hasattr(arg, "__array_interface__")
+    offers = ("__cuda_array_interface__", "__dlpack_device__", "__array_interface__")
+    return of_interfaces if not is_scalar and any(hasattr(type(arg), name) for name in offers) else nowhere
+
+
+RULES: dict[type, Rule] = dict.fromkeys((int, float, bool, str, type(None)), nowhere)

@@ -9,6 +9,7 @@ driver must say whether it can be used, what to compile for, how binaries are lo
 launch returns.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -40,7 +41,7 @@ class Driver(ABC):
     """See the module docstring."""
 
     priority: ClassVar[int] = 1  # the host has 0: it is active where no driver above it is
-    asked_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that ask for it
+    selected_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that ask for it
     has_own_memory: ClassVar[bool] = False  # launches on memory of the host go to the host's driver
     utils: "Utils"
     launcher_cls: Callable[..., Any]  # (source, metadata) to what launches the kernel
@@ -122,7 +123,6 @@ class Driver(ABC):
 
     def get_device_interface(self) -> Any:
         """The module that times and synchronises work: `Event` and `synchronize`."""
-        from tilework.runtime.devices.host_clock import HostClock  # lazily: most programs time nothing
 
         return HostClock
 
@@ -136,3 +136,31 @@ class Driver(ABC):
 
     def clear_cache(self, cache: object) -> None:  # noqa: B027  a device may have no cache
         """Clear that buffer, which evicts everything else."""
+
+
+# ---- the host's clock with the interface of a device that has events: calls are finished when they return
+
+
+class HostEvent:
+    """A moment on the host's clock, with the interface of a device event."""
+
+    def __init__(self, enable_timing: bool = True) -> None:
+        self.moment = 0
+
+    def record(self) -> None:
+        """Remember now."""
+        self.moment = time.perf_counter_ns()
+
+    def elapsed_time(self, end: "HostEvent") -> float:
+        """Milliseconds from this moment to `end`."""
+        return (end.moment - self.moment) / 1e6
+
+
+class HostClock:
+    """The device interface of the host: calls are finished when they return."""
+
+    Event = HostEvent
+
+    @staticmethod
+    def synchronize() -> None:
+        """Nothing is under way."""

@@ -51,8 +51,8 @@ def render(error: BaseException, trace: TracebackType | None) -> list[str]:
     )
     find = getattr(error, "diagnostic", None)
     diagnostic = find() if find is not None else None
-    words = f":\n{diagnostic.render()}" if diagnostic is not None else f": {error}"
-    lines += [f"{kind}{words}", *getattr(error, "__notes__", ())]
+    message = f":\n{diagnostic.render()}" if diagnostic is not None else f": {error}"
+    lines += [f"{kind}{message}", *getattr(error, "__notes__", ())]
     return [part for line in lines for part in str(line).rstrip("\n").split("\n")]
 
 

@@ -115,11 +115,11 @@ class FileCacheManager(CacheManager):
 
 def fallback(root: str, make: bool = True) -> tuple[EntryStore, ...]:
     """Return this process's substitute for a cache folder; None if there is none and `make` is False."""
-    place = (os.getpid(), root)
-    if not make and place not in _replaced:
+    key = (os.getpid(), root)
+    if not make and key not in _replaced:
         return ()
-    store = EntryStore(os.path.join(process_folder(place[0]), folder_of(root)))
-    _replaced.add(place)
+    store = EntryStore(os.path.join(process_folder(key[0]), folder_of(root)))
+    _replaced.add(key)
     return (store,)
 
 

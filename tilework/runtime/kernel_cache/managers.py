@@ -107,7 +107,7 @@ def entry_paths(key: str, files: Mapping[str, object]) -> dict[str, str]:
     return {file: path for file in files if (path := manager.get_file(file)) is not None}
 
 
-def kept_release(identity: str, ask: Callable[[], str | None]) -> str | None:
+def kept_release(identity: str, find: Callable[[], str | None]) -> str | None:
     """Return the release of a program of the CUDA toolkit; each program is run once.
 
     The release is kept beside the bytecode, for every cache, and with the kernels where that cannot be written.
@@ -118,7 +118,7 @@ def kept_release(identity: str, ask: Callable[[], str | None]) -> str | None:
     is_on_disk = manager_class() is FileCacheManager
     if is_on_disk and (files := load_entry(key, name)) is not None and f"{name}.txt" in files:
         return files[f"{name}.txt"].decode()
-    if (found := ask()) is not None:
+    if (found := find()) is not None:
         remember_release(identity, found)
         if is_on_disk:
             store_entry(key, name, {f"{name}.txt": found.encode(), f"{name}.json": b"{}"})
@@ -170,10 +170,10 @@ def store_through(manager: CacheManager, name: str, files: Mapping[str, bytes]) 
     return paths
 
 
-def remember(place: tuple[str, str, str], files: dict[str, bytes]) -> None:
+def remember(key: tuple[str, str, str], files: dict[str, bytes]) -> None:
     """Keep an entry in memory, at the cost of the oldest ones."""
-    _memory.pop(place, None)
-    _memory[place] = files
+    _memory.pop(key, None)
+    _memory[key] = files
     total = sum(len(data) for entry in _memory.values() for data in entry.values())
     for old, entry in list(_memory.items())[:-1]:
         if total <= MEMORY_BOUND:

@@ -78,8 +78,8 @@ def connection(host: str, port: int) -> tuple[type[Exception], Any]:
 @cache
 def warn_unreachable(why: str) -> None:
     """Tell once that the server is not used."""
-    place = f"{knobs.redis.host}:{knobs.redis.port}"
-    warnings.warn(f"the remote cache at {place} cannot be used, only the local one is: {why}", stacklevel=3)
+    server = f"{knobs.redis.host}:{knobs.redis.port}"
+    warnings.warn(f"the remote cache at {server} cannot be used, only the local one is: {why}", stacklevel=3)
 
 
 class RemoteCacheManager(CacheManager):

@@ -26,7 +26,7 @@ from typing import Any
 from tilework.language import core as tl
 from tilework.language.constant_text import module_of
 from tilework.language.function import JITCallable
-from tilework.runtime.launch.python.specialize import python_number
+from tilework.runtime.launch.python.specialize import python_scalar
 
 PLAIN = (str, bool, int, type(None))
 
@@ -37,7 +37,7 @@ class Unwritable(Exception):
 
 def constant_to_json(value: Any) -> Any:
     """A constant as JSON."""
-    value = python_number(value)
+    value = python_scalar(value)
     if type(value) in PLAIN:
         return value
     for cls in type(value).__mro__:

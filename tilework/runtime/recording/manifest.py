@@ -24,14 +24,13 @@ from tilework.knobs.hooks import LISTENERS, WORKERS
 from tilework.language.portable_key import portable_key
 from tilework.process.forks import held_at_fork
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache.environment import changes_stages
+from tilework.runtime.kernel_cache.key import changes_stages
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.recording.constants_json import Unwritable, constant_text, constant_to_json, name_of
 from tilework.runtime.recording.key_parts import Argument, KeyParts
 from tilework.runtime.recording.recorder import QUIET, is_tuning, warn_user
 from tilework.runtime.recording.specialization_record import VERSION, SpecializationRecord, is_kernel
-from tilework.runtime.tuning.config import argument_key, device_part
-from tilework.runtime.tuning.pruning import is_reproducible
+from tilework.runtime.tuning.config import argument_key, device_part, is_reproducible
 
 KINDS = ("kernel", "tuning")
 NEEDS = {

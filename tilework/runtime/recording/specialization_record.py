@@ -17,7 +17,7 @@ from typing import Any
 
 from tilework.language.function import JITFunction
 from tilework.language.portable_key import is_portable, portable_key, portable_text
-from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.launch.python.specialize import FACTS, leaves_of
 from tilework.runtime.recording.source_parts import arguments_of, portable_parts

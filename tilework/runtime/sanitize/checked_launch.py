@@ -146,48 +146,48 @@ class Extents:
             _, address, code, x, y, z = table[:6]
             below = int(address) >> 63  # memory may lie so low that a wrong index reaches below address 0
             return self.access_error(int(code), int(address) - (below << 64), (x, y, z))
-        message, place = interface.faults[code - 1]
+        message, location = interface.faults[code - 1]
         if not message.startswith(SANITIZER):
             return fault_error(interface, grid, code, linear)
-        return SanitizerError(self.report(message.removeprefix(SANITIZER), place, grid, linear))
+        return SanitizerError(self.report(message.removeprefix(SANITIZER), location, grid, linear))
 
     def warn(self, programs: Sequence[int], grid: Extent) -> None:
         """Show the warnings of a launch; `programs` has, by fault code, 0 or 1 + a linear program index."""
-        for number, (message, place) in zip(programs, self.interface.faults, strict=True):
-            if number:
-                text = self.report(message.removeprefix(SANITIZER_WARNING), place, grid, number - 1, "warning")
-                show_warning(text, place)
+        for program, (message, location) in zip(programs, self.interface.faults, strict=True):
+            if program:
+                text = self.report(message.removeprefix(SANITIZER_WARNING), location, grid, program - 1, "warning")
+                show_warning(text, location)
 
-    def report(self, message: str, place: str, grid: Extent, linear: int, severity: str = "error") -> str:
+    def report(self, message: str, location: str, grid: Extent, linear: int, severity: str = "error") -> str:
         """Return the report of a check in one program; the second line of its message locates the use of the value."""
         text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
         title, _, use = text.partition("\n")
-        notes = (f"used in {place_text(use)}",) if use else ()
+        notes = (f"used in {source_line(use)}",) if use else ()
         help = next((text for words, text in HELPS.items() if words in title), "")
-        return rendered(place, f"program {id_of(linear, grid)}: {title}", help=help, notes=notes, severity=severity)
+        return rendered(location, f"program {id_of(linear, grid)}: {title}", help=help, notes=notes, severity=severity)
 
     def access_error(self, code: int, address: int, program: tuple[int, int, int]) -> KernelAccessError:
         """The error about one access."""
         _, verb, size, slots = next(check for check in self.interface.checks if check[0] == code)
-        _, place = self.interface.faults[code - 1]
-        who = f"program {program} {verb}"
+        _, location = self.interface.faults[code - 1]
+        subject = f"program {program} {verb}"
         if len(slots) == 1 and slots[0] in self.empty:
-            return KernelAccessError(rendered(place, f"{who} {self.empty[slots[0]]}, which is None"))
+            return KernelAccessError(rendered(location, f"{subject} {self.empty[slots[0]]}, which is None"))
         slot = self.nearest(address, slots)
         if slot is None:
-            title = f"{who} address {address:#x}, which is in no array the kernel was given"
-            return KernelAccessError(rendered(place, title, help=HELP_UNKNOWN))
+            title = f"{subject} address {address:#x}, which is in no array the kernel was given"
+            return KernelAccessError(rendered(location, title, help=HELP_UNKNOWN))
         region = self.regions[slot]
         index, rest = divmod(address - region.data, region.itemsize)
         label = index_text(self.arrays[slot], region, address)
         inside = region.start <= address and address + size <= region.end
         if inside or (verb == "updates" and address % size):
-            place_in, number = ("address", address) if address % size else ("byte", address - region.start)
-            off = f"plus {rest} bytes: {place_in} {number:#x} is not a multiple of {size} (misaligned)"
-            return KernelAccessError(rendered(place, f"{who} element {index} of {region.name} {off}", label))
+            unit, value = ("address", address) if address % size else ("byte", address - region.start)
+            off = f"plus {rest} bytes: {unit} {value:#x} is not a multiple of {size} (misaligned)"
+            return KernelAccessError(rendered(location, f"{subject} element {index} of {region.name} {off}", label))
         count = (region.end - region.start) // region.itemsize
-        title = f"{who} element {index} of {region.name}, which has {count} elements (out of bounds)"
-        return KernelAccessError(rendered(place, title, label))
+        title = f"{subject} element {index} of {region.name}, which has {count} elements (out of bounds)"
+        return KernelAccessError(rendered(location, title, label))
 
     def nearest(self, address: int, slots: Sequence[int]) -> int | None:
         """Return the slot of the argument to report an address with: its own, or the nearest if that is unknown."""
@@ -238,29 +238,29 @@ def is_packed(shape: tuple[int, ...], steps: Sequence[int], itemsize: int) -> bo
 SHOWN: dict[Any, Any] = {}  # Python shows each warning once
 
 
-def show_warning(text: str, place: str) -> None:
+def show_warning(text: str, location: str) -> None:
     """A warning at the user's line."""
-    file, line, _ = parsed(place)
+    file, line, _ = parsed(location)
     warnings.warn_explicit(SanitizerWarning(text), SanitizerWarning, file, line, registry=SHOWN)
 
 
-def parsed(place: str) -> tuple[str, int, int]:
+def parsed(location: str) -> tuple[str, int, int]:
     """File, line and column of ``file:line:column``."""
-    file, line, column = place.rsplit(":", 2) if place.count(":") >= 2 else (place or "<kernel>", "0", "0")
+    file, line, column = location.rsplit(":", 2) if location.count(":") >= 2 else (location or "<kernel>", "0", "0")
     return file, int(line), int(column)
 
 
-def place_text(place: str) -> str:
+def source_line(location: str) -> str:
     """``line 41: tl.store(out + i, v)``."""
-    file, line, _ = parsed(place)
+    file, line, _ = parsed(location)
     return f"line {line}: {linecache.getline(file, line).strip()}".rstrip(": ")
 
 
 def rendered(
-    place: str, title: str, label: str = "", help: str = "", *, notes: tuple[str, ...] = (), severity: str = "error"
+    location: str, title: str, label: str = "", help: str = "", *, notes: tuple[str, ...] = (), severity: str = "error"
 ) -> str:
     """A message with the line of source that it is about."""
-    file, line, column = parsed(place)
+    file, line, column = parsed(location)
     text = linecache.getline(file, line).rstrip("\n")
     span = Span(file, line, column, column + 1, text)
     return Diagnostic(span, title, label, help, notes, severity=severity).render()
@@ -285,13 +285,13 @@ class RaceLauncher(EvaluatorLauncher):
         try:
             self.evaluate(grid, function, args, scratch, memory)
         except RaceFound as found:
-            raise SanitizerError(told(found.race, grid)[1]) from None
+            raise SanitizerError(race_report(found.race, grid)[1]) from None
         except EvaluationError as error:
             raise translated(error) from None
         finally:
             for race in memory.harmless.values():
-                place, text = told(race, grid, "warning")
-                show_warning(text, place)
+                location, text = race_report(race, grid, "warning")
+                show_warning(text, location)
 
 
 def translated(error: "EvaluationError") -> Exception:
@@ -303,18 +303,18 @@ def translated(error: "EvaluationError") -> Exception:
     return kind(rendered(error.location, f"program {error.program} {error.reason}", help=help))
 
 
-def told(race: "Race", grid: Extent, severity: str = "error") -> tuple[str, str]:
+def race_report(race: "Race", grid: Extent, severity: str = "error") -> tuple[str, str]:
     """Return the location of a race, and its message: both lines, both programs."""
     from tilework.ir.locations import location_text  # lazily: the compiler loads when something is compiled
 
-    first, second = (id_of(number, grid) for number in race.programs)
+    first, second = (id_of(program, grid) for program in race.programs)
     verb, own = race.verbs
-    place, other = (location_text(op.location) or "" for op in (race.second, race.first))
+    location, other = (location_text(op.location) or "" for op in (race.second, race.first))
     both = f"and so does program {first}" if verb == own else f"which program {first} {verb}"
     title = (
         f"program {second} {own} element {race.element} of argument {race.name!r}, {both}; nothing orders them (race)"
     )
     if race.is_harmless:
         title += ": harmless as long as all write the same"
-    note = f"program {first} {verb} it in {place_text(other)}"
-    return place, rendered(place, title, notes=(note,), severity=severity)
+    note = f"program {first} {verb} it in {source_line(other)}"
+    return location, rendered(location, title, notes=(note,), severity=severity)

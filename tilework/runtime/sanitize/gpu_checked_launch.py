@@ -44,7 +44,7 @@ class SanitizedLauncher(GpuLauncher):
         super().start(grid, stream, function, (*args, table), scratch)
         library.copy_out(ctypes.addressof(host), table.data_ptr(), table.nbytes, stream)
         library.wait_for_stream(stream)
-        self.tell(known, list(host), grid)
+        self.report(known, list(host), grid)
 
     def table(self, known: Extents) -> list[int]:
         """Return the table that the kernel reads, and writes to when a check fails."""
@@ -57,7 +57,7 @@ class SanitizedLauncher(GpuLauncher):
             words += (region.start, region.end)
         return words
 
-    def tell(self, known: Extents, words: Sequence[int], grid: Extent) -> None:
+    def report(self, known: Extents, words: Sequence[int], grid: Extent) -> None:
         """Warn about what may be a mistake, raise an error about what is one."""
         seen = words[self.codes : self.codes + len(self.interface.faults)]
         known.warn([linear(word - 1, grid) + 1 if word else 0 for word in seen], grid)
@@ -65,9 +65,9 @@ class SanitizedLauncher(GpuLauncher):
         if not failed:
             return
         address, code, program = words[self.records : self.records + 3]
-        message, place = self.interface.faults[code - 1]
+        message, location = self.interface.faults[code - 1]
         if message:
-            raise SanitizerError(known.report(message.removeprefix(SANITIZER), place, grid, linear(program, grid)))
+            raise SanitizerError(known.report(message.removeprefix(SANITIZER), location, grid, linear(program, grid)))
         raise known.access_error(code, unmarked(address), program_of(program))
 
 

@@ -43,11 +43,19 @@ from tilework.runtime.launch.python.wrappers import TensorWrapper
 from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
-from tilework.runtime.tuning.config import Config, argument_key, device_part
+from tilework.runtime.tuning.config import (
+    Config,
+    Pruned,
+    Tuning,
+    argument_key,
+    device_part,
+    is_reproducible,
+    like_first,
+    prune,
+)
 from tilework.runtime.tuning.heuristics import Heuristics as Heuristics
 from tilework.runtime.tuning.heuristics import Wrapper, jit_function, launch_inside
 from tilework.runtime.tuning.heuristics import heuristics as heuristics
-from tilework.runtime.tuning.pruning import Pruned, Tuning, is_reproducible, like_first, prune
 from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of, summary
 from tilework.runtime.workers.async_compile import CompilerDied, active_mode
 

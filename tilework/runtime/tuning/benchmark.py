@@ -10,7 +10,8 @@ timed with its own events, the host with its monotonic clock.
 When the autotuner has a best time already, a call is not measured to the end once it cannot beat that, or is known
 well enough:
 
-- before the warm-up, when no call of two rounds of five, some milliseconds apart, took less than 1.5 times the best median;
+- before the warm-up, when no call of two rounds of five, some milliseconds apart, took less than 1.5 times the best
+  median;
 - when none of a tenth of all calls took less than 1.2 times that, or none of a quarter less than 1.05 times;
 - when after a quarter the standard error of the median is below 0.2 %.
 

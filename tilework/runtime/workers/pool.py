@@ -31,9 +31,8 @@ from tilework.knobs.hooks import WORKERS
 from tilework.process import plugins
 from tilework.process.forks import in_child
 from tilework.runtime.compile.sources import ASTSource, IRSource
-from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, changes_stages
 from tilework.runtime.kernel_cache.files import can_write
-from tilework.runtime.kernel_cache.key import triton_key
+from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING, changes_stages, triton_key
 from tilework.runtime.workers.sent_kernel import Message, encoded_compilation
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
@@ -71,7 +70,7 @@ class Worker:
             start_new_session=True,  # Ctrl-C at a terminal is for the program
         )
 
-    def ask(self, request: bytes) -> Message:
+    def request(self, request: bytes) -> Message:
         """Send a request and wait for its answer."""
         is_loaded, died = False, Message()
         for _ in range(ATTEMPTS):
@@ -203,7 +202,7 @@ class WorkerPool:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                answer = worker.ask(request)
+                answer = worker.request(request)
             except Exception as error:  # the caller must not wait for ever
                 answer = {"state": "refused", "detail": f"{type(error).__name__}: {error}"}
             if not worker.is_closed:

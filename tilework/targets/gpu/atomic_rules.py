@@ -16,7 +16,7 @@ Ordered atomics run in program order, and within a tile in element order:
                         becomes a loop over its values, in which the other lanes or warps wait
     tt.pass_turn        the counter advances to the next program; the last one resets it to 0 for the next launch
 
-The counter is the second hidden parameter of a kernel (`runtime/devices/gpu/turn_counters.py`). This relies on blocks
+The counter is the second hidden parameter of a kernel (`runtime/devices/gpu/gpu_launcher.py`). This relies on blocks
 being scheduled in the order of their ids, x fastest: a block that waits is resident, and so is the one it waits for.
 """
 

@@ -21,6 +21,6 @@ class DeviceArray(own_interface.DeviceArray):
 
 def get_device_capability(device: int | None = None) -> tuple[int, int]:
     """(major, minor) compute capability: (9, 0) is Hopper."""
-    number = current_device() if device is None else device
+    index = current_device() if device is None else device
     cuda = libcuda.library()
-    return cuda.device_attribute(libcuda.MAJOR, number), cuda.device_attribute(libcuda.MINOR, number)
+    return cuda.device_attribute(libcuda.MAJOR, index), cuda.device_attribute(libcuda.MINOR, index)

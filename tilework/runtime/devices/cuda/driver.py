@@ -38,13 +38,13 @@ class CudaUtils(GpuUtils):
         super().__init__(cuda_device.GPUS)
 
     def find_properties(self, device: int) -> dict[str, Any]:
-        return {name: library().device_attribute(number, device) for name, number in PROPERTIES.items()}
+        return {name: library().device_attribute(attribute, device) for name, attribute in PROPERTIES.items()}
 
     def check_format(self, name: str, data: bytes) -> None:
         if not data.startswith(MAGIC) and not is_ptx(data):
             raise RuntimeError(
-                f"{name} cannot be loaded on a CUDA device: its last stage is neither a cubin nor PTX. TILEWORK_DEVICE=native"
-                " runs kernels on the CPU"
+                f"{name} cannot be loaded on a CUDA device: its last stage is neither a cubin nor PTX."
+                " TILEWORK_DEVICE=native runs kernels on the CPU"
             )
 
     def load_module(self, name: str, data: bytes) -> int:
@@ -77,8 +77,8 @@ class CudaUtils(GpuUtils):
         if not cuda.has("cuFuncGetParamInfo"):
             return None
         sizes, offset, size = [], ctypes.c_size_t(), ctypes.c_size_t()
-        places = (ctypes.byref(offset), ctypes.byref(size))
-        while cuda.code("cuFuncGetParamInfo", function, len(sizes), *places) == driver_library.SUCCESS:
+        results = (ctypes.byref(offset), ctypes.byref(size))
+        while cuda.code("cuFuncGetParamInfo", function, len(sizes), *results) == driver_library.SUCCESS:
             sizes.append(Parameter(size.value, ""))
         return tuple(sizes)
 
@@ -107,8 +107,8 @@ def is_ptx(data: bytes) -> bool:
 class CudaDriver(GpuDriver):
     """Runs kernels on NVIDIA GPUs."""
 
-    asked_by = ("cuda",)
-    kind, words, pointer_type, descriptor_type = "cuda", "an NVIDIA GPU", "CUdeviceptr", "CUtensorMap"
+    selected_by = ("cuda",)
+    kind, description, pointer_type, descriptor_type = "cuda", "an NVIDIA GPU", "CUdeviceptr", "CUtensorMap"
     gpus, own_interface, array_cls = cuda_device.GPUS, cuda_device, cuda_device.DeviceArray
     kernel_launcher = CudaLauncher
 

@@ -13,11 +13,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tilework.runtime.devices.conditional_launch import ConditionalLauncher
 from tilework.runtime.devices.cuda.launch_precondition import ALIGNMENT, LaunchPrecondition
 from tilework.runtime.devices.cuda.tensor_map import encoded
-from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, numbers_for
-from tilework.runtime.devices.launcher import Extent, Launcher
+from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, values_for
+from tilework.runtime.devices.launcher import ConditionalLauncher, Extent, Launcher
 from tilework.runtime.launch.native.entries import HiddenMaps, Native
 from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
 
@@ -35,24 +34,24 @@ class GuardedLauncher(ConditionalLauncher):
         self.natively_scratched = inner.natively_scratched
         self.precondition = LaunchPrecondition(metadata.rectangles)
         known = self.signature is not None
-        self.numbers = (
-            numbers_for(self.name, self.signature or [], self.precondition.args) if known else self.numbers_among
+        self.values = (
+            values_for(self.name, self.signature or [], self.precondition.args) if known else self.values_among
         )
         described = zip(metadata.tensordesc_meta[-len(self.precondition.maps) :], self.precondition.maps, strict=True)
         self.boxes: list[tuple[Any, ...]] = [
-            (meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), int(told["padding"]))
-            for meta, told in described
+            (meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]), int(facts["padding"]))
+            for meta, facts in described
         ]
         self.maps = lru_cache(1024)(self.find_maps)
 
-    def numbers_among(self, args: Sequence[object]) -> tuple[int, ...]:
+    def values_among(self, args: Sequence[object]) -> tuple[int, ...]:
         """Of a kernel that came as a file: its arguments are as they are."""
-        found = [args[number] for number in self.precondition.args]
+        found = [args[index] for index in self.precondition.args]
         return tuple(arg if isinstance(arg, int) else device_address(arg) for arg in found)
 
-    def find_maps(self, numbers: tuple[int, ...], grid: Extent) -> Maps | None:
+    def find_maps(self, values: tuple[int, ...], grid: Extent) -> Maps | None:
         """The hidden arguments of a launch; None if they are not justified."""
-        arrays = self.precondition.arrays(numbers, grid)
+        arrays = self.precondition.arrays(values, grid)
         if arrays is None:
             return None
         cuda = library()
@@ -62,24 +61,24 @@ class GuardedLauncher(ConditionalLauncher):
         )
 
     def justifies(self, grid: Extent, args: Sequence[object]) -> bool:
-        return self.maps(self.numbers(args), grid) is not None
+        return self.maps(self.values(args), grid) is not None
 
     def __call__(self, x: int, y: int, z: int, stream: int, function: object, *rest: Any) -> None:
         """As `Launcher`, whose four arguments about metadata and hooks are passed on."""
-        told, args = rest[:4], rest[4:]
-        maps = self.maps(self.numbers(args), (x, y, z))
+        about, args = rest[:4], rest[4:]
+        maps = self.maps(self.values(args), (x, y, z))
         if maps is not None:
-            self.inner(x, y, z, stream, function, *told, *args, *maps)
+            self.inner(x, y, z, stream, function, *about, *args, *maps)
         else:
             other = self.without()
-            other.launcher(x, y, z, stream, other.function, *told, *args)
+            other.launcher(x, y, z, stream, other.function, *about, *args)
 
     def without(self) -> Any:
         """The kernel for launches that do not justify the descriptors, compiled when there is the first one."""
         if self.signature is None:
             raise ValueError(
-                f"{self.name} came as code that copies tiles by TMA, which these arguments do not justify: take the code of a"
-                " kernel that was compiled with auto_tma=False"
+                f"{self.name} came as code that copies tiles by TMA, which these arguments do not justify: take the"
+                " code of a kernel that was compiled with auto_tma=False"
             )
         return super().without()
 
@@ -90,7 +89,7 @@ class GuardedLauncher(ConditionalLauncher):
         if found is None:
             return None
         hidden = self.finding(
-            found, found.places[len(found.kinds) - count], [told["base"] for told in self.precondition.maps]
+            found, found.indices[len(found.kinds) - count], [facts["base"] for facts in self.precondition.maps]
         )
         return replace(found, kinds=found.kinds[:-count], hidden_maps=hidden, kept=(found.kept, self))
 
@@ -106,19 +105,19 @@ class GuardedLauncher(ConditionalLauncher):
         moves = not self.precondition.written and all(
             addresses_come_first(library(), *facts[:3]) for facts in self.boxes
         )
-        kinds, places = [device.kinds[number] for number in args], [device.places[number] for number in args]
-        masks = [ALIGNMENT - 1 if moves and number in self.precondition.pointers else -1 for number in args]
+        kinds, slots = [device.kinds[index] for index in args], [device.indices[index] for index in args]
+        masks = [ALIGNMENT - 1 if moves and index in self.precondition.pointers else -1 for index in args]
 
         def find(key: bytes) -> bytes | None:
             *words, x, y, z = struct.unpack(f"<{len(key) // 8}q", key)
-            numbers = tuple(map(as_kind, kinds, words))
-            maps = self.maps(numbers, (x, y, z))
+            values = tuple(map(as_kind, kinds, words))
+            maps = self.maps(values, (x, y, z))
             if maps is None or not moves:
                 return None if maps is None else b"".join(maps)
-            pointers = dict(zip(args, numbers, strict=True))
+            pointers = dict(zip(args, values, strict=True))
             return b"".join(moved(map, -pointers[base]) for map, base in zip(maps, bases, strict=False))
 
-        return HiddenMaps(places, masks, slot, [device.places[base] if moves else None for base in bases], find)
+        return HiddenMaps(slots, masks, slot, [device.indices[base] if moves else None for base in bases], find)
 
     def memory_of(self, value: object) -> Any:
         return self.inner.memory_of(value)

@@ -29,7 +29,7 @@ class CudaFrame(Frame):
 class CudaLauncher(GpuLauncher):
     """Launches one kernel; see the module docstring."""
 
-    gpus, array_cls, by_numbers = GPUS, DeviceArray, False
+    gpus, array_cls, by_values = GPUS, DeviceArray, False
 
     def __init__(self, functions: Functions, source: Any, metadata: object) -> None:
         super().__init__(functions, source, metadata)

@@ -1,9 +1,9 @@
 """Check that the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden
 descriptors describe.
 
-    precondition = LaunchPrecondition(told)                                # what `transforms/tt/rectangles_to_descriptors.py` tells
-    precondition.args                                               # [0, 3, ...]: which arguments it needs
-    precondition.arrays((0x7f00, 4096, ...), (1024, 1, 1))          # these -> [(address, shape, strides), ...] or None
+    precondition = LaunchPrecondition(facts)                    # of `transforms/tt/rectangles_to_descriptors.py`
+    precondition.args                                           # [0, 3, ...]: the arguments that it needs
+    precondition.arrays((0x7f00, 4096, ...), (1024, 1, 1))      # -> [(address, shape, strides), ...] or None
 
 Every node (`analysis/index_forms.py`) is evaluated to the interval of the values that it has in all programs and
 iterations. Then no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around
@@ -115,16 +115,16 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "programs": "(grid[{0}], grid[{0}])".format,
     "place": lambda size: f"(0, {size - 1})",
     "loop": "counter(n{}, n{}, n{})".format,
-    **{word: f"{word}(n{{}}, n{{}})".format for word in OPERATIONS},
-    **{word: f"{word}(n{{}}, n{{}}, {{}})".format for word in KEPT},
+    **{kind: f"{kind}(n{{}}, n{{}})".format for kind in OPERATIONS},
+    **{kind: f"{kind}(n{{}}, n{{}}, {{}})".format for kind in KEPT},
 }
 
 
 def evaluator(nodes: Sequence[object], fits: Sequence[tuple[int, int]]) -> Callable[..., Sequence[Interval]]:
     """A function of the arguments (by number) and the grid: the interval of each node, if what must fit does."""
-    lines = [f"    n{number} = {TEXTS[word](*parts)}" for number, (word, *parts) in enumerate(nodes)]
+    lines = [f"    n{index} = {TEXTS[kind](*parts)}" for index, (kind, *parts) in enumerate(nodes)]
     limits = [f"{-(1 << bits - 1)} <= n{node}[0] and n{node}[1] < {1 << bits - 1}" for node, bits in fits]
-    found = ", ".join(f"n{number}" for number in range(len(nodes)))
+    found = ", ".join(f"n{index}" for index in range(len(nodes)))
     source = [
         "def evaluate(args, grid):",
         *lines,
@@ -147,14 +147,14 @@ DIVISORS: Mapping[str, Callable[..., int]] = {
 def divisors(nodes: Sequence[object], found: Sequence[Interval]) -> list[int]:
     """The largest divisor of all values of each node; 0 where all are 0."""
     known: list[int] = []
-    for (word, *parts), (low, high) in zip(nodes, found, strict=True):
-        rule = DIVISORS.get(word)
+    for (kind, *parts), (low, high) in zip(nodes, found, strict=True):
+        rule = DIVISORS.get(kind)
         known.append(abs(low) if low == high else 1 if rule is None else rule(known, *parts))
     return known
 
 
 class Box(NamedTuple):
-    """An array behind one of the pointers, whatever that is: bytes from there to its first element and behind its last."""
+    """An array relative to one of the pointers: the bytes to its first element, and to the end of its last."""
 
     base: int
     first: int
@@ -175,11 +175,11 @@ class Plan(NamedTuple):
 class LaunchPrecondition:
     """See the module docstring. What integers and grid say is remembered, so that other pointers cost little."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.maps, self.written, self.nodes = told["maps"], told["written"], told["nodes"]
-        self.evaluate = evaluator(told["nodes"], told["fits"])
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.maps, self.written, self.nodes = facts["maps"], facts["written"], facts["nodes"]
+        self.evaluate = evaluator(facts["nodes"], facts["fits"])
         self.pointers: list[int] = sorted({*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)})
-        self.integers: list[int] = sorted({node[1] for node in told["nodes"] if node[0] == "arg"})
+        self.integers: list[int] = sorted({node[1] for node in facts["nodes"] if node[0] == "arg"})
         self.args = self.pointers + self.integers
         self.plan = lru_cache(1024)(self.find_plan)
 
@@ -193,15 +193,15 @@ class LaunchPrecondition:
         written = ((base, found[node][0] * size, (found[node][1] + 1) * size) for base, node, size in self.written)
         return Plan(boxes, tuple(written))
 
-    def arrays(self, numbers: tuple[int, ...], grid: Extent) -> list[Array] | None:
+    def arrays(self, values: tuple[int, ...], grid: Extent) -> list[Array] | None:
         """The arrays that the hidden descriptors describe, for the values of `args`; None if the kernel must not run
         with them.
         """
         count = len(self.pointers)
-        plan = self.plan(numbers[count:], grid)
+        plan = self.plan(values[count:], grid)
         if plan is None:
             return None
-        at = dict(zip(self.pointers, numbers, strict=False))
+        at = dict(zip(self.pointers, values, strict=False))
         found: list[Array] = []
         for base, first, end, shape, strides in plan.boxes:
             address = at[base] + first
@@ -213,12 +213,12 @@ class LaunchPrecondition:
         return found
 
 
-def box(told: Mapping[str, Any], found: Sequence[Interval], known: Sequence[int]) -> Box:
+def box(facts: Mapping[str, Any], found: Sequence[Interval], known: Sequence[int]) -> Box:
     """The location of the array of one descriptor."""
-    size = told["bytes"]
-    require(known[told["axes"][-1][1]] * size % ALIGNMENT == 0)
+    size = facts["bytes"]
+    require(known[facts["axes"][-1][1]] * size % ALIGNMENT == 0)
     shape, strides = [], []
-    for stride, start, end, starts_masked, block in told["axes"]:
+    for stride, start, end, starts_masked, block in facts["axes"]:
         strides.append(point(found[stride]))
         low, high = found[start]
         shape.append(high + block if end is None else point(found[end]))
@@ -230,5 +230,5 @@ def box(told: Mapping[str, Any], found: Sequence[Interval], known: Sequence[int]
     for step, count in sorted((step, count) for step, count in zip(strides, shape, strict=True) if count > 1):
         require(step > covered)
         covered += step * (count - 1)
-    first = point(found[told["offset"]]) * size
-    return Box(told["base"], first, first + (covered + 1) * size, tuple(shape), tuple(strides))
+    first = point(found[facts["offset"]]) * size
+    return Box(facts["base"], first, first + (covered + 1) * size, tuple(shape), tuple(strides))

@@ -1,6 +1,7 @@
 """Tensor maps: what the copy engine of Hopper (TMA) must know about a tensor and the box that one copy moves.
 
-    bits = fill_tma_descriptor(x.data_ptr(), swizzle=3, elem_size=2, elem_type=6, block_size=[64, 64], shape=[512, 256], strides=[256, 1])
+    layout = {"block_size": [64, 64], "shape": [512, 256], "strides": [256, 1]}
+    bits = fill_tma_descriptor(x.data_ptr(), swizzle=3, elem_size=2, elem_type=6, **layout)
     bytes(bits)                                      # 128 bytes, which a kernel takes by value
 
 Sizes, strides (in elements) and blocks are given outermost first, as for a `TensorDescriptor`; the driver wants them
@@ -26,8 +27,8 @@ class TensorMap:
     """The 128 bytes of a tensor map, at an aligned address."""
 
     def __init__(self) -> None:
-        self._room = ctypes.create_string_buffer(SIZE + ALIGNMENT)
-        start = ctypes.addressof(self._room)
+        self._buffer = ctypes.create_string_buffer(SIZE + ALIGNMENT)
+        start = ctypes.addressof(self._buffer)
         self.address = start + -start % ALIGNMENT
 
     def __bytes__(self) -> bytes:

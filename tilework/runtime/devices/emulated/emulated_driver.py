@@ -19,7 +19,7 @@ from tilework.runtime.devices.gpu.gpu_driver import GpuDriver
 from tilework.runtime.devices.hip.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
 
-NVIDIA = {f"sm_{number}": number for number in (80, 86, 87, 89, 90)}
+NVIDIA = {f"sm_{index}": index for index in (80, 86, 87, 89, 90)}
 AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 DEFAULT = "sm_90"
 CAPACITY = 16 << 30
@@ -43,7 +43,7 @@ def emulated_driver() -> "EmulatedDriver":
 class EmulatedDriver(GpuDriver):
     """Runs kernels in the emulator."""
 
-    asked_by = ("emulator",)
+    selected_by = ("emulator",)
 
     def __init__(self, library: object) -> None:
         super().__init__()

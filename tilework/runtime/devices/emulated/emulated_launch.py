@@ -1,4 +1,4 @@
-"""A launch in the emulator: the memory of its arguments is lent to it, and what was found is told at the user's line."""
+"""A launch in the emulator, on the memory of its arguments; findings are reported at the user's line."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -18,7 +18,7 @@ from tilework.runtime.devices.emulated.emulated_library import EmulatedLibrary
 from tilework.runtime.devices.emulated.found import error_of, failure_of, warn_of_slow_lines
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
 from tilework.runtime.devices.gpu.gpu_launcher import Functions, GpuLauncher
-from tilework.runtime.devices.hip.launch_kernel import HipLauncher
+from tilework.runtime.devices.hip.hip_driver import HipLauncher
 from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
 
 
@@ -121,11 +121,11 @@ def arrays_in(name: str, arg: Any) -> Iterator[tuple[str, Any]]:
 
 def lent(array: Any, region: Region) -> Lent:
     """The extent of an array. On a GPU the memory that a view is part of would be aligned."""
-    origin, root = region.start, array
+    start, root = region.start, array
     while isinstance(getattr(root, "base", None), np.ndarray):
         root = root.base
     if hasattr(array, "untyped_storage"):
-        origin = array.untyped_storage().data_ptr()
+        start = array.untyped_storage().data_ptr()
     elif isinstance(root, np.ndarray):
-        origin = root.ctypes.data
-    return Lent(region.start, region.end, 0 if origin % 16 else origin, region.is_writable)
+        start = root.ctypes.data
+    return Lent(region.start, region.end, 0 if start % 16 else start, region.is_writable)

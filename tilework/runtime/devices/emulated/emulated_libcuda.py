@@ -189,11 +189,11 @@ class EmulatedCuda(EmulatedLibrary):
         shared = given.shared
         launch = lambda: device.launch(kernel.function, grid, block, values, shared, cluster)  # noqa: E731
 
-        def told() -> Any:
+        def outcome() -> Any:
             assert device.checker is not None
             return device.checker.findings, device.counters, steps_of(device)
 
-        return self.enqueue(given.stream, self.watched(device, launch, told))
+        return self.enqueue(given.stream, self.watched(device, launch, outcome))
 
     # tensor maps
 

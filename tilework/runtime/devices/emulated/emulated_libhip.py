@@ -150,8 +150,8 @@ class EmulatedHip(EmulatedLibrary):
         return self.launch_with(function, {driver_library.LAUNCH_COOPERATIVE: 1}, *given)
 
     def launch_with(
-        self, function: int, attributes: dict[int, Any], gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int,
-        stream: int | None, addresses: Any,
+        self, function: int, attributes: dict[int, Any], gx: int, gy: int, gz: int, bx: int, by: int, bz: int,
+        shared: int, stream: int | None, addresses: Any,
     ) -> int:  # fmt: skip
         loaded: LoadedFunction = self.objects[function]
         if self.current() != loaded.device:
@@ -175,5 +175,5 @@ class EmulatedHip(EmulatedLibrary):
                 loaded.findings = error.findings
                 raise
 
-        told = lambda: (loaded.findings, None, kernel.executed)  # noqa: E731
-        return self.enqueue(stream, self.watched(self.devices[loaded.device], launch, told))
+        outcome = lambda: (loaded.findings, None, kernel.executed)  # noqa: E731
+        return self.enqueue(stream, self.watched(self.devices[loaded.device], launch, outcome))

@@ -23,8 +23,9 @@ from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.memory import Extent, MemoryFault
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.devices.emulated import results
-from tilework.runtime.devices.emulated.callbacks import callback
 from tilework.targets import driver_library
+from tilework.targets.amd import libhip
+from tilework.targets.nvidia import libcuda
 
 LEGACY_STREAM, THREAD_STREAM = 1, 2
 PATIENCE = 10_000_000  # instructions of a block, some minutes
@@ -151,7 +152,7 @@ class EmulatedLibrary:
         self,
         device: Any,
         launch: Callable[[], None],
-        told: Callable[[], tuple[Sequence[Finding], Counters | None, int]],
+        outcome: Callable[[], tuple[Sequence[Finding], Counters | None, int]],
     ) -> Callable[[], None]:
         """The work that a launch by this thread puts into the queue; `told` gives what was found and counted, and the
         steps of the clock.
@@ -169,7 +170,7 @@ class EmulatedLibrary:
                     pass  # which `told` gives
                 except EmulatorError as error:
                     observer.failed(error)
-            findings, counters, steps = told()
+            findings, counters, steps = outcome()
             self.clock += steps
             return observer.done(findings, counters)
 
@@ -287,7 +288,7 @@ class EmulatedLibrary:
     def run_until(self, stream: int, last: Callable[[], object]) -> None:
         """Do the work of a stream up to something that may be done already."""
         while any(work is last for _, work in self.queue):
-            first = next(place for place, (owner, _) in enumerate(self.queue) if owner == stream)
+            first = next(index for index, (owner, _) in enumerate(self.queue) if owner == stream)
             self.queue.pop(first)[1]()
 
     def wait_for_event(self, event: int) -> int:
@@ -310,3 +311,49 @@ class EmulatedLibrary:
 def is_bad_access(error: EmulatorError) -> bool:
     findings = error.findings if isinstance(error, CheckFailed) else ()
     return isinstance(error, MemoryFault) or any(finding.address is not None for finding in findings)
+
+
+# ---- functions of the library that machine code calls, as it calls those of the real one: with addresses
+
+
+TYPES = libcuda.FUNCTIONS | libhip.FUNCTIONS
+
+
+class Reference:
+    """The equivalent of `ctypes.byref` for an address."""
+
+    def __init__(self, type: Any, address: int) -> None:
+        self._obj = type.from_address(address)
+
+
+def address_array(address: int, parameters: Sequence[object]) -> Any:
+    """The addresses of what a launch passes."""
+    return (ctypes.c_void_p * len(parameters)).from_address(address)
+
+
+def cuda_launch(cuda: Any, config: int, function: int, addresses: int, extra: None) -> tuple[Any, ...]:
+    parameters = cuda.objects[function].function.function.params
+    return Reference(driver_library.LaunchConfig, config), function, address_array(addresses, parameters), None
+
+
+def hip_launch(hip: Any, function: int, *rest: Any) -> tuple[Any, ...]:
+    *values, addresses = rest
+    return function, *values, address_array(addresses, hip.objects[function].given)
+
+
+# what the functions in Python are called with, where that is not what machine code has
+ARGUMENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "cuLaunchKernelEx": cuda_launch,
+    "cuCtxGetCurrent": lambda cuda, address: (Reference(ctypes.c_void_p, address),),
+    "cuCtxSetCurrent": lambda cuda, context: (ctypes.c_void_p(context),),
+    "hipModuleLaunchKernel": lambda hip, *given: (*hip_launch(hip, *given[:-1]), given[-1]),
+    "hipModuleLaunchCooperativeKernel": hip_launch,
+    "hipGetDevice": lambda hip, address: (Reference(ctypes.c_int, address),),
+}
+
+
+def callback(library: object, symbol: str) -> Any:
+    """A function of an emulated library as one of C."""
+    arguments = ARGUMENTS.get(symbol, lambda library, *given: given)
+    call = lambda *given: getattr(library, symbol)(*arguments(library, *given))  # noqa: E731
+    return ctypes.CFUNCTYPE(ctypes.c_int, *TYPES[symbol])(call)

@@ -20,7 +20,7 @@ from tilework.oracles.emulator.counters import Counters, Counts
 from tilework.oracles.emulator.findings import SHOWN, Finding
 from tilework.oracles.emulator.syntax import EmulatorError, Trapped
 from tilework.oracles.interpreter.allowed_memory import LANGUAGE, Region, is_near
-from tilework.runtime.sanitize.checked_launch import HELP_UNKNOWN, KernelAccessError, distance, place_text, rendered
+from tilework.runtime.sanitize.checked_launch import HELP_UNKNOWN, KernelAccessError, distance, rendered, source_line
 
 VERBS = {"ld": "reads", "st": "writes", "atom": "updates", "red": "updates", "cp": "copies"}  # of PTX, then of LLVM
 VERBS |= {"atomicrmw": "updates", "cmpxchg": "updates", "atomic": "updates", "load": "reads", "store": "writes"}
@@ -28,42 +28,42 @@ OPCODE = re.compile(rf"\b({'|'.join(VERBS)})(?:\.|\s)")
 ADDRESS = re.compile(r"global address (0x[0-9a-f]+)")
 FEW = 32  # turns or sectors: not worth a warning
 TWICE = 2
-TOLD: dict[Any, Any] = {}  # Python shows each warning once
+WARNED: dict[Any, Any] = {}  # Python shows each warning once
 
 
 def error_of(findings: Sequence[Finding], regions: Sequence[Region]) -> SanitizerError:
     """All that was found as one exception."""
     different = list({(one.kind, *(site.locations for site in one.sites)): one for one in reversed(findings)}.values())
-    texts = [told(finding, regions) for finding in different[: -SHOWN - 1 : -1]]
+    texts = [finding_text(finding, regions) for finding in different[: -SHOWN - 1 : -1]]
     if len(different) > SHOWN:
         texts.append(f"... and {len(different) - SHOWN} more")
     kind = KernelAccessError if any(finding.address is not None for finding in findings) else SanitizerError
     return kind("\n".join(texts))
 
 
-def told(finding: Finding, regions: Sequence[Region]) -> str:
+def finding_text(finding: Finding, regions: Sequence[Region]) -> str:
     """One finding with the lines that it is about."""
     if not finding.sites:
         return f"{finding.kind}: {finding.what}"
-    places = [place_of(site.locations) for site in finding.sites]
+    locations = [location_of(site.locations) for site in finding.sites]
     title, help = f"{finding.kind}: {finding.what}", ""
     if finding.address is not None:
         title, help = access_text(finding, finding.address, regions)
     title = ADDRESS.sub(lambda match: element_text(int(match[1], 16), regions) or match[0], title)
-    notes = [f"and {place_text(place)}" for place in places[1:] if place != places[0]]
+    notes = [f"and {source_line(location)}" for location in locations[1:] if location != locations[0]]
     site = finding.sites[0]
-    return rendered(places[0], title, help=help, notes=(*notes, f"{site.language} line {site.line}: {site.text}"))
+    return rendered(locations[0], title, help=help, notes=(*notes, f"{site.language} line {site.line}: {site.text}"))
 
 
 def access_text(finding: Finding, address: int, regions: Sequence[Region]) -> tuple[str, str]:
     """The sentence about a bad access, and what to do."""
     opcode = OPCODE.search(finding.sites[0].text)
-    who = f"block {finding.block} {VERBS[opcode[1]] if opcode else 'accesses'}"
+    subject = f"block {finding.block} {VERBS[opcode[1]] if opcode else 'accesses'}"
     near = min(regions, key=lambda region: distance(address, region), default=None)
     if near is None or not is_near(address, near):
-        return f"{who} address {address:#x}, which is in no array the kernel was given", HELP_UNKNOWN
+        return f"{subject} address {address:#x}, which is in no array the kernel was given", HELP_UNKNOWN
     index, rest = divmod(address - near.data, near.itemsize)
-    what = f"{who} element {index}{f' plus {rest} bytes' if rest else ''} of {near.name}"
+    what = f"{subject} element {index}{f' plus {rest} bytes' if rest else ''} of {near.name}"
     if near.start <= address < near.end:
         return f"{what}: {finding.what}", ""
     return f"{what}, which has {(near.end - near.start) // near.itemsize} elements (out of bounds)", ""
@@ -87,7 +87,7 @@ def warn_of_slow_lines(kernel: str, counters: Counters) -> None:
     for (file, line), counts in sorted(counters.lines.items()):
         if file != "PTX":
             for text in slow_accesses(counts):
-                warnings.warn_explicit(f"{kernel}: {text}", PerformanceWarning, file, line, registry=TOLD)
+                warnings.warn_explicit(f"{kernel}: {text}", PerformanceWarning, file, line, registry=WARNED)
 
 
 def slow_accesses(counts: Counts) -> list[str]:
@@ -101,10 +101,10 @@ def slow_accesses(counts: Counts) -> list[str]:
     return found
 
 
-def place_of(places: Sequence[tuple[str, int]]) -> str:
+def location_of(locations: Sequence[tuple[str, int]]) -> str:
     """``file:line:column`` of the innermost line outside of the language's own library."""
-    own = [place for place in places if not place[0].startswith(LANGUAGE)]
-    return with_column(*(own or places)[0]) if places else "<kernel>"
+    own = [location for location in locations if not location[0].startswith(LANGUAGE)]
+    return with_column(*(own or locations)[0]) if locations else "<kernel>"
 
 
 def with_column(file: str, line: int) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from tilework.oracles.emulator.memory import END
 from tilework.oracles.interpreter.allowed_memory import Region
 from tilework.oracles.interpreter.arguments import region_of
-from tilework.runtime.devices.host.arrays import as_array
+from tilework.runtime.devices.host.evaluator_launcher import as_array
 
 LOWEST = min(1 << 32, id(None))  # smaller numbers are sizes and indices; a heap may lie low, but behind the interpreter
 LARGEST = 1 << 44
@@ -32,7 +32,7 @@ RECENT: list[tuple[Any, Region]] = []  # what was found last, by weak references
 
 def pointed_arrays(arrays: Iterable[object], addresses: Iterable[int]) -> list[Found]:
     """The live arrays that `addresses` and 64-bit integers in `arrays` point into."""
-    wanted = np.array(sorted({*addresses, *(number for array in arrays for number in addresses_in(array))}), np.int64)
+    wanted = np.array(sorted({*addresses, *(value for array in arrays for value in addresses_in(array))}), np.int64)
     if not len(wanted):
         return []
     found = [(array, region) for reference, region in RECENT if (array := reference()) is not None]
@@ -48,8 +48,8 @@ def addresses_in(array: object) -> list[int]:
         return []
     memory = as_array(array)
     size = memory.size // 8 * 8 if memory.dtype == np.uint8 else None
-    numbers = memory.reshape(-1)[:size].view(np.int64) if size is not None else memory.reshape(-1).view(np.int64)
-    return np.unique(numbers[(numbers >= LOWEST) & (numbers < END)]).tolist()
+    values = memory.reshape(-1)[:size].view(np.int64) if size is not None else memory.reshape(-1).view(np.int64)
+    return np.unique(values[(values >= LOWEST) & (values < END)]).tolist()
 
 
 def is_pointed(region: Region, wanted: Any) -> bool:

@@ -25,7 +25,7 @@ TEXTS = {
 }
 
 
-def given(place: Any, value: Any) -> int:
+def given(target: Any, value: Any) -> int:
     """The result of a function that has put a value where its caller wants it."""
-    place._obj.value = value
+    target._obj.value = value
     return OK

@@ -1,7 +1,8 @@
 """The part that drivers of all GPUs share: the current device, its streams, its limits, loading binaries, checking
 arguments.
 
-    >>> module, function, n_regs, n_spills, n_max_threads = driver.active.utils.load_binary("add", cubin, shared=0, device=0)
+    >>> module, function, n_regs, n_spills, n_max_threads = driver.active.utils.load_binary("add", cubin, shared=0,
+    device=0)
 
 Where torch is loaded and can use the GPU it decides about the current device and stream, and provides events and
 graphs, under names that say cuda whoever made the GPU; else `own_interface.py` does. A machine with a GPU that can be
@@ -16,13 +17,13 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from tilework import knobs
+from tilework.runtime.devices.active_driver import DEVICE, location_of
 from tilework.runtime.devices.dlpack import CUDA, exchange_api, is_cuda_export
 from tilework.runtime.devices.driver import C_TYPES, Driver
 from tilework.runtime.devices.gpu.gpu_launcher import GpuLauncher
 from tilework.runtime.devices.gpu.own_interface import DeviceArray, Gpus
 from tilework.runtime.devices.gpu.parameters import Parameter
 from tilework.runtime.devices.launcher import Launcher, refuse_negated
-from tilework.runtime.devices.memory_places import DEVICE, place_of
 from tilework.runtime.launch.python.specialize import is_array
 from tilework.targets import driver_library
 
@@ -108,15 +109,15 @@ def device_arrays(arg: object) -> Iterator[Any]:
     if isinstance(arg, tuple):
         for item in arg:
             yield from device_arrays(item)
-    elif place_of(arg) == DEVICE:
+    elif location_of(arg) == DEVICE:
         yield getattr(arg, "base", None) if hasattr(arg, "block_shape") else arg
 
 
-def device_number(array: object) -> int | None:
+def device_index(array: object) -> int | None:
     """The GPU that an array is on; None if it does not say."""
     device = getattr(array, "device", None)
-    number = device if isinstance(device, int) else getattr(device, "index", getattr(device, "id", None))
-    return number if isinstance(number, int) else None
+    index = device if isinstance(device, int) else getattr(device, "index", getattr(device, "id", None))
+    return index if isinstance(index, int) else None
 
 
 class GpuDriver(Driver):
@@ -125,7 +126,7 @@ class GpuDriver(Driver):
     has_own_memory = True
     is_hip: ClassVar[bool] = False  # which torch may decide
     kind: ClassVar[str]  # what device numbers follow: ``cuda``
-    words: ClassVar[str]  # what a user asks for: ``an NVIDIA GPU``
+    description: ClassVar[str]  # what a user asks for: ``an NVIDIA GPU``
     gpus: ClassVar[Gpus]
     own_interface: ClassVar[Any]  # the module with torch's names
     array_cls: ClassVar[type[DeviceArray]]
@@ -153,11 +154,11 @@ class GpuDriver(Driver):
         Where torch uses the GPUs of another vendor, those are meant. A process forked from one that used the GPU cannot
         use it, but compiles for it, as torch's compile workers do.
         """
-        is_asked = knobs.runtime.device in cls.asked_by
+        is_requested = knobs.runtime.device in cls.selected_by
         is_open = knobs.runtime.device in (None, "auto") and cls.is_likely()
-        if not (is_asked or is_open) or not cls.gpus.found.is_installed():
+        if not (is_requested or is_open) or not cls.gpus.found.is_installed():
             return False
-        if not is_asked and torch_cuda(not cls.is_hip) is not None:
+        if not is_requested and torch_cuda(not cls.is_hip) is not None:
             return False
         return cls.gpus.found.why_unusable() is None or cls.is_fork_of_user()
 
@@ -174,7 +175,7 @@ class GpuDriver(Driver):
 
     @classmethod
     def why_inactive(cls) -> str:
-        return f"{cls.words}, and none can be used: {cls.gpus.found.why_unusable()}"
+        return f"{cls.description}, and none can be used: {cls.gpus.found.why_unusable()}"
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         is_descriptor = ty.startswith(("tensordesc", "nvTmaDesc"))
@@ -212,9 +213,7 @@ class GpuDriver(Driver):
             return None
         device = self.get_current_device()
         if device not in self._kinds:
-            facts = [
-                (self.architecture(number), self.utils.get_device_properties(number)) for number in range(device + 1)
-            ]
+            facts = [(self.architecture(index), self.utils.get_device_properties(index)) for index in range(device + 1)]
             first = facts.index(facts[device])
             self._kinds[device] = f"{self.kind}:{first}" if first else None
         return self._kinds[device]
@@ -230,10 +229,10 @@ class GpuDriver(Driver):
     def on_device_of(self, args: Sequence[object]) -> Any:
         if self._is_alone():
             return None
-        found = (device_number(array) for arg in args for array in device_arrays(arg))
-        numbers = {number for number in found if number is not None}
+        found = (device_index(array) for arg in args for array in device_arrays(arg))
+        indices = {index for index in found if index is not None}
         current = self.get_current_device()
-        return self._on_device(*numbers, before=current) if len(numbers) == 1 and current not in numbers else None
+        return self._on_device(*indices, before=current) if len(indices) == 1 and current not in indices else None
 
     def _is_alone(self) -> bool:
         """Return True if there is one device, so that no query is needed."""
@@ -245,7 +244,7 @@ class GpuDriver(Driver):
         found = [array for arg in args for array in device_arrays(arg)]
         if self._is_alone() or not found or any(getattr(array, "is_cuda", None) is not True for array in found):
             return False
-        return {device_number(array) for array in found} == {self.get_current_device()}
+        return {device_index(array) for array in found} == {self.get_current_device()}
 
     @contextmanager
     def _on_device(self, device: int, before: int) -> Iterator[None]:
@@ -349,6 +348,6 @@ class GpuDriver(Driver):
 
     def _unreachable(self, position: int, what: str) -> ValueError:
         return ValueError(
-            f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?): the active device is a GPU, and"
-            f" this is {what}. Copy it to the GPU, pin it, or set TILEWORK_DEVICE=native to run kernels on the CPU"
+            f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?): the active device is a"
+            f" GPU, and this is {what}. Copy it to the GPU, pin it, or set TILEWORK_DEVICE=native to run kernels on the CPU"
         )

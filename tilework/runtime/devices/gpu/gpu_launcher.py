@@ -14,20 +14,20 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from tilework.runtime.devices.dlpack import Exported, exported, is_cuda_export
-from tilework.runtime.devices.gpu.array_interface import interface_address
 from tilework.runtime.devices.gpu.own_interface import DeviceArray, Gpus
 from tilework.runtime.devices.gpu.parameters import (
     Packer,
     Parameter,
     current_stream,
     device_address,
+    interface_address,
     packer_for,
     packer_from,
 )
-from tilework.runtime.devices.gpu.turn_counters import TurnCounters
 from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.layout import LARGEST_X, LARGEST_YZ
@@ -75,7 +75,7 @@ class GpuLauncher(Launcher):
     natively_scratched = True
     gpus: ClassVar[Gpus]
     array_cls: ClassVar[type[DeviceArray]]
-    by_numbers: ClassVar[bool]  # whether the driver is called with numbers, or with a configuration
+    by_values: ClassVar[bool]  # whether the driver is called with numbers, or with a configuration
     map_of: Any = None  # a `MapOf`, where descriptors are passed as tensor maps
     is_plain = False  # whether native launches do all that it does
     attributes: Any = ()
@@ -90,15 +90,15 @@ class GpuLauncher(Launcher):
         self.plans: dict[int, tuple[Packer, threading.local]] = {}  # by the number of arguments
         self.call = "launch_cooperative" if getattr(metadata, "launch_cooperative_grid", False) else "launch"
         self.launch: Callable[..., int] = self.gpus.library().function(self.call)
-        self.turns = TurnCounters(self.array_cls) if getattr(metadata, "takes_turns", False) else None
-        self.needs_scratch |= self.turns is not None
+        self.tickets = TicketCounters(self.array_cls) if getattr(metadata, "takes_turns", False) else None
+        self.needs_scratch |= self.tickets is not None
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
         """The buffers for all programs of a grid; programs that take turns have their counter in place of the second
         one.
         """
         scratch, profile = super().allocate(grid, stream)
-        return scratch, profile if self.turns is None else self.turns.next()
+        return scratch, profile if self.tickets is None else self.tickets.next()
 
     @abstractmethod
     def put(self, frame: object, blocks: Extent, stream: int, function: int) -> int:
@@ -150,12 +150,12 @@ class GpuLauncher(Launcher):
         if any(hasattr(value, name) for name in ("data_ptr", "__array_interface__", "cache_key")):
             return None
         if is_cuda_export(value):
-            return "guard_asked", 0, 0, partial(same_export, exported(value, current_stream()))
+            return "guard_converted", 0, 0, partial(same_export, exported(value, current_stream()))
         interface = getattr(value, "__cuda_array_interface__", None)
         if type(interface) is not dict:
             return None
         if interface.get("stream") is not None:
-            return "guard_asked", 0, 0, partial(same_interface, interface["typestr"])
+            return "guard_converted", 0, 0, partial(same_interface, interface["typestr"])
         return "guard_interface", 0, 0, interface["typestr"]
 
     def native(self, driver: Any, function: int, args: Sequence[object], *, follows: bool = False) -> "Native | None":
@@ -169,18 +169,18 @@ class GpuLauncher(Launcher):
         buffer = ctypes.create_string_buffer(layout.total)
         plan[0].pack(buffer, args, NO_SCRATCH)
         config = bytes(launch_config(self.attributes, self.block, self.shared))
-        places = [offset // native.SLOT for offset in layout.offsets]
+        slots = [offset // native.SLOT for offset in layout.offsets]
         moves = library.address("set_context") if follows and not self.needs_scratch else 0
         calls = library.address("ask_context"), library.context(), moves, library.address(self.call)
-        *asked, functions = stream
-        asked.append(self.scratch_addresses if self.needs_scratch else None)
-        counts = stream[1], self.by_numbers, len(places)
+        *device_call, functions = stream
+        device_call.append(self.scratch_addresses if self.needs_scratch else None)
+        counts = stream[1], self.by_values, len(slots)
         words = native.GPU.pack(*calls, function, self.num_ctas, *functions, *counts, config)
         maps = [lambda descriptor, meta=meta: self.map_of(descriptor, meta) for meta in self.maps if meta]
         return Native(
-            plan[0].kinds, places, buffer.raw, "run_gpu", words + struct.pack(f"<{len(places)}q", *layout.offsets),
-            lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(asked), self.memory_of, None if moves else "ready_gpu", maps=maps,
-            kept=(self, library),
+            plan[0].kinds, slots, buffer.raw, "run_gpu", words + struct.pack(f"<{len(slots)}q", *layout.offsets),
+            lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(device_call), self.memory_of,
+            None if moves else "ready_gpu", maps=maps, kept=(self, library),
         )  # fmt: skip
 
     def scratch_addresses(self, x: int, y: int, z: int, stream: int) -> tuple[int, int, Scratch]:
@@ -197,8 +197,8 @@ class GpuLauncher(Launcher):
             packer = packer_for(self.name, self.signature, self.maps, self.map_of)
         elif declared is None:
             raise RuntimeError(
-                f"the parameters of {self.name} are not known: this driver cannot tell them (cuFuncGetParamInfo came with"
-                " CUDA 12.4); launch it from its PTX"
+                f"the parameters of {self.name} are not known: this driver does not report them (cuFuncGetParamInfo"
+                " came with CUDA 12.4); launch it from its PTX"
             )
         else:
             packer = packer_from(self.name, declared, len(args))
@@ -213,12 +213,12 @@ class GpuLauncher(Launcher):
         given = count if self.signature is None else len(sizes) - hidden
         if len(declared) > len(sizes) or (self.signature is None and len(declared) < given):
             raise TypeError(
-                f"{self.name} declares {len(declared)} parameters, and is given {given} values and {hidden} hidden pointers"
-                " (scratch and profile scratch)"
+                f"{self.name} declares {len(declared)} parameters, and is given {given} values and {hidden} hidden"
+                " pointers (scratch and profile scratch)"
             )
-        for number, (parameter, size) in enumerate(zip(declared, sizes, strict=False)):
+        for index, (parameter, size) in enumerate(zip(declared, sizes, strict=False)):
             if parameter.size != size:
-                raise TypeError(f"parameter {number} of {self.name} has {parameter.size} bytes, and is given {size}")
+                raise TypeError(f"parameter {index} of {self.name} has {parameter.size} bytes, and is given {size}")
 
     def explain(self, code: int, grid: Extent) -> None:
         """Raise the driver's error, with what was asked for."""
@@ -236,3 +236,38 @@ def launch_config(attributes: Any, block: int, shared: int) -> LaunchConfig:
     config = LaunchConfig(block=(block, 1, 1), shared=shared, attribute_count=len(attributes))
     config.attributes = ctypes.addressof(attributes) if len(attributes) else None
     return config
+
+
+# ---- counters of programs that run in order (`targets/gpu/atomic_rules.py`)
+
+
+COUNTERS = 1024
+BYTES = 4
+
+
+class Counter(NamedTuple):
+    """The address of a counter."""
+
+    address: int
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+class TicketCounters:
+    """Those of one kernel."""
+
+    def __init__(self, array_cls: type[DeviceArray]) -> None:
+        self.array_cls = array_cls
+        self.arrays: dict[int, DeviceArray] = {}  # by device
+        self.numbers = count()
+
+    def next(self) -> Counter:
+        """For a launch on the current device."""
+        device = self.array_cls.gpus.current_device()
+        if (array := self.arrays.get(device)) is None:
+            array = self.array_cls(COUNTERS * BYTES)
+            array.fill(0)
+            self.array_cls.gpus.synchronize()
+            self.arrays[device] = array
+        return Counter(array.data_ptr() + next(self.numbers) % COUNTERS * BYTES)

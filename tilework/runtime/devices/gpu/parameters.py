@@ -1,9 +1,9 @@
 """The parameters of a loaded kernel, and the arguments of a launch as the driver takes them.
 
-    parameters_of_ptx(".entry k(.param .u64 p, .param .f32 a) {...}", "k")       # (Parameter(8, "u64"), Parameter(4, "f32"))
-    packer = packer_for("add", ["*fp32", "i32", "constexpr"], [])                # from the types of the kernel's arguments
-    packer.layout.sizes                                                          # (8, 4, 8, 8): the hidden pointers are last
-    packer.pack(buffer, (x, 1024, 64), (None, None))                             # address of x, 1024, and two null pointers
+    parameters_of_ptx(".entry k(.param .u64 p, .param .f32 a) {...}", "k")   # Parameter(8, "u64"), Parameter(4, "f32")
+    packer = packer_for("add", ["*fp32", "i32", "constexpr"], [])            # from the types of the kernel's arguments
+    packer.layout.sizes                                                      # (8, 4, 8, 8): hidden pointers are last
+    packer.pack(buffer, (x, 1024, 64), (None, None))                         # address of x, 1024, two null pointers
 
 The values go into a buffer, each at an offset that is a multiple of 8, and the driver is given the address of each. It
 reads as many as the kernel declares. A tensor descriptor becomes a tensor map of 128 bytes if the compiler says that
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
-from tilework.runtime.devices.gpu.array_interface import interface_address
+from tilework.runtime.devices.gpu.own_interface import Event
 from tilework.runtime.devices.host import pack
 from tilework.runtime.launch.native.layout import SLOT
 
@@ -154,14 +154,14 @@ def packer_for(
     return finish(slots)
 
 
-def numbers_for(
+def values_for(
     name: str, signature: Sequence[object], wanted: Sequence[int]
 ) -> Callable[[Sequence[object]], tuple[int, ...]]:
     """A function from the arguments of a launch to the addresses and integers of some parameters of the kernel."""
     slots = GpuSlots(name, [{}] * len(signature))
     for position, type in enumerate(signature):
         slots.add(type, f"args[{position}]")
-    values = "".join(f"int({slots.values[number]}), " for number in wanted)
+    values = "".join(f"int({slots.values[index]}), " for index in wanted)
     return eval(f"lambda args: ({values})", {"address": device_address})
 
 
@@ -179,8 +179,8 @@ def packer_from(name: str, parameters: Sequence[Parameter], given: int) -> Packe
 
 def finish(slots: GpuSlots) -> Packer:
     """The function for the collected values and the hidden pointers."""
-    for number in range(2):
-        slots.add_kind("ptr", f"scratch[{number}]")
+    for index in range(2):
+        slots.add_kind("ptr", f"scratch[{index}]")
     pairs = zip(slots.kinds, slots.formats, strict=True)
     sizes = [WIDTHS.get(kind) or int(code.partition("s")[0]) for kind, code in pairs]
     offsets, at = [], 0
@@ -240,3 +240,39 @@ def device_address(arg: object) -> int:
 def current_stream() -> int:
     """The stream that launches go to at this moment."""
     return driver.active.get_current_stream(driver.active.get_current_device())
+
+
+# ---- arrays of other libraries that describe themselves in ``__cuda_array_interface__``
+#
+#     {"data": (139637976727552, False), "typestr": "<f4", "shape": (64,), "version": 3, "stream": 94532}
+#
+# Since version 3 of that protocol `stream` is the stream in which the owner works on the memory: 1 is the default
+# stream, 2 that of the thread, and None (or no such item) means that there is nothing to wait for. Launches wait on the
+# GPU, not on the host.
+
+
+LEGACY = 1  # the default stream, which drivers also call 0
+
+
+def interface_address(interface: Mapping[str, Any], stream: int) -> int:
+    """The address of an array; what is put into `stream` from now on waits for its owner."""
+    owner = interface.get("stream")
+    if owner == 0:
+        raise ValueError(
+            "the item `stream` of __cuda_array_interface__ is 0, which its protocol does not allow: 1 is the default"
+            " stream, 2 that of the thread, and None says that there is nothing to wait for"
+        )
+    if owner is not None and (owner := 0 if owner == LEGACY else owner) != stream:
+        wait_behind(owner, stream)
+    return interface["data"][0]
+
+
+def wait_behind(owner: int, stream: int) -> None:
+    """Let what is put into `stream` wait for what is in the stream of an owner now."""
+    gpus = driver.active.gpus  # pyright: ignore[reportAttributeAccessIssue]  # of GPUs, where such memory is
+    event, library = Event(gpus), gpus.library()
+    if library.code("record_event", event.handle, owner):
+        library.forget_error()
+        library.wait_for_stream(owner)  # of another GPU, whose streams record no event of this one
+    else:
+        library.wait_in_stream(stream, event.handle, 0)

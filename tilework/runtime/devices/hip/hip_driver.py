@@ -13,9 +13,10 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import StageError
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
+from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher
 from tilework.runtime.devices.gpu.parameters import Parameter
 from tilework.runtime.devices.hip import hip_device
-from tilework.runtime.devices.hip.launch_kernel import HipLauncher
+from tilework.runtime.devices.launcher import Extent
 from tilework.targets.amd import libhip
 from tilework.targets.amd.libhip import library
 from tilework.targets.base import GPUTarget
@@ -36,8 +37,8 @@ class HipUtils(GpuUtils):
     def check_format(self, name: str, data: bytes) -> None:
         if not data.startswith(ELF):
             raise RuntimeError(
-                f"{name} cannot be loaded on a HIP device: its last stage is no code object. TILEWORK_DEVICE=native runs kernels"
-                " on the CPU"
+                f"{name} cannot be loaded on a HIP device: its last stage is no code object. TILEWORK_DEVICE=native"
+                " runs kernels on the CPU"
             )
 
     def load_module(self, name: str, data: bytes) -> int:
@@ -68,12 +69,26 @@ def target_of(data: bytes) -> str:
     return read_metadata(data)["amdhsa.target"].partition("--")[2]
 
 
+class HipLauncher(GpuLauncher):
+    """Launches one kernel."""
+
+    gpus, array_cls, by_values = hip_device.GPUS, hip_device.DeviceArray, True
+
+    def __init__(self, functions: Functions, source: object, metadata: object) -> None:
+        super().__init__(functions, source, metadata)
+        self.is_plain = type(self) is HipLauncher
+        self.last = () if self.call == "launch_cooperative" else (None,)  # arguments in one buffer, which nobody gives
+
+    def put(self, frame: Frame, blocks: Extent, stream: int, function: int) -> int:
+        return self.launch(function, *blocks, self.block, 1, 1, self.shared, stream, frame.addresses, *self.last)
+
+
 class HipDriver(GpuDriver):
     """Runs kernels on AMD GPUs."""
 
-    asked_by = ("hip",)
+    selected_by = ("hip",)
     is_hip = True
-    kind, words, pointer_type, descriptor_type = "hip", "an AMD GPU", "hipDeviceptr_t", "TDMDescriptor"
+    kind, description, pointer_type, descriptor_type = "hip", "an AMD GPU", "hipDeviceptr_t", "TDMDescriptor"
     gpus, own_interface, array_cls = hip_device.GPUS, hip_device, hip_device.DeviceArray
     kernel_launcher = HipLauncher
 

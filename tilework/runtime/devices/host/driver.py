@@ -6,6 +6,7 @@ between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device 
 
 import sys
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from tilework import knobs
@@ -61,8 +62,8 @@ class CpuUtils:
     def fill_tma_descriptor(self, *args: object, **kwargs: object) -> Any:
         """Tensor maps are for a unit that the host does not have."""
         raise RuntimeError(
-            "fill_tma_descriptor makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active device is the CPU:"
-            " pass a TensorDescriptor, which kernels for every target can read"
+            "fill_tma_descriptor makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active device is"
+            " the CPU: pass a TensorDescriptor, which kernels for every target can read"
         )
 
 
@@ -84,8 +85,7 @@ def make_launcher(source: Any, metadata: Any) -> Launcher:
 
 
 def complete_torch() -> None:
-    """Programs find in `torch.cpu` what torch has for other devices."""
-    from tilework.runtime.devices.host.torch_names import complete  # lazily: only programs with torch need it
+    """Add to `torch.cpu` the functions that torch has for other devices: programs for GPUs look them up there."""
 
     if (module := getattr(sys.modules["torch"], "cpu", None)) is not None:  # torch may be importing us
         complete(module)
@@ -95,7 +95,7 @@ class CpuDriver(Driver):
     """Runs kernels on the host."""
 
     priority = 0
-    asked_by = ("native", "evaluator")
+    selected_by = ("native", "evaluator")
 
     launcher_cls = staticmethod(make_launcher)
 
@@ -108,7 +108,7 @@ class CpuDriver(Driver):
     @classmethod
     def is_active(cls) -> bool:
         """Return True if kernels go to the CPU: the user asks for it, or no other device can be used."""
-        if knobs.runtime.device in cls.asked_by:
+        if knobs.runtime.device in cls.selected_by:
             return True
         above = (other for other in active_driver.likely_drivers() if other.priority > cls.priority)
         return not any(other.is_active() for other in above)
@@ -171,3 +171,26 @@ class CpuDriver(Driver):
                 f"Pointer argument (at {position}) cannot be accessed from Triton (gpu tensor?): the active device is"
                 f" the CPU, and this memory is on {where}. Copy it to the host, or select that device's driver"
             )
+
+
+# ---- names that programs for GPUs look up in torch's module of the device, and that `torch.cpu` lacks
+
+
+def set_stream(stream: object) -> None:
+    """Nothing to do: what is called on the host has run when the call returns."""
+
+
+def get_device_properties(device: object = None) -> SimpleNamespace:
+    """The host as a device: its cores are what a GPU's multiprocessors are."""
+    import platform  # lazily: few programs look at it
+
+    from tilework.targets.cpu.processor import available_cores  # lazily: as above
+
+    return SimpleNamespace(name=platform.processor() or platform.machine(), multi_processor_count=available_cores())
+
+
+def complete(module: object) -> None:
+    """Give a module what it lacks; what a later torch has stays."""
+    for function in (set_stream, get_device_properties):
+        if not hasattr(module, function.__name__):
+            setattr(module, function.__name__, function)

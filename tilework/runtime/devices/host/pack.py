@@ -206,11 +206,11 @@ def writable(arg: Any, name: str) -> int:
     return address(arg)
 
 
-def aligned(place: int, alignment: int, name: str) -> int:
+def aligned(pointer: int, alignment: int, name: str) -> int:
     """The address of memory on which the kernel `name` does atomics of `alignment` bytes."""
-    if place % alignment:
+    if pointer % alignment:
         raise ValueError(f"{name} does atomics on an array that is not aligned to {alignment} bytes: pass a copy")
-    return place
+    return pointer
 
 
 def address_rule(arg: object) -> Callable[[Any], int]:
@@ -221,7 +221,7 @@ def address_rule(arg: object) -> Callable[[Any], int]:
         return tensor_address
     if specialize.is_array(arg) and specialize.array_rule(arg) is specialize.specialize_ndarray:
         return specialize.fast_array_address
-    if specialize.python_number(arg) is not arg:
+    if specialize.python_scalar(arg) is not arg:
         return int
     if hasattr(arg, "__array_interface__"):
         return specialize.array_address
@@ -241,13 +241,13 @@ def exported_array(arg: Any) -> Any:
 
 def tensor_address(arg: Any) -> int:
     """The address that an object names; it has none only if there is nothing to point at."""
-    place = arg.data_ptr()
-    if not place and math.prod(getattr(arg, "shape", (0,))):
+    location = arg.data_ptr()
+    if not location and math.prod(getattr(arg, "shape", (0,))):
         raise ValueError(
-            f"an argument of type {type(arg).__name__} and shape {tuple(arg.shape)} has no memory: its storage was freed,"
-            " or it only stands for a tensor"
+            f"an argument of type {type(arg).__name__} and shape {tuple(arg.shape)} has no memory: its storage was"
+            " freed, or it only stands for a tensor"
         )
-    return place
+    return location
 
 
 HALF_BITS: dict[str, Callable[[float], int]] = {"f16": float16_bits, "bf16": bfloat16_bits}

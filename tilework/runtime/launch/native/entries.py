@@ -1,9 +1,8 @@
-"""Entries of the native launcher: what a launch must look like to run without Python code, and what it runs.
+"""Entries of the native launcher: the conditions under which a launch runs without Python code, and what it runs.
 
-Described are launches whose arguments are memory that their device can read without asking Python (arrays, tensors),
-numbers, constants that cannot change, tuples and host descriptors of these. `kernel[grid]` (`kernel_launch.py`) and
-`kernel.run` (`launch/native/repeated_launch.py`) make entries; what a device adds is a `Native`, which its launcher
-gives.
+An entry can be made for launches whose arguments are memory that machine code can read (arrays, tensors), numbers,
+immutable constants, and tuples and host descriptors of these. `kernel[grid]` (`kernel_launch.py`) and `kernel.run`
+(`repeated_launch.py`) make entries; the launcher of a device adds its part, a `Native`.
 """
 
 import ctypes
@@ -37,23 +36,23 @@ CONSTANTS = frozenset({int, bool, float, str, type(None), tl.dtype})
 MEMBERS = ("base", "shape", "strides", "block_shape", "padding")  # of a host descriptor
 
 Entry = tuple[Any, ...]  # what the machine code reads: `layout.KERNEL` to `layout.KEPT`
-Memory = tuple[str, int, int, Any]  # a guard, its two numbers, and the object that it expects
+Memory = tuple[str, int, int, Any]  # a guard, its `low` and `high`, and the expected object
 
 
 @dataclass(frozen=True)
 class Native:
     """The device's part of an entry.
 
-    `kinds` are the parameters of the kernel and `places` their slots, `slots` the values that the Python path would
-    pass. `run` and `ready` name routines of the machine code, `words` are their part of the record, `fault` and `call`
-    the Python that they call. `memory_of` tells how memory is recognised, None for what the device cannot read;
-    `stored` are the parameters that the kernel writes through, and how they must be aligned; `maps` are functions from
-    descriptors to their tensor maps. In `apart` are pairs of parameters: a launch fits if none of them overlaps, or
-    with `overlaps` if one does.
+    `kinds` are the types of the kernel's parameters, `indices` the first slot of each, and `slots` the values that the
+    Python path would pass. `run` and `ready` name routines of the machine code, `words` are their part of the record,
+    `fault` and `call` the Python functions that they call. `memory_of` returns the guard for memory, None for memory
+    that the device cannot read; `stored` maps the parameters that the kernel writes through to their alignment; `maps`
+    are functions from descriptors to their tensor maps. `apart` are pairs of parameters: a launch fits if no pair
+    overlaps, or with `overlaps` if one does.
     """
 
     kinds: Sequence[str]
-    places: Sequence[int]
+    indices: Sequence[int]
     slots: bytes
     run: str
     words: bytes
@@ -72,15 +71,15 @@ class Native:
 
 @dataclass(frozen=True)
 class HiddenMaps:
-    """Hidden tensor maps, for the slots from `slot` on: `find` makes them of what is in the slots of `numbers` and of
-    the grid.
+    """Hidden tensor maps, for the slots from `slot` on: `find` makes them from the values in the slots `inputs` and the
+    grid.
 
-    They are the same for numbers that have the same bits in `masks`, but for their addresses: a map has that from the
-    slot of `bases` if it names one, else as it was found. Where `find` gives None the entry does not fit. If there are
-    no `bases`, that is where it does.
+    Values with the same bits in `masks` have the same maps, except for their addresses: a map takes its address from
+    the slot in `bases` if there is one, else it keeps the one that `find` returned. If `find` returns None, the entry
+    does not fit; an entry without `bases` fits only then.
     """
 
-    numbers: Sequence[int]
+    inputs: Sequence[int]
     masks: Sequence[int]
     slot: int
     bases: Sequence[int | None]
@@ -88,7 +87,7 @@ class HiddenMaps:
 
 
 def integer_mode(facts: int, value: int) -> int:
-    """The integers that a launch cannot tell from this one, as a set of bits for `guard_int`."""
+    """Return the kinds of integers with the same specialisation as `value`, as a set of bits for `guard_int`."""
     if not facts & ONE:
         return native.ONE | native.MULTIPLE | native.OTHER
     if value == 1:
@@ -99,7 +98,7 @@ def integer_mode(facts: int, value: int) -> int:
 
 
 class Undescribable(Exception):
-    """No guard can be written for a launch."""
+    """The launch cannot be described by guards."""
 
 
 def is_useful(entry: Entry) -> bool:
@@ -110,10 +109,11 @@ def is_useful(entry: Entry) -> bool:
 
 
 class Entries:
-    """The entries of a kernel, in the list `state` that the machine code reads: one by one while they are few, else by
-    key.
+    """The entries of a kernel, in the list `state` that the machine code reads: in a list while they are few, else in
+    an index by key.
 
-    `python` is called for a launch that fits none of them. `facts` are those of the kernel's parameters, by name.
+    `python` is called for a launch that fits none of them. `facts` are those of the kernel's parameters (`facts.py`),
+    by name.
     """
 
     def __init__(self, python: Callable[..., object], facts: Mapping[str, int]) -> None:
@@ -123,11 +123,11 @@ class Entries:
         self.key, self.made = make_key(self.index), Counter[int]()
 
     def is_wanted(self, key: int) -> bool:
-        """Return True if a launch that fitted no entry is worth an entry: not if one after the other was of no use."""
+        """Return True if a launch that fits no entry deserves one; False if many with this key were made in vain."""
         return self.made[key] < TRIES or self.made[key] % TRIED_AGAIN == 0
 
     def add(self, key: int, made: tuple[object, ...] | None) -> None:
-        """Add the entry of a launch with this key, if there is one; those that nothing fits any more go, and the
+        """Add the entry of a launch with this key, if there is one; remove entries that cannot fit any more, and the
         oldest.
         """
         self.made[key] += 1
@@ -156,21 +156,20 @@ def entry_of(
     names: tuple[str | None, ...] = (),
     meta: Mapping[str, object] | None = None,
 ) -> Entry:
-    """An entry as `runtime/launch/native/code/launcher.py` reads it; a launch that fits it runs on the device and gives
-    `result`.
+    """Return an entry as `code/launcher.py` reads it; a launch that fits it runs on the device and returns `result`.
 
-    `watched` are dictionaries, keys and values, three by three; `empties` are lists that have to stay empty.
+    `watched` are (dictionary, key, value) triples in one tuple; `empties` are lists that have to stay empty.
     """
     watched = (*watched, *device.watched)
     groups, kept = grouped(watched)
     ready = address(device.ready) if device.ready else 0
     extent, work = last_launch(result) or (None, None)
     logged = Logged(result, work)
-    numbers = (value for _, value in guards.numbers)
-    mark = native.mark_of(extent, numbers) if extent is not None else native.ANY_NUMBERS
+    integers = (value for _, value in guards.integers)
+    mark = native.mark_of(extent, integers) if extent is not None else native.ANY_INTEGERS
     record = native.Record(
         positional, len(keywords), address(device.run), ready, device.words, tuple(guards.found), device.slots, groups,
-        tuple(map(id, empties)), logged.identity, mark, tuple(slot for slot, _ in guards.numbers),
+        tuple(map(id, empties)), logged.identity, mark, tuple(slot for slot, _ in guards.integers),
         tuple(guards.roots),
     )  # fmt: skip
     return (
@@ -216,22 +215,22 @@ class Guards:
             self.ends[parameter], self.slots = self.slots, self.slots + 2
         self.ended: set[int] = set()
         self.kept: list[Any] = []
-        self.numbers: list[tuple[int, int]] = []  # slots of integers, and what is in them
+        self.integers: list[tuple[int, int]] = []  # slots of integers, and their values
 
-    def add(self, name: str, value: object, expected: object, source: int, **numbers: int) -> None:
+    def add(self, name: str, value: object, expected: object, source: int, **fields: int) -> None:
         cls = type(value)
         self.kept += [cls, expected]
-        numbers |= {"source": source, "cls": id(cls), "expected": id(expected)}
+        fields |= {"source": source, "cls": id(cls), "expected": id(expected)}
         self.roots.append(source if source < self.given else self.roots[-1])
-        self.found.append(native.Guard(address(name), **numbers))
+        self.found.append(native.Guard(address(name), **fields))
 
     def inside(self, count: int) -> int:
-        """Reserve slots for objects that a guard finds; the index of the first."""
+        """Reserve places in the frame for objects that a guard stores; return the index of the first."""
         first, self.objects = self.objects, self.objects + count
         return first
 
     def finish(self) -> None:
-        """All parameters have their guards, and there is room for everything."""
+        """Check that all parameters have guards and all slots fit, and add the guards that depend on others."""
         if self.used != len(self.device.kinds) or self.slots > native.MOST_SLOTS or self.objects > native.MOST_OBJECTS:
             raise Undescribable
         if (hidden := self.device.hidden_maps) is not None:
@@ -240,29 +239,27 @@ class Guards:
             self.keep_apart(self.device.apart)
 
     def keep_apart(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Last of all: compare the ends of what the other guards have found. Any object will do."""
+        """Add the guard that compares extents. It needs no object of its own, so it repeats the first one."""
         if self.ended != self.ends.keys():
             raise Undescribable
-        table = self.room(0, [self.ends[parameter] for pair in pairs for parameter in pair])
+        table = self.reserve(0, [self.ends[parameter] for pair in pairs for parameter in pair])
         facts = {"function": address("guard_apart"), "low": table, "mode": len(pairs), "other": 0}
         self.roots.append(-1)
         self.found.append(self.found[0]._replace(**facts, stored=int(self.device.overlaps)))
 
     def find_hidden_maps(self, hidden: HiddenMaps) -> None:
-        """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a
-        pointer.
-        """
-        if not self.found or len(hidden.numbers) > native.MOST_NUMBERS:
+        """Add the guard of hidden maps, which reads slots that others have filled. It repeats the first object."""
+        if not self.found or len(hidden.inputs) > native.MOST_INPUTS:
             raise Undescribable
-        first, count, words = self.found[0], len(hidden.numbers), native.MAP_WORDS * len(hidden.bases)
+        first, count, words = self.found[0], len(hidden.inputs), native.MAP_WORDS * len(hidden.bases)
         bases = [native.AS_FOUND if base is None else base for base in hidden.bases]
-        room = self.room(native.HIDDEN_LINES * (1 + count + 3 + words), [*hidden.numbers, *hidden.masks, *bases])
+        table = self.reserve(native.HIDDEN_LINES * (1 + count + 3 + words), [*hidden.inputs, *hidden.masks, *bases])
         self.kept.append(hidden.find)
         self.roots.append(-1)
         self.found.append(
             first._replace(
                 function=address("guard_hidden_maps"),
-                low=room,
+                low=table,
                 high=words,
                 mode=count,
                 slot=hidden.slot,
@@ -272,7 +269,7 @@ class Guards:
         )
 
     def constant(self, value: Any, source: int) -> None:
-        """A constant that cannot change."""
+        """Add the guard of an immutable constant."""
         cls = type(value)
         if cls is tuple:
             first = self.tuple(value, source)
@@ -291,15 +288,15 @@ class Guards:
         self.add("guard_constant", value, value, source, low=low, mode=mode)
 
     def tuple(self, value: Any, source: int) -> int:
-        """A tuple of as many items; where they are in the frame."""
+        """Add the guard of a tuple; return the index of its first item in the frame."""
         first = self.inside(len(value))
         self.add("guard_tuple", value, None, source, mode=len(value), slot=native.OBJECTS + first)
         return first
 
     def argument(self, facts: int, type: Any, spec: Any, key: Any, value: Any, source: int | None) -> None:
-        """One argument, or an item of a tuple, and which facts about it count (`facts.py`).
+        """Add the guards of one argument, or of an item of a tuple; `facts` are those that count (`facts.py`).
 
-        Without a source it is a default, and only its parameters are counted.
+        An argument without a source is a default: its parameters are counted, and need no guard.
         """
         if isinstance(type, tuple):
             first = None if source is None else self.tuple(value, source)
@@ -318,10 +315,10 @@ class Guards:
         else:
             self.used += 1
             if source is not None:
-                self.number_or_memory(facts, spec, key, value, source, self.used - 1)
+                self.scalar_or_memory(facts, spec, key, value, source, self.used - 1)
 
-    def number_or_memory(self, facts: int, spec: str, key: Any, value: Any, source: int, parameter: int) -> None:
-        cls, kind, slot = type(value), self.device.kinds[parameter], self.device.places[parameter]
+    def scalar_or_memory(self, facts: int, spec: str, key: Any, value: Any, source: int, parameter: int) -> None:
+        cls, kind, slot = type(value), self.device.kinds[parameter], self.device.indices[parameter]
         if kind == "ptr":
             mode = native.MULTIPLE if key is not None and "D" in key else native.OTHER
             if not facts & MULTIPLE:
@@ -330,7 +327,7 @@ class Guards:
             if key is not None and "S" in key and guard == "guard_dlpack":
                 self.add("guard_small", value, None, source, high=LIMIT, slot=slot)
             elif key is not None and "S" in key:
-                self.add("guard_asked", value, small_address, source, mode=mode, slot=slot)
+                self.add("guard_converted", value, small_address, source, mode=mode, slot=slot)
         elif cls is int and kind in INT_KINDS:
             if facts & WIDTH and spec not in INT_RANGES:
                 raise Undescribable
@@ -339,44 +336,44 @@ class Guards:
             if facts & WIDTH and spec == "i64":  # beyond 32 bits, on the same side of zero as the one that was seen
                 low, high = (2**31, 2**63 - 1) if value > 0 else (-(2**63), -(2**31) - 1)
             self.add("guard_int", value, None, source, low=low, high=high, mode=mode, slot=slot)
-            self.numbers.append((slot, value))
+            self.integers.append((slot, value))
         elif cls is float and kind in ("f32", "f64"):
             self.add("guard_float", value, None, source, mode=int(kind == "f64"), slot=slot)
         elif cls is float and kind in ("f16", "bf16"):
             from tilework.runtime.devices.host.pack import HALF_BITS  # lazily: it loads NumPy
 
-            self.add("guard_asked", value, HALF_BITS[kind], source, mode=native.MULTIPLE | native.OTHER, slot=slot)
+            self.add("guard_converted", value, HALF_BITS[kind], source, mode=native.MULTIPLE | native.OTHER, slot=slot)
         elif cls is bool and kind == "i1":
             self.add("guard_bool", value, True, source, slot=slot)
-            self.numbers.append((slot, int(value)))
+            self.integers.append((slot, int(value)))
         else:
             raise Undescribable
 
     def memory(self, value: object, mode: int, slot: int, source: int, parameter: int) -> str:
-        """Memory of a parameter, whose address goes into a slot. The guard."""
+        """Add the guard of memory, whose address goes into a slot; return the guard's name."""
         stored = self.device.stored.get(parameter, 0)  # how memory that the kernel writes to must be aligned, or 0
         if (found := self.device.memory_of(value)) is None:
             raise Undescribable
         name, low, high, expected = found
         note_class(name, value, high)
-        numbers = {"stored": int(stored > 0), "mask": max(stored - 1, 0), "other": self.ends.get(parameter, 0)}
-        self.add(name, value, expected, source, low=low, high=high, mode=mode, slot=slot, **numbers)
+        fields = {"stored": int(stored > 0), "mask": max(stored - 1, 0), "other": self.ends.get(parameter, 0)}
+        self.add(name, value, expected, source, low=low, high=high, mode=mode, slot=slot, **fields)
         self.ended |= self.ends.keys() & {parameter}
         return name
 
     def descriptor(self, value: Any, source: int | None) -> None:
-        """A host descriptor: a tensor map or a pointer, sizes, strides and "pad with NaN"; and once more sizes and
-        strides.
+        """Add the guards of a host descriptor: a tensor map, or a pointer, sizes, strides and "pad with NaN"; then
+        sizes and strides again.
         """
         rank, kinds = len(value.shape), tuple(self.device.kinds)
         first, is_map = self.used, self.device.kinds[self.used] == "map"
         self.used += 1 if is_map else 2 + 2 * rank
         again = kinds[self.used : self.used + 2 * rank] == ("i32",) * rank + ("i64",) * rank
-        places = [self.device.places[self.used]] if again else []
+        indices = [self.device.indices[self.used]] if again else []
         self.used += 2 * rank * again
         self.maps += is_map
         if not is_map:
-            places.append(self.device.places[first] + 1)
+            indices.append(self.device.indices[first] + 1)
         if source is None:
             return
         parts = (value.shape, value.strides, value.block_shape)
@@ -384,46 +381,46 @@ class Guards:
         if not is_descriptor(value) or not all(type(part) is list or isinstance(part, tuple) for part in parts):
             raise Undescribable
         base, shape, strides, block, padding = range(self.inside(5), self.objects)
-        members = self.room(1 + len(MEMBERS), value.block_shape)
-        numbers = {
-            "low": self.room(native.KNOWN_LINE * native.KNOWN_LINES),
+        members = self.reserve(1 + len(MEMBERS), value.block_shape)
+        fields = {
+            "low": self.reserve(native.KNOWN_LINE * native.KNOWN_LINES),
             "mode": rank,
             "other": native.OBJECTS + base,
         }
-        is_kept = bool(places) and has_versions() and all(type(number) is int for number in value.block_shape)
-        slot = self.slots if is_map else self.device.places[first]
+        is_kept = bool(indices) and has_versions() and all(type(size) is int for size in value.block_shape)
+        slot = self.slots if is_map else self.device.indices[first]
         if is_kept:
-            skipped = 5 + 2 * len(places)
-            second = places[1] if len(places) > 1 else 0
-            self.add("guard_known", value, None, source, slot=places[0], stored=skipped, mask=second, **numbers)
+            skipped = 5 + 2 * len(indices)
+            second = indices[1] if len(indices) > 1 else 0
+            self.add("guard_known", value, None, source, slot=indices[0], stored=skipped, mask=second, **fields)
         self.add("guard_members", value, MEMBERS, source, low=members, slot=native.OBJECTS + base)
         self.add("guard_equal", value.block_shape, type(value.block_shape)(value.block_shape), block)
         self.constant(value.padding, padding)
-        for place in places:
+        for at in indices:
             low, high = INT_RANGES["i32" if again else "i64"]
             kind = {"mode": rank, "stored": tuples[0]}
-            self.add("guard_sizes", value.shape, None, shape, low=low, high=high, slot=place, **kind)
+            self.add("guard_sizes", value.shape, None, shape, low=low, high=high, slot=at, **kind)
             low, high = ANY_INT
             kind = {"mode": rank, "stored": tuples[1]}
-            self.add("guard_sizes", value.strides, None, strides, low=low, high=high, slot=place + rank, **kind)
-            self.numbers += enumerate((*value.shape, *value.strides), place)
+            self.add("guard_sizes", value.strides, None, strides, low=low, high=high, slot=at + rank, **kind)
+            self.integers += enumerate((*value.shape, *value.strides), at)
         if is_kept:
             bits = sum(bit << index for index, bit in enumerate(tuples))
             alive = [None] * native.KNOWN_LINES
-            self.add("guard_remember", value, alive, source, high=members, slot=places[0], stored=bits, **numbers)
+            self.add("guard_remember", value, alive, source, high=members, slot=indices[0], stored=bits, **fields)
         # last: it may run Python code, after which the other members may be gone
         self.memory(value.base, native.MULTIPLE | native.OTHER, slot, base, first)
         if is_map:
-            lines = self.room(native.MAP_LINE * native.MAP_LINES)
-            numbers = {"low": lines, "mode": 2 * rank, "slot": self.device.places[first], "other": slot}
-            self.add("guard_map", value, self.device.maps[self.maps - 1], source, **numbers)
+            lines = self.reserve(native.MAP_LINE * native.MAP_LINES)
+            fields = {"low": lines, "mode": 2 * rank, "slot": self.device.indices[first], "other": slot}
+            self.add("guard_map", value, self.device.maps[self.maps - 1], source, **fields)
             self.slots += 1
 
-    def room(self, words: int, numbers: Sequence[int] = ()) -> int:
-        """The address of words that a guard remembers something in, and of numbers behind them."""
-        room = (ctypes.c_int64 * (words + len(numbers)))(*[0] * words, *numbers)
-        self.kept.append(room)
-        return ctypes.addressof(room)
+    def reserve(self, words: int, constants: Sequence[int] = ()) -> int:
+        """Allocate 64-bit words that a guard writes to, followed by constants; return the address."""
+        memory = (ctypes.c_int64 * (words + len(constants)))(*[0] * words, *constants)
+        self.kept.append(memory)
+        return ctypes.addressof(memory)
 
 
 def note_class(guard: str, value: object, function: int) -> None:
@@ -447,7 +444,7 @@ def is_describable(value: object, memory_of: Callable[[object], Memory | None]) 
 
 
 def tensor_memory(value: Any) -> Memory | None:
-    """A torch tensor, of a class whose attributes are torch's own."""
+    """Return the guard of a torch tensor, if its class is torch's own."""
     if class_name(type(value)) not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
         return None
     if value.device.type not in ("cpu", "cuda") or not value.numel() or value.is_neg():
@@ -460,7 +457,7 @@ def tensor_memory(value: Any) -> Memory | None:
 
 
 def element_word(tensor: Tensor) -> int:
-    """Type, lanes and device of a tensor in one word."""
+    """Return the element type, lanes and device of a tensor in 64 bits."""
     element = tensor.code | tensor.bits << 8 | tensor.lanes << 16
     word = element | tensor.kind << 32 | tensor.device << 48
     return word - (1 << 64) if word >> 63 else word
@@ -468,7 +465,7 @@ def element_word(tensor: Tensor) -> int:
 
 @cache
 def class_name(cls: type) -> str:
-    """``numpy.ndarray``: by its name a class is known whose library may not be loaded."""
+    """Return the full name, ``numpy.ndarray``; it identifies a class whose library may not be loaded."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -477,5 +474,5 @@ def is_array_class(cls: type) -> bool:
 
 
 def is_descriptor(value: object) -> bool:
-    """A host descriptor of exactly our class, whose members are what they seem to be."""
+    """Return True for a host descriptor of exactly our class, which has no overridden members."""
     return class_name(type(value)) == "tilework.tools.tensor_descriptor.TensorDescriptor"

@@ -4,9 +4,9 @@
     launch(x, y, out, 1024, BLOCK=1024)        # through Python: binds, compiles, runs, and describes the launch
     launch(x, y, out, 2048, BLOCK=1024)        # fits the description: no Python code runs
 
-The machine code is that of `machine.py`; here it is given its descriptions (`entries.py`), for every device whose
-launcher says how (`Launcher.native`). A launch that fits none of them takes the Python path with the same arguments, so
-that the result, the errors and the hooks are the same. Everything else that the Python path looks at is watched:
+The machine code is that of `machine.py`; this module gives it entries (`entries.py`), for every device whose launcher
+supports that (`Launcher.native`). A launch that fits no entry takes the Python path with the same arguments, so that
+the result, the errors and the hooks are the same. Entries watch everything else that the Python path depends on:
 driver, caches, hooks, globals of the kernel, debug settings.
 """
 
@@ -44,8 +44,8 @@ class Tuned(NamedTuple):
     """The inputs of a launch of an autotuned kernel beside its arguments.
 
     `settings` are the keyword arguments that its configuration adds; the arguments called `exact` must have the same
-    values for the configuration to be the same, and `watched` (dict, key, value three by three) and `contents` (list or
-    dict, its items two by two) must not change.
+    values for the configuration to be the same, and `watched` (dictionary, key, value triples) and `contents`
+    (container, items pairs) must not change.
     """
 
     settings: dict[str, object]
@@ -63,13 +63,13 @@ TunedOf = Callable[[tuple[object, ...], dict[str, object]], Tuned | None]
 def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> "BindGrid | None":
     """The function that makes `fn[grid]` of a grid, kept in `fn`; None if the active driver does not launch natively.
 
-    `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be
-    said.
+    `fn` is a kernel, or an autotuner whose `tuned` returns what a launch with such arguments adds, or None if each
+    launch needs Python.
     """
     if knobs.runtime.bundle:
-        from tilework.runtime.bundle.serving import begin  # lazily: few ask
+        from tilework.runtime.bundle.serving import begin  # lazily: few programs are served
 
-        begin()  # it has the machine code that the next line asks for
+        begin()  # a bundle may contain the launcher
     if not driver.active.launches_natively():
         return None
     if machine(waits=False) is None:
@@ -113,7 +113,7 @@ def is_watched() -> bool:
 def describe(
     fn: Any, kernel: Any, grid: object, args: tuple[object, ...], kwargs: dict[str, object], tuned: Tuned
 ) -> Entry | None:
-    """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
+    """Return the entry for launches like one that has just been done; None if it cannot be described."""
     if tuned is not PLAIN:
         fn = fn.fn
     active = driver.active
@@ -177,7 +177,7 @@ DESCRIBED: "WeakSet[Any]" = WeakSet()  # the functions that have entries
 
 
 def forget_sources() -> None:
-    """The source of a function was replaced: what entries watch changes, so that the Python path looks at all hashes."""
+    """Invalidate all entries after the source of a function was replaced: the Python path then compares the hashes."""
     for fn in list(DESCRIBED):
         fn._globals = dict(fn._globals or {})
 
@@ -188,9 +188,10 @@ ON_CHANGE.append(forget_sources)
 def watches(
     fn: Any, kernel: CompiledKernel, device: object, kernels: "Kernels", key: str, chosen: object
 ) -> tuple[tuple[object, ...], tuple[Sequence[object], ...]]:
-    """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change.
+    """Return the inputs of the Python path: (dictionary, key, value) triples in one tuple, and lists that must be
+    empty.
 
-    It has `chosen` for such arguments, and launched `kernel`.
+    The path chooses `chosen` for such arguments, and launched `kernel`.
     """
     runtime, enter, leave = knobs.runtime, knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     members: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -212,8 +213,8 @@ def watches(
 
 
 def captured_globals(found: Captured) -> list[object] | None:
-    """Watches of the globals that the kernel reads, which the launch has found unchanged; None if one can change
-    inside.
+    """Return watches of the globals that the kernel reads, which the launch has found unchanged; None if one is
+    mutable.
     """
     flat: list[object] = []
     for name, scope in ((name, scope) for (name, _), (_, scope) in found.items()):

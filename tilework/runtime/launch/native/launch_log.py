@@ -1,15 +1,15 @@
 """A log of all launches while a listener is registered: profilers use it. Without a listener nothing of it runs.
 
-    begin(listener)                     # has `lines(data)` and `watch(launcher, grid, stream, function, args, scratch, metadata)`
+    begin(listener)                     # a `Listener`
     kernel[grid](x, y)                  # through Python: `watch` is called instead of `launcher.start`, and calls it
-    kernel[grid](x, y)                  # in machine code: a line of numbers (`LINE_FIELDS`), some dozens of nanoseconds
-    flush()                             # `lines` gets the bytes that were written since; it is called when the room is used up, too
+    kernel[grid](x, y)                  # in machine code: writes a line (`LINE_FIELDS`), some dozens of nanoseconds
+    flush()                             # `lines` gets the new lines; it is also called when the buffer is full
     end()
 
-A line names its entry by number: `LOGGED[number]` is what it launches, with the `work` that the listener found for the
-launch that the entry was made of. With `fits=SAME_NUMBERS_FIT` only launches with the same grid and integers run in
+A line has the identity of its entry: `LOGGED[identity]` is the kernel, with the `work` that the listener found for the
+launch that the entry was made from. With `fits=SAME_INTEGERS_FIT` only launches with the same grid and integers run in
 machine code, so that their work is the same; others take the Python path, where `watch` sees their arguments. Of a
-kernel with very many works only some are seen.
+kernel with very many grids and integers only some are distinguished.
 """
 
 import ctypes
@@ -42,10 +42,10 @@ class Listener(Protocol):
         scratch: Scratch,
         metadata: object,
     ) -> Any:
-        """Start a launch; what is returned is the `work` of the entry that is made of it."""
+        """Start a launch; return the `work` of the entry that is made from it."""
 
     def lines(self, data: bytes) -> None:
-        """Launches that have been done, some lines of numbers."""
+        """Receive the lines of launches that have been done."""
 
 
 class Logged:
@@ -61,8 +61,8 @@ class Logged:
 LOGGED: "WeakValueDictionary[int, Logged]" = WeakValueDictionary()
 
 
-class Room:
-    """Memory for lines; it is all zeros where nothing is written yet, and no line has the identity 0."""
+class LineBuffer:
+    """A buffer of lines, zero where nothing is written yet; no line has the identity 0."""
 
     def __init__(self) -> None:
         self.memory = ctypes.create_string_buffer(native.LINE * (MOST_LINES + 1))
@@ -85,7 +85,7 @@ class State:
         self.listener: Listener | None = None
         self.words: list[Any] = []  # of the launcher's context, once it is loaded
         self.kept: list[Logged] = []  # alive until their lines have been read
-        self.rooms: list[Room] = []  # the first is written to
+        self.buffers: list[LineBuffer] = []  # the first is written to
         self.block: Any = None
         self.lock, self.is_reading = threading.RLock(), False
         self.thread = threading.local()  # its `last` launch through Python: (grid, work)
@@ -93,9 +93,9 @@ class State:
 
     def prepare(self) -> None:
         if self.block is None:
-            self.rooms = [Room(), Room()]
+            self.buffers = [LineBuffer(), LineBuffer()]
             self.block = (ctypes.c_int64 * (native.LOG.size // 8))()
-            self.block[:4] = [self.rooms[0].start, self.rooms[0].end, ALL_FIT, id(flush)]
+            self.block[:4] = [self.buffers[0].start, self.buffers[0].end, ALL_FIT, id(flush)]
 
 
 STATE = State()
@@ -110,7 +110,7 @@ in_child(forget_lock)
 
 
 def attach(context_word: int) -> None:
-    """The launcher is loaded, and reads the address of the block from here."""
+    """Note where the loaded launcher reads the address of the block."""
     STATE.words.append(ctypes.c_int64.from_address(context_word))
     if STATE.listener is not None:
         point(ctypes.addressof(STATE.block))
@@ -123,7 +123,7 @@ def point(block: int) -> None:
 
 def begin(listener: Listener, *, fits: int = ALL_FIT) -> None:
     """Register the listener of all launches from now on; there is one at a time."""
-    assert STATE.listener is None, "somebody listens already"
+    assert STATE.listener is None, "there is a listener already"
     STATE.prepare()
     STATE.block[native.LOG_FITS // 8] = fits
     STATE.kept = list(LOGGED.values())
@@ -144,17 +144,17 @@ def end() -> None:
 
 def flush() -> None:
     """Give the listener the lines that have been written."""
-    if STATE.block is None or STATE.block[0] == STATE.rooms[0].start:
+    if STATE.block is None or STATE.block[0] == STATE.buffers[0].start:
         return
     with STATE.lock:
         if STATE.is_reading or STATE.listener is None:  # a signal handler may launch while lines are read
             return
         STATE.is_reading = True
         try:
-            full, other = STATE.rooms
+            full, other = STATE.buffers
             end = STATE.block[0]
             STATE.block[0:2] = [other.start, other.end]  # at once: between two lines of Python others may launch
-            STATE.rooms = [other, full]
+            STATE.buffers = [other, full]
             if data := full.taken(end):
                 STATE.listener.lines(data)
         finally:
@@ -162,13 +162,13 @@ def flush() -> None:
 
 
 def give_events(record: int, first: int, end: int) -> None:
-    """Events for launches on a GPU: the address of what records one, and where their handles are, two for each launch."""
+    """Set the events for launches on a GPU: the function that records one, and their handles, two for each launch."""
     STATE.prepare()
     STATE.block[native.LOG_RECORD // 8 : native.LOG_EVENTS_END // 8 + 1] = [record, first, end]
 
 
 def events_left() -> int:
-    """For how many launches there are events."""
+    """Return the number of launches that there are events for."""
     if STATE.block is None:
         return 0
     return (STATE.block[native.LOG_EVENTS_END // 8] - STATE.block[native.LOG_EVENTS // 8]) // 16
@@ -186,8 +186,10 @@ def watch(
 
 
 def last_launch(result: object) -> tuple[Extent, Any] | None:
-    """(grid, work) of the last launch of this thread through Python, of which an entry is made; None without a
-    listener, or if `result` was launched in so many ways already that the others shall fit whatever their numbers are.
+    """Return (grid, work) of this thread's last launch through Python, from which an entry is made.
+
+    None without a listener, or if `result` has so many entries that the next one shall fit any integers.
+
     """
     last = getattr(STATE.thread, "last", None)
     STATE.thread.last = None

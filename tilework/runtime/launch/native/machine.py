@@ -1,4 +1,4 @@
-"""The native launcher: machine code of our own, loaded and checked against the objects of this Python.
+"""The native launcher: generated machine code, loaded and checked against the object layouts of this Python.
 
 `runtime/launch/native/code/launcher.py` writes it. There is none on free-threaded Pythons, in subinterpreters, on
 Windows, or with TILEWORK_NATIVE_LAUNCH=0.
@@ -89,9 +89,9 @@ def load_machine() -> Machine:
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
     constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, float, None, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
-    numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions()), digits()]
-    context[: len(numbers)] = numbers
-    context[native.CONTEXT.index("dictionary")] = dictionary_place()
+    values = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions()), digits()]
+    context[: len(values)] = values
+    context[native.CONTEXT.index("dictionary")] = dictionary_offset()
     attach(library["launch.context"] + 8 * native.CONTEXT.index("log"))
     made = Machine(library, bind, launch, bound, key, constants, watcher_of(library))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # launches may outlive this module when a process ends
@@ -99,7 +99,7 @@ def load_machine() -> Machine:
 
 
 class Holder:
-    """An object with a dictionary, to look at."""
+    """An object with a `__dict__`, whose layout is examined."""
 
     def __init__(self) -> None:
         self.name: object = None
@@ -107,10 +107,12 @@ class Holder:
 
 def dictionaries_have_versions() -> bool:
     """Return True if dictionaries have a version that every change changes, as up to Python 3.13."""
-    return dict.__basicsize__ >= native.DICT_VERSION + 8 and tells_changes(version_of)
+    return dict.__basicsize__ >= native.DICT_VERSION + 8 and counts_changes(version_of)
 
 
-def tells_changes(count: Callable[[dict[str, object]], int], begin: Callable[[dict[str, object]], object] = id) -> bool:
+def counts_changes(
+    count: Callable[[dict[str, object]], int], begin: Callable[[dict[str, object]], object] = id
+) -> bool:
     """Return True if `count` changes with every change of a dictionary for which `begin` was called, and only then."""
 
     holder, plain = Holder(), dict[str, object](name=None)
@@ -138,10 +140,10 @@ def tells_changes(count: Callable[[dict[str, object]], int], begin: Callable[[di
     return True
 
 
-def dictionary_place() -> int:
-    """The offset of an object's dictionary, as since Python 3.11; 0 if it is not there.
+def dictionary_offset() -> int:
+    """Return the offset of an object's `__dict__`, as in Python 3.11 and later; 0 if it is elsewhere.
 
-    Before its first use there may be none: then there is no address, or an odd one.
+    Before the first use there may be no dictionary: then the word is null or odd.
     """
 
     def word(holder: Holder) -> int:
@@ -172,22 +174,22 @@ def watcher_of(library: Any) -> int | None:
     except (AttributeError, RuntimeError):  # this Python has none, or no more
         return None
     changes = ctypes.c_int64.from_address(library["launch.context"] + 8 * native.CONTEXT.index("changes"))
-    if tells_changes(lambda dictionary: changes.value, lambda dictionary: tell_of(watcher, dictionary)):
+    if counts_changes(lambda dictionary: changes.value, lambda dictionary: add_watch(watcher, dictionary)):
         return watcher
     clear(watcher)
     changes.value = 0
     return None
 
 
-def tell_of(watcher: int, dictionary: dict[str, object]) -> None:
+def add_watch(watcher: int, dictionary: dict[str, object]) -> None:
     ctypes.pythonapi.PyDict_Watch(watcher, ctypes.py_object(dictionary))
 
 
 def watch(dictionary: dict[str, object]) -> None:
-    """Have changes of a dictionary counted, if anything is."""
+    """Count changes of a dictionary, if this Python supports that."""
     loaded = machine()
     if loaded is not None and loaded.watcher is not None:
-        tell_of(loaded.watcher, dictionary)
+        add_watch(loaded.watcher, dictionary)
 
 
 def digits() -> int:
@@ -230,17 +232,17 @@ def launcher_object(clock: int, items: int) -> OwnObject:
 def tuple_items() -> int:
     """The offset of the items of a tuple; 0 if it is not found."""
     items = (object(), object(), object())
-    places = [
+    offsets = [
         at
         for at in range(native.SIZE + 8, 48, 8)
         if all(pointer_at(id(items) + at + 8 * i) == id(items[i]) for i in range(3))
     ]
-    return places[0] if len(places) == 1 else 0
+    return offsets[0] if len(offsets) == 1 else 0
 
 
 def is_plain_python() -> bool:
-    """CPython with a GIL, of 64 bits, in its main interpreter, with objects whose class is stored where the machine
-    code reads it.
+    """Return True for 64-bit CPython with a GIL, in its main interpreter, with the object layouts that the machine code
+    reads.
     """
     if sys.implementation.name != "cpython" or "t" in sys.abiflags:
         return False
@@ -271,9 +273,9 @@ def make_function(definition: MethodDefinition, self: object) -> Callable[..., A
 
 
 def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
-    """The function that makes a launch of a grid: `state` is what to call where nothing fits, and the entries."""
+    """Return the function from a grid to its launch; `state` holds the Python path and the entries."""
     loaded = machine()
-    assert loaded is not None, "who asks has seen that there is a launcher"
+    assert loaded is not None, "callers check that there is a launcher"
     return make_function(loaded.bind, [state, None])  # and the launch of the last grid
 
 
@@ -285,18 +287,18 @@ def make_key(index: tuple[object, ...]) -> Callable[..., int]:
 
 
 def set_context(name: str, word: int) -> None:
-    """Let the machine code know an address."""
-    place = address("launch.context") + 8 * native.CONTEXT.index(name)
-    ctypes.c_int64.from_address(place).value = word
+    """Store an address in `launch.context`, where the machine code reads it."""
+    location = address("launch.context") + 8 * native.CONTEXT.index(name)
+    ctypes.c_int64.from_address(location).value = word
 
 
 def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:
-    """A bound launch in machine code, which calls `bound` for what it does not understand."""
+    """Return a bound launch in machine code, which calls `bound` for calls that it does not support."""
     loaded, keywords = machine(), bound.names[bound.positional :]
     if loaded is None or len(bound.values) >= native.MOST_OBJECTS:
         return bound
     names, values = (*bound.names, "grid"), (*bound.values, bound.grid)
-    named = type(repr(bound), (tuple,), {})  # what Python calls the object that a built-in method is of
+    named = type(repr(bound), (tuple,), {})  # the name in the repr of the built-in method
     return make_function(loaded.bound, named((state, bound, names, values, keywords or None)))
 
 

@@ -1,13 +1,13 @@
 """`kernel.run(x, y, z, stream, ...)` in machine code, for code that launches one compiled kernel again and again.
 
-    run = kernel.run                                       # as torch's Inductor keeps it, with each kernel that it generates
-    run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, x, out, 256)        # packs the arguments, runs, describes
-    run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, y, out, 256)        # fits the description
+    run = kernel.run                                       # torch's Inductor keeps it with each kernel
+    run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, x, out, 256)   # Python: packs, runs, makes an entry
+    run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, y, out, 256)   # fits the entry
 
-The machine code is that of `machine.py`, and so is the rule: what fits no description takes the Python path, with the
-same result. There is less to compare than for `kernel[grid]`: the kernel is chosen already, and whoever calls `run` has
-seen to it that the arguments are what it was compiled for. So only their classes count, and what the device adds: on
-the host how many threads there shall be, on a GPU the context; a stream has descriptions of its own.
+The machine code is that of `machine.py`: a launch that fits no entry takes the Python path, with the same result. There
+is less to compare than for `kernel[grid]`, because the kernel is chosen already and the caller of `run` guarantees that
+the arguments are those it was compiled for. Only their classes count, and what the device adds: on the host the number
+of threads, on a GPU the context. Each stream has entries of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,10 +33,10 @@ class OneStream:
     """The driver of launches into one stream, as far as a launcher needs one."""
 
     def __init__(self, stream: int) -> None:
-        self.ask = {0: stream}.__getitem__
+        self.get_stream = {0: stream}.__getitem__
 
     def stream_call(self) -> tuple[Callable[[int], int], int, tuple[int, int]]:
-        return self.ask, 0, (0, 0)
+        return self.get_stream, 0, (0, 0)
 
 
 def repeated(
@@ -107,7 +107,7 @@ def python_path(
 
 
 def describe(launcher: Launcher, function: object, stream: int, args: tuple[object, ...]) -> Entry | None:
-    """The entry for launches like one that has just been done; None if it is not of a kind that can be described."""
+    """Return the entry for launches like one that has just been done; None if it cannot be described."""
     if not all(is_describable(arg, launcher.memory_of) for arg in args):
         return None
     if (adds := launcher.native(OneStream(stream), function, args)) is None:

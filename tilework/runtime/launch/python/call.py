@@ -20,7 +20,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.jit import JITFunction, jit
 from tilework.runtime.launch.python.specialization import Specialization
 
-FILES = (f"<call {number}>" for number in count())  # names of the texts, for tracebacks
+FILES = (f"<call {index}>" for index in count())  # names of the texts, for tracebacks
 
 
 def call(fn: object, /, *args: object, **kwargs: object) -> Any:
@@ -94,9 +94,9 @@ class Call:
         stored = [storable(type.scalar) for type in types]
         outputs = [np.empty(type.sizes or (1,), numpy_name(dtype)) for type, dtype in zip(types, stored, strict=True)]
         body = [f"    value = {text}"]
-        for number, (type, dtype, output) in enumerate(zip(types, stored, outputs, strict=True)):
-            part = f"value[{number}]" if several else "value"
-            where = f"out{number} + tl.arange(0, {output.size})" if type.sizes else f"out{number}"
+        for index, (type, dtype, output) in enumerate(zip(types, stored, outputs, strict=True)):
+            part = f"value[{index}]" if several else "value"
+            where = f"out{index} + tl.arange(0, {output.size})" if type.sizes else f"out{index}"
             shaped = f".reshape([{output.size}])" if type.sizes else ""
             body.append(f"    tl.store({where}, tl.cast({part}, tl.{dtype.codegen_name()}){shaped})")
         self.run(body, outputs)
@@ -104,7 +104,7 @@ class Call:
         return tuple(arrays) if several else arrays[0]
 
     def find_types(self, text: str, types: list[Any]) -> bool:
-        """Put the types of the results into `types`, none for a call that returns nothing; whether they are in a tuple."""
+        """Append the types of the results to `types`; return True if they are in a tuple."""
         returned: list[Any] = []
 
         def keep(value: object, _semantic: Any = None) -> None:
@@ -131,7 +131,7 @@ class Call:
 
     def kernel(self, body: Sequence[str], outputs: int, keep: object = None) -> Any:
         """The kernel with this body, to be compiled or interpreted as `fn` is."""
-        parameters = [*self.declared, "fn: tl.constexpr", *(f"out{number}" for number in range(outputs))]
+        parameters = [*self.declared, "fn: tl.constexpr", *(f"out{index}" for index in range(outputs))]
         text = "\n".join([f"def call_{self.name}({', '.join(parameters)}):", *body, ""])
         file = next(FILES)
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -169,4 +169,4 @@ def only_frontend(kernel: JITFunction, args: Sequence[object]) -> None:
     values, specs, _, _ = bind(*args)
     options = kernel.full_options({}, backend)
     specialization = Specialization.of(kernel, values, specs, options)
-    specialization.source().product(frontend_options(target, backend.parse_options(options)))
+    specialization.source().stage_input(frontend_options(target, backend.parse_options(options)))

@@ -24,14 +24,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def untraced(function: Function) -> Function:
-    """Let Dynamo trace neither this function nor what it calls; the function itself stays as it is."""
+    """Let Dynamo trace neither this function nor what it calls; the function itself is unchanged."""
     UNTRACED.add(function.__code__)  # pyright: ignore[reportFunctionMemberAccess]
     add_rules()
     return function
 
 
 def add_rules() -> bool:
-    """Add the rules that Dynamo does not have yet; return False if there are none, or if it is not loaded to its end."""
+    """Add the rules that Dynamo lacks; return False if there are none, or if it is not completely loaded."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     frames: Any = sys.modules.get("torch._dynamo.eval_frame")
     if not hasattr(rules, "is_torch_inline_allowed") or not hasattr(frames, "skip_code"):

@@ -22,8 +22,7 @@ from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import BoundLaunch, grid_extent
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
-from tilework.runtime.kernel_cache.key import get_cache_key
+from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages, get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.python.dynamo_rules import UNTRACED, add_rules, untraced
 from tilework.runtime.launch.python.globals import check_globals, collect_globals, globals_of_constants, unless_same
@@ -44,7 +43,7 @@ DeviceCache = tuple[Kernels, dict[object, str], "GPUTarget", "Backend", "Binder"
 
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
-ASKED_FIRST = KeyLocks()
+CREATING = KeyLocks()
 
 
 class KernelInterface:
@@ -120,8 +119,8 @@ class KernelInterface:
             kernel[(1,)](np.zeros(1), 3)
             assert "kernel" in str(kernel.explain())
         """
-        asked = {"grid": grid, "target": target, "why": why, "device": device}
-        return above("explain").explain_kernel(self, args, kwargs, **asked)
+        requested = {"grid": grid, "target": target, "why": why, "device": device}
+        return above("explain").explain_kernel(self, args, kwargs, **requested)
 
     def explore(
         self,
@@ -178,7 +177,7 @@ class DeviceCaches(defaultdict[object, DeviceCache]):
     def __missing__(self, key: object) -> DeviceCache:
         if isinstance(key, str):
             return self[driver.key_of_kind(key)]
-        with ASKED_FIRST.held((id(self), key)), driver.using(driver.of_key(key)):
+        with CREATING.held((id(self), key)), driver.using(driver.of_key(key)):
             return self[key] if key in self else super().__missing__(key)
 
 
@@ -281,7 +280,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         from tilework.targets.base import find_backend  # lazily: importing tilework loads no target
 
         target = driver.active.get_current_target()
-        driver.check_asked()
+        driver.check_requested()
         if knobs.runtime.explain:
             from tilework.runtime.recording.recorder import install  # lazily: few ask
 
@@ -325,8 +324,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
         device = active.get_current_device()
-        place = device if active is not driver._host else driver.cache_key(active)
-        kernels, keys, target, backend, bind = self.device_caches[place]
+        cache_key = device if active is not driver._host else driver.cache_key(active)
+        kernels, keys, target, backend, bind = self.device_caches[cache_key]
         try:
             values, specs, kinds, options = bind(*args, **kwargs)
         except TypeError as error:
@@ -417,10 +416,10 @@ class JITFunction(KernelInterface, LanguageFunction):
             assert name not in options, f"{name} option is deprecated; current {name} will be used"
         found = {**backend.launch_defaults(), **options}
         for name, meaning in (("reproducible", bool), ("sanitize", knobs.sanitize_mode)):
-            asked, usual = options.get(name, getattr(self, name)), getattr(knobs.runtime, name)
+            requested, usual = options.get(name, getattr(self, name)), getattr(knobs.runtime, name)
             found.pop(name, None)
-            if asked or usual:
-                found[name] = meaning(usual if asked is None else asked)
+            if requested or usual:
+                found[name] = meaning(usual if requested is None else requested)
         if not knobs.runtime.sanitize_overflow:
             found.setdefault("sanitize_overflow", False)
         mode, debug = knobs.compilation.instrumentation_mode, options.get("debug", self.debug)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilework.targets.options import CompileOptions
 
 Path = tuple[int, ...]
-TOLD = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")  # options, to hooks
+HOOK_OPTIONS = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")
 
 
 class Specialization:
@@ -68,7 +68,9 @@ class Specialization:
     def text(self, options: "CompileOptions") -> str:
         """``add[num_warps=4, ...](x: *fp32, n: i32)``, for people."""
         arguments = ", ".join(f"{name}: {type}" for name, type in self.signature.items())
-        return f"{self.fn.__name__}[{', '.join(f'{name}={getattr(options, name)}' for name in TOLD)}]({arguments})"
+        return (
+            f"{self.fn.__name__}[{', '.join(f'{name}={getattr(options, name)}' for name in HOOK_OPTIONS)}]({arguments})"
+        )
 
     def describe(self, options: "CompileOptions", device: object, warmup: bool) -> dict[str, Any]:
         """The arguments of compile hooks."""
@@ -77,7 +79,7 @@ class Specialization:
             "signature": self.signature,
             "device": device,
             "constants": self.constants,
-            **{name: getattr(options, name) for name in TOLD},
+            **{name: getattr(options, name) for name in HOOK_OPTIONS},
             "extern_libs": options.extern_libs,
             "configs": [self.attrs],
             "specialization_data": self.to_data(options),

@@ -263,18 +263,18 @@ def specialize_dlpack(arg: Any, is_const: bool, specialize_value: bool, align: b
 
 
 def specialize_numpy_scalar(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    """A NumPy number is the Python number that it equals, as float64 (a subclass of float, which never comes here) is."""
-    number = python_number(arg)
-    rule = refuse if number is arg else specialize
-    return rule(number, is_const, specialize_value, align)
+    """A NumPy scalar is specialised as the Python scalar that it equals; float64 is a float, and never comes here."""
+    scalar = python_scalar(arg)
+    rule = refuse if scalar is arg else specialize
+    return rule(scalar, is_const, specialize_value, align)
 
 
-def python_number(value: Any) -> Any:
-    """The Python number that a NumPy scalar equals; anything else as it is."""
+def python_scalar(value: Any) -> Any:
+    """The Python scalar that a NumPy scalar equals; anything else as it is."""
     if not hasattr(value, "__array_interface__") or not hasattr(value, "item") or is_array(value):
         return value
-    number = value.item()
-    return number if isinstance(number, bool | int | float) else value
+    scalar = value.item()
+    return scalar if isinstance(scalar, bool | int | float) else value
 
 
 def refuse(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
@@ -287,7 +287,7 @@ def refuse(arg: object, is_const: bool, specialize_value: bool, align: bool) -> 
 RULES: dict[type, Rule] = {type(None): lambda arg, is_const, value, align: ("constexpr", None)}
 
 
-type_and_key = specialize  # for who has a parameter of that name
+type_and_key = specialize  # for functions with a parameter of that name
 
 
 def mangle_type(arg: object, specialize: bool = False) -> Any:
@@ -296,7 +296,7 @@ def mangle_type(arg: object, specialize: bool = False) -> Any:
 
 
 def parse_attr(key: object) -> list[list[Any]]:
-    """The argument attributes that a key stands for: ``"D"`` is divisibility by 16, ``"S"`` a small array."""
+    """Return the argument attributes of a key: ``"D"`` is divisibility by 16, ``"S"`` a small array."""
     return [fact for flag, fact in FACTS.items() if flag in key] if isinstance(key, str) else []
 
 
@@ -321,9 +321,9 @@ def leaves_of(signature: Mapping[str, object], names: Sequence[str]) -> Iterator
         for index, inner in enumerate(type):
             yield from inside(f"{name}[{index}]", inner, (*path, index))
 
-    places: dict[str, Any] = {name: position for position, name in enumerate(names)}
+    positions: dict[str, Any] = {name: position for position, name in enumerate(names)}
     for name, type in signature.items():
-        yield from inside(name, type, (places.get(name, name),))
+        yield from inside(name, type, (positions.get(name, name),))
 
 
 # small arrays: every element is less than 2**31 bytes behind the pointer that a kernel gets (the flag ``S`` of their
@@ -446,7 +446,7 @@ BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer
 
 
 def kind(value: object) -> Any:
-    """A key that tells equal constants apart: their class, for floats the sign of zero, and all of what has parts."""
+    """Return a key that distinguishes equal constants: their class, for floats the sign of zero, else all parts."""
     cls = value.__class__
     if cls is float:
         return repr(value)

@@ -1,12 +1,12 @@
 """The launch of a kernel on a GPU: get the stream, and call `cuLaunchKernelEx` or `hipModuleLaunchKernel`.
 
-The stream is asked for by torch's `current_work_stream` (DLPack), if the record has it, else by Python. An entry is for
-one context (on AMD GPUs: one device): a thread that uses another device, or none yet, uses it for the launch if the
-arguments choose the device (their guards have seen that they are there), else it takes the Python path. The driver gets
-the addresses of the slots; its call may wait for room in the stream, and runs without the GIL. Calls of Python:
-`stream(device)` is the one that launches go to at this moment, `scratch(x, y, z, stream)` gives the addresses of the
-scratch memory and what keeps it alive until the driver has been called, `fault(code, x, y, z)` raises what a failed
-call means.
+The current stream comes from torch's `current_work_stream` (DLPack), if the record has it, else from Python. An entry
+is for one context (on AMD GPUs: one device). A thread that uses another device, or none yet, switches to the context
+for the launch if the arguments choose the device (their guards have checked that the memory is there); else it takes
+the Python path. The driver receives the addresses of the slots; its call may wait for room in the stream, and runs
+without the GIL. Functions of Python: `stream(device)` returns the current stream, `scratch(x, y, z, stream)` the
+addresses of the scratch memory and the objects that keep it alive until the driver has been called, and `fault(code, x,
+y, z)` raises the error of a failed call.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ LARGEST = layout.LARGEST_X, layout.LARGEST_YZ, layout.LARGEST_YZ
 
 @routine("i32 ready_gpu(ptr record)")
 def ready_gpu(b: Writer, record: Value) -> None:
-    """Return 1 if this thread uses the context of the entry, or may for the launch."""
+    """Return 1 if this thread uses the context of the entry, or may switch to it."""
     with b.if_(b.icmp("eq", b.at(record, layout.SET_CONTEXT), 0)):
-        place = b.alloca(i64)
-        b.store(num(0), place)
-        b.need(b.icmp("eq", b.call(b.at(record, layout.ASK_CONTEXT, ptr), i32, [place]), 0))
-        b.need(b.icmp("eq", b.load(i64, place), b.at(record, layout.DEVICE_CONTEXT)))
+        current = b.alloca(i64)
+        b.store(num(0), current)
+        b.need(b.icmp("eq", b.call(b.at(record, layout.GET_CONTEXT, ptr), i32, [current]), 0))
+        b.need(b.icmp("eq", b.load(i64, current), b.at(record, layout.DEVICE_CONTEXT)))
     b.finish(YES)
 
 
@@ -42,20 +42,20 @@ def call_driver(b: Writer, record: Value, config: Value, addresses: Value) -> Va
         """As `cuLaunchKernelEx` is called."""
         return [b.call(call, i32, [config, function, addresses, NULL])]
 
-    def by_numbers() -> list[Value]:
+    def by_values() -> list[Value]:
         """As `hipModuleLaunchKernel` is; that for cooperative grids does not look at the last argument."""
-        numbers = [b.at(config, place, i32) for place in (*range(0, layout.CONFIG_SHARED, 4), layout.CONFIG_SHARED)]
+        values = [b.at(config, offset, i32) for offset in (*range(0, layout.CONFIG_SHARED, 4), layout.CONFIG_SHARED)]
         stream = b.at(config, layout.CONFIG_STREAM, ptr)
-        return [b.call(call, i32, [function, *numbers, stream, addresses, NULL])]
+        return [b.call(call, i32, [function, *values, stream, addresses, NULL])]
 
-    (code,) = b.if_else(b.icmp("eq", b.at(record, layout.BY_NUMBERS), 0), by_config, by_numbers)
+    (code,) = b.if_else(b.icmp("eq", b.at(record, layout.BY_VALUES), 0), by_config, by_values)
     return code
 
 
 @routine("i32 run_gpu(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
 def run_gpu(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, _total: Value) -> None:
     """Put the kernel into the stream; 0 with an exception on failure."""
-    handle = ask_stream(b, entry, record)
+    handle = current_stream(b, entry, record)
     extent = [b.at(sizes, 8 * axis) for axis in range(3)]
     blocks = [b.mul(extent[0], b.at(record, layout.CLUSTER)), *extent[1:]]
     for size, most in zip(blocks, LARGEST, strict=True):
@@ -74,7 +74,7 @@ def run_gpu(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, 
     before = b.alloca(i64)  # the driver of AMD's GPUs writes half of it
     b.store(b.select(b.is_object(set), num(0), here), before)
     with b.if_(b.is_object(set)):
-        b.call(b.at(record, layout.ASK_CONTEXT, ptr), i32, [before])
+        b.call(b.at(record, layout.GET_CONTEXT, ptr), i32, [before])
     events, stream = Events.taken(b, sizes), b.inttoptr(handle, ptr)
 
     def start() -> Value:
@@ -92,22 +92,22 @@ def run_gpu(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, 
     b.finish(YES)
 
 
-def ask_stream(b: Writer, entry: Value, record: Value, otherwise: Block | None = None) -> Value:
-    """The stream that launches go to at this moment; leaves with the exception of torch or of Python."""
-    ask = b.at(record, layout.ASK_STREAM, ptr)
+def current_stream(b: Writer, entry: Value, record: Value, otherwise: Block | None = None) -> Value:
+    """Return the current stream; leave with the exception of torch or of Python."""
+    get_stream = b.at(record, layout.GET_STREAM, ptr)
 
-    def asked() -> list[Value]:
-        """By torch."""
-        kind, device = (b.trunc(b.at(record, at), i32) for at in (layout.STREAM_KIND, layout.DEVICE_NUMBER))
-        place = b.alloca(i64)
-        b.need(b.icmp("eq", b.call(ask, i32, [kind, device, place]), 0), otherwise)
-        return [b.load(i64, place)]
+    def from_torch() -> list[Value]:
+        """From torch."""
+        kind, device = (b.trunc(b.at(record, at), i32) for at in (layout.STREAM_KIND, layout.DEVICE_INDEX))
+        stream = b.alloca(i64)
+        b.need(b.icmp("eq", b.call(get_stream, i32, [kind, device, stream]), 0), otherwise)
+        return [b.load(i64, stream)]
 
     def through_python() -> list[Value]:
         call = b.item(entry, layout.DEVICE_CALL)
-        return [b.take_word(b.ask(b.item(call, 0), [b.item(call, 1)]), otherwise)]
+        return [b.take_word(b.call_object(b.item(call, 0), [b.item(call, 1)]), otherwise)]
 
-    (handle,) = b.if_else(b.is_object(ask), asked, through_python)
+    (handle,) = b.if_else(b.is_object(get_stream), from_torch, through_python)
     return handle
 
 
@@ -120,8 +120,8 @@ def write_config(b: Writer, config: Value, record: Value, blocks: Sequence[Value
 
 def write_addresses(b: Writer, addresses: Value, record: Value, slots: Value) -> None:
     """The addresses of the parameters, as the driver takes them."""
-    places, count = b.gep(record, layout.PARAMETERS), b.at(record, layout.PARAMETER_COUNT)
-    b.copy_fours(addresses, places, count, b.ptrtoint(slots, i64))
+    offsets, count = b.gep(record, layout.PARAMETERS), b.at(record, layout.PARAMETER_COUNT)
+    b.copy_fours(addresses, offsets, count, b.ptrtoint(slots, i64))
 
 
 def in_context(b: Writer, set: Value, here: Value, before: Value, start: Callable[[], Value]) -> Value:
@@ -137,25 +137,25 @@ def in_context(b: Writer, set: Value, here: Value, before: Value, start: Callabl
     return code
 
 
-def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slots: Value) -> Value:
-    """Put the addresses of scratch memory into the last two slots; what keeps it alive. Leaves with the allocator's
-    exception.
+def scratch(b: Writer, record: Value, allocate: Value, values: list[Value], slots: Value) -> Value:
+    """Put the addresses of scratch memory into the last two slots; return the object that keeps it alive. Leave with
+    the allocator's exception.
     """
-    objects = [b.api("PyLong_FromLongLong", number) for number in numbers[:3]]
-    objects.append(b.api("PyLong_FromUnsignedLongLong", numbers[3]))
-    found = b.ask(allocate, objects)
+    objects = [b.api("PyLong_FromLongLong", value) for value in values[:3]]
+    objects.append(b.api("PyLong_FromUnsignedLongLong", values[3]))
+    found = b.call_object(allocate, objects)
     for object in objects:
         b.drop(object)
     b.need(b.is_object(found))
     first = b.sub(b.at(record, layout.PARAMETER_COUNT), 2)
     for index in range(2):
-        place = b.load(i64, b.gep(b.gep(record, layout.PARAMETERS), b.add(first, index), i64))
+        offset = b.load(i64, b.gep(b.gep(record, layout.PARAMETERS), b.add(first, index), i64))
         address = b.api("PyLong_AsUnsignedLongLongMask", b.item(found, index), result=i64)
-        b.store(address, b.gep(slots, place))
+        b.store(address, b.gep(slots, offset))
     return found
 
 
 def fail(b: Writer, entry: Value, code: Value, extent: list[Value]) -> None:
     """Raise the exception of a result."""
-    numbers = [b.api("PyLong_FromLongLong", number) for number in (b.sext(code, i64), *extent)]
-    call_with(b, b.item(entry, layout.FAULT_CALL), numbers)
+    values = [b.api("PyLong_FromLongLong", value) for value in (b.sext(code, i64), *extent)]
+    call_with(b, b.item(entry, layout.FAULT_CALL), values)

@@ -1,9 +1,9 @@
 """The guards of the native launcher, one function for each kind of argument, and the builder that writes them.
 
-``i32 guard_int(arg, guard, class, expected, frame)`` says whether an object is of exactly the class and as the settings
-at `guard` want it (`layout.py`), and if so stores it in its slot of the frame: 0 if not, else by how many guards to go
-on. Guards of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later
-guards look at it.
+``i32 guard_int(arg, settings, class, expected, frame)`` compares an argument of a launch with an entry. If the argument
+has exactly the class and meets the conditions in `settings` (`layout.Guard`), the guard stores its value in a slot of
+the frame and returns how many guards to advance, mostly 1; otherwise it returns 0. The guards of tuples and descriptors
+(`descriptor_guards.py`) also store the objects inside of them in the frame, as the arguments of later guards.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class Host(NamedTuple):
 
 
 class Writer(NativeBuilder):
-    """A builder with what every function here needs: leaving early, and the C API."""
+    """A builder for functions that return early and call the C API of Python."""
 
     def __init__(self, function: Function, host: Host) -> None:
         super().__init__(function)
@@ -40,7 +40,7 @@ class Writer(NativeBuilder):
         self.failed: Block | None = None
 
     def need(self, condition: Value, otherwise: Block | None = None) -> None:
-        """Go on if the condition holds, else there, or give 0."""
+        """Continue if the condition holds; else branch to `otherwise`, or return 0."""
         if otherwise is None:
             otherwise = self.failed = self.failed or self.function.block("failed")
         go = self.function.block("go")
@@ -63,7 +63,7 @@ class Writer(NativeBuilder):
         return self.call(name, result, args)
 
     def item(self, tuple: Value, index: int | Value) -> Value:
-        """An item of a tuple; no reference is taken, and nothing checked."""
+        """An item of a tuple, as a borrowed reference, without any check."""
         items = self.gep(tuple, self.host.tuple_items)
         return self.load(ptr, self.gep(items, num(index) if isinstance(index, int) else index, ptr))
 
@@ -78,12 +78,12 @@ class Writer(NativeBuilder):
         self.api("Py_DecRef", object, result=void)
 
     def keep_here(self, object: Value) -> None:
-        """As `keep`, without a call unless it lives for ever, or for as many."""
+        """As `keep`, without a call unless the object is immortal or has very many references."""
         count = self.load(i32, object)
         self.count_or_call(object, self.icmp("ult", count, MANY), self.add(count, 1), self.keep)
 
     def drop_here(self, object: Value) -> None:
-        """As `drop`, without a call where others keep it, too."""
+        """As `drop`, without a call if there are other references."""
         count = self.load(i32, object)
         self.count_or_call(object, self.icmp("ult", self.sub(count, 2), MANY), self.sub(count, 1), self.drop)
 
@@ -99,39 +99,39 @@ class Writer(NativeBuilder):
         self.if_else(plain, here, there, LIKELY)
 
     def copy_words(self, target: Value, source: Value, count: Value) -> None:
-        """Copy few words: a call of memcpy would take longer."""
+        """Copy a few 64-bit words; a call of memcpy would take longer."""
         with self.loop(0, count) as index:
             self.store(self.load(i64, self.gep(source, index, i64)), self.gep(target, index, i64))
 
     def copy_fours(self, target: Value, source: Value, count: Value, added: Value | None = None) -> None:
-        """Copy words, up to three more than there are, with a value added to each."""
+        """Copy 64-bit words, `added` to each; up to three words behind the last are copied, too."""
         with self.loop(0, count, FOUR) as index:
             words = self.load(vector(i64, FOUR), self.gep(source, index, i64), align=8)
             words = words if added is None else self.add(words, self.splat(added, FOUR))
             self.store(words, self.gep(target, index, i64), align=8)
 
-    def ask(self, function: Value, objects: Sequence[Value]) -> Value:
-        """Call a Python function with objects; a new reference, NULL if it raises."""
-        places = self.alloca(ptr, len(objects))
+    def call_object(self, function: Value, objects: Sequence[Value]) -> Value:
+        """Call a Python function; return a new reference, NULL if it raises."""
+        arguments = self.alloca(ptr, len(objects))
         for index, object in enumerate(objects):
-            self.store(object, self.gep(places, 8 * index))
-        return self.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
+            self.store(object, self.gep(arguments, 8 * index))
+        return self.api("PyObject_Vectorcall", function, arguments, num(len(objects)), NULL)
 
-    def ask_method(self, object: Value, name: str) -> Value:
-        """``object.name()``, a new reference; NULL if it raises."""
-        place = self.alloca(ptr)
-        self.store(object, place)
-        return self.api("PyObject_VectorcallMethod", self.context(f"name_{name}"), place, num(1), NULL)
+    def call_method(self, object: Value, name: str) -> Value:
+        """Call ``object.name()``; return a new reference, NULL if it raises."""
+        address = self.alloca(ptr)
+        self.store(object, address)
+        return self.api("PyObject_VectorcallMethod", self.context(f"name_{name}"), address, num(1), NULL)
 
     def take_word(self, object: Value, otherwise: Block | None = None) -> Value:
-        """The 64 bits of a Python int, which is given up; leaves if there is none."""
+        """Return the low 64 bits of a Python int and release it; branch to `otherwise` if `object` is NULL."""
         self.need(self.is_object(object), otherwise)
         word = self.api("PyLong_AsUnsignedLongLongMask", object, result=i64)
         self.drop(object)
         return word
 
     def context(self, name: str) -> Value:
-        """An address that Python has filled in."""
+        """Load an address that `machine.py` has put into `launch.context`."""
         return self.at(memory("launch.context"), 8 * layout.CONTEXT.index(name), ptr)
 
     def is_object(self, object: Value) -> Value:
@@ -139,8 +139,8 @@ class Writer(NativeBuilder):
 
 
 def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
-    """Call a Python function with new objects, which are given up; whether it succeeded, as an i1."""
-    result = b.ask(function, objects)
+    """Call a Python function and release its arguments; return True, as an i1, unless it raises."""
+    result = b.call_object(function, objects)
     for object in objects:
         b.drop(object)
     done = b.is_object(result)
@@ -150,7 +150,7 @@ def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
 
 
 class Guard:
-    """The inputs of a guard; building one checks the class of the object."""
+    """The inputs of a guard. Creating one emits the check of the argument's class."""
 
     def __init__(self, b: Writer, arg: Value, settings: Value, cls: Value, expected: Value, frame: Value) -> None:
         self.b, self.arg, self.settings, self.expected, self.frame = b, arg, settings, expected, frame
@@ -170,12 +170,24 @@ class Guard:
     def mode(self) -> Value:
         return self.b.at(self.settings, 24, i32)
 
+    def stored(self) -> Value:
+        return self.b.at(self.settings, 32, i32)
+
+    def mask(self) -> Value:
+        return self.b.at(self.settings, 36, i32)
+
+    def other(self) -> Value:
+        return self.b.at(self.settings, layout.GUARD_OTHER, i32)
+
+    def low_address(self) -> Value:
+        return self.b.at(self.settings, 8, ptr)
+
 
 Body = Callable[[Writer, Guard], None]
 
 
 def guard(body: Body) -> Body:
-    """Register a guard, by the name of its body; whoever comes to the end of that is content."""
+    """Register a guard under the name of its body; reaching the end of the body means that the argument fits."""
 
     @GUARDS(f"i32 {body.__name__}(ptr arg, ptr guard, ptr type, ptr expected, ptr frame)")
     def write(b: Writer, *given: Value) -> None:
@@ -186,7 +198,7 @@ def guard(body: Body) -> Body:
 
 
 def read_small_int(b: Writer, object: Value) -> Value:
-    """A Python int that fits into 64 bits, without a call if it has one digit and this Python keeps it as we know."""
+    """Read a Python int of at most 64 bits, without a call if it has one digit in a known representation."""
     kind, tag = b.ptrtoint(b.context("digits"), i64), b.at(object, layout.SIZE)
     by_tag = b.icmp("eq", kind, layout.DIGITS_BY_TAG)
     sign = b.select(by_tag, b.sub(num(1), b.and_(tag, 3)), tag)
@@ -198,7 +210,7 @@ def read_small_int(b: Writer, object: Value) -> Value:
 
 
 def read_int(b: Writer, object: Value) -> Value:
-    """A Python int that fits into 64 bits."""
+    """Read a Python int; leave if it does not fit into 64 bits."""
     overflow = b.alloca(i32)
     value = b.api("PyLong_AsLongLongAndOverflow", object, overflow, result=i64)
     b.need(b.icmp("eq", b.load(i32, overflow), 0))
@@ -206,13 +218,13 @@ def read_int(b: Writer, object: Value) -> Value:
 
 
 def need_member(b: Writer, g: Guard, bit: Value) -> None:
-    """The bit must be in the set `mode`."""
+    """Leave unless the bit is in the set `mode`."""
     b.need(b.icmp("ne", b.and_(g.mode(), bit), 0))
 
 
 @guard
 def guard_constant(b: Writer, g: Guard) -> None:
-    """The same object, or an equal int, text or float of the same class."""
+    """Accept the expected object, or an equal int, str or float."""
     same, unequal = b.new_block("same"), b.new_block("unequal")
     b.cond_br(b.icmp("eq", g.arg, g.expected), same, unequal)
     b.resume(unequal)
@@ -234,31 +246,31 @@ def guard_constant(b: Writer, g: Guard) -> None:
 
 
 def store_address(b: Writer, g: Guard, address: Value) -> None:
-    """An address whose alignment is as it should be."""
+    """Store the address of memory; leave if its alignment is not one that the entry allows."""
     aligned = b.icmp("eq", b.and_(address, 15), 0)
     need_member(b, g, b.select(aligned, constant(i32, layout.MULTIPLE), constant(i32, layout.OTHER)))
-    b.need(b.icmp("eq", b.and_(address, b.zext(b.at(g.settings, 36, i32), i64)), 0))
+    b.need(b.icmp("eq", b.and_(address, b.zext(g.mask(), i64)), 0))
     b.store(address, g.slot)
 
 
 @guard
 def guard_array(b: Writer, g: Guard) -> None:
-    """A NumPy array of one dtype, writable if the kernel writes to it.
+    """Accept a NumPy array of the expected dtype, writable if the kernel writes to it.
 
     Its members are read as C extensions do: the fields of `PyArrayObject` are a part of NumPy's stable ABI.
     """
     b.need(b.icmp("eq", b.at(g.arg, layout.ARRAY_DTYPE, ptr), g.expected))
     writable = b.icmp("ne", b.and_(b.at(g.arg, layout.ARRAY_FLAGS, i32), layout.WRITEABLE), 0)
-    read_only = b.icmp("eq", b.at(g.settings, 32, i32), 0)
+    read_only = b.icmp("eq", g.stored(), 0)
     b.need(b.or_(writable, read_only))
     store_address(b, g, b.at(g.arg, layout.ARRAY_DATA))
-    with b.if_(b.icmp("ne", b.at(g.settings, layout.GUARD_OTHER, i32), 0)):
+    with b.if_(b.icmp("ne", g.other(), 0)):
         first, last = b.alloca(i64), b.alloca(i64)
         for end in (first, last):
             b.store(b.at(g.arg, layout.ARRAY_DATA), end)
         sizes, strides = (b.at(g.arg, at, ptr) for at in (layout.ARRAY_SIZES, layout.ARRAY_STRIDES))
         with b.loop(0, b.zext(b.at(g.arg, layout.ARRAY_RANK, i32), i64)) as axis:
-            size, stride = (b.load(i64, b.gep(numbers, axis, i64)) for numbers in (sizes, strides))
+            size, stride = (b.load(i64, b.gep(extents, axis, i64)) for extents in (sizes, strides))
             step = b.mul(b.sub(size, 1), stride)
             end = b.select(b.icmp("sgt", step, 0), last, first)
             b.store(b.add(b.load(i64, end), step), end)
@@ -267,29 +279,32 @@ def guard_array(b: Writer, g: Guard) -> None:
 
 def store_ends(b: Writer, g: Guard, first: Value, end: Value) -> None:
     """Store the extent that a kernel may reach through an argument, as `runtime/devices/host/pack.py` finds it."""
-    place = g.word(b.at(g.settings, layout.GUARD_OTHER, i32))
-    b.store(first, place)
-    b.store(end, b.gep(place, 8))
+    address = g.word(g.other())
+    b.store(first, address)
+    b.store(end, b.gep(address, 8))
 
 
 @guard
 def guard_apart(b: Writer, g: Guard) -> None:
-    """Of `mode` pairs of arguments none may overlap, or (`stored` 1) one must; `low` has the slots of their ends."""
-    overlaps, pairs = b.alloca(i32), b.at(g.settings, 8, ptr)
+    """Require that no pair of `mode` pairs of arguments overlaps, or (`stored` 1) that one does.
+
+    `low` is the address of the slots that hold the ends of each pair.
+    """
+    overlaps, pairs = b.alloca(i32), g.low_address()
     b.store(constant(i32, 0), overlaps)
-    with b.loop(0, b.mul(b.sext(g.mode(), i64), 16), 16) as place:
-        one, two = (b.gep(g.frame, b.load(i64, b.gep(b.gep(pairs, place), at)), i64) for at in (0, 8))
+    with b.loop(0, b.mul(b.sext(g.mode(), i64), 16), 16) as offset:
+        one, two = (b.gep(g.frame, b.load(i64, b.gep(b.gep(pairs, offset), at)), i64) for at in (0, 8))
         meets = b.and_(*(b.icmp("ult", b.at(a, 0), b.at(z, 8)) for a, z in ((one, two), (two, one))))
         with b.if_(meets):
             b.store(YES, overlaps)
-    b.need(b.icmp("eq", b.load(i32, overlaps), b.at(g.settings, 32, i32)))
+    b.need(b.icmp("eq", b.load(i32, overlaps), g.stored()))
 
 
 @guard
 def guard_tensor(b: Writer, g: Guard) -> None:
-    """Memory with attributes: `dtype` and `device` equal the two that are expected, and `data_ptr()` is its address.
+    """Accept memory whose `dtype` and `device` equal the two expected ones; `data_ptr()` is its address.
 
-    With `high` 1 it is a torch tensor, of a torch without DLPack's exchange interface.
+    With `high` 1 the argument is a torch tensor, of a torch without DLPack's exchange interface.
     """
     for index, name in enumerate(("dtype", "device")):
         found = b.api("PyObject_GetAttr", g.arg, b.context(f"name_{name}"))
@@ -298,7 +313,7 @@ def guard_tensor(b: Writer, g: Guard) -> None:
         b.drop(found)
         b.need(b.icmp("eq", same, 1))
     with b.if_(b.icmp("ne", g.high(), 0)):
-        b.need(b.icmp("ne", b.run("is_false", b.ask_method(g.arg, "is_neg")), 0))
+        b.need(b.icmp("ne", b.run("is_false", b.call_method(g.arg, "is_neg")), 0))
     store_address(b, g, data_pointer(b, g.arg))
     store_storage(b, g)
 
@@ -323,14 +338,14 @@ def guard_dlpack(b: Writer, g: Guard) -> None:
     address = b.add(start, b.at(found, layout.DL_OFFSET))
     pair = b.lshr(b.and_(b.lshr(element, 8), 0xFF), 2)  # bytes of two elements
     with b.if_(b.icmp("ne", b.and_(address, b.sub(pair, 1)), 0)):
-        b.need(b.icmp("ne", b.run("is_false", b.ask(g.expected, [g.arg])), 0))
+        b.need(b.icmp("ne", b.run("is_false", b.call_object(g.expected, [g.arg])), 0))
     store_address(b, g, address)
     store_storage(b, g)
 
 
 @routine("i32 is_false(ptr answer)")
 def is_false(b: Writer, answer: Value) -> None:
-    """1 if the answer of a method, which is dropped, is False; 0 also if there is none."""
+    """Return 1 if the result of a method is False; 0 if it is not, or NULL. Releases the result."""
     b.need(b.is_object(answer))
     is_true = b.api("PyObject_IsTrue", answer, result=i32)
     b.drop(answer)
@@ -338,19 +353,19 @@ def is_false(b: Writer, answer: Value) -> None:
 
 
 def store_storage(b: Writer, g: Guard) -> None:
-    """All of a torch tensor's storage, which a kernel may reach by offsets, where the entry compares it with others."""
-    with b.if_(b.icmp("ne", b.at(g.settings, layout.GUARD_OTHER, i32), 0)):
-        place = g.word(b.at(g.settings, layout.GUARD_OTHER, i32))
-        b.need(b.icmp("ne", b.run("storage_extent", g.arg, place), 0))
+    """Store both ends of a torch tensor's storage, all of which a kernel may reach, if the entry compares extents."""
+    with b.if_(b.icmp("ne", g.other(), 0)):
+        address = g.word(g.other())
+        b.need(b.icmp("ne", b.run("storage_extent", g.arg, address), 0))
 
 
 @routine("i32 storage_extent(ptr tensor, ptr ends)")
 def storage_extent(b: Writer, tensor: Value, ends: Value) -> None:
-    """Put the address of a torch tensor's storage and the end of it into two words."""
-    storage, leave = b.ask_method(tensor, "untyped_storage"), b.new_block("leave")
+    """Write the first address of a torch tensor's storage and the end of it; return 0 if torch raises."""
+    storage, leave = b.call_method(tensor, "untyped_storage"), b.new_block("leave")
     b.need(b.is_object(storage))
-    first = b.take_word(b.ask_method(storage, "data_ptr"), leave)
-    size = b.take_word(b.ask_method(storage, "nbytes"), leave)
+    first = b.take_word(b.call_method(storage, "data_ptr"), leave)
+    size = b.take_word(b.call_method(storage, "nbytes"), leave)
     b.drop(storage)
     b.store(first, ends)
     b.store(b.add(first, size), b.gep(ends, 8))
@@ -362,7 +377,7 @@ def storage_extent(b: Writer, tensor: Value, ends: Value) -> None:
 
 @guard
 def guard_small(b: Writer, g: Guard) -> None:
-    """A torch tensor whose address is in the slot already: its storage begins there, and has at most `high` bytes."""
+    """Accept a torch tensor whose storage begins at the address in the slot, and has at most `high` bytes."""
     ends = b.alloca(i64, 2)
     b.need(b.icmp("ne", b.run("storage_extent", g.arg, ends), 0))
     b.need(b.icmp("eq", b.at(ends, 0), b.load(i64, g.slot)))
@@ -370,22 +385,22 @@ def guard_small(b: Writer, g: Guard) -> None:
 
 
 def data_pointer(b: Writer, arg: Value) -> Value:
-    """``arg.data_ptr()``, if it is not null."""
-    address = b.take_word(b.ask_method(arg, "data_ptr"))
+    """Return ``arg.data_ptr()``; leave if it is null."""
+    address = b.take_word(b.call_method(arg, "data_ptr"))
     b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
     return address
 
 
 @guard
-def guard_asked(b: Writer, g: Guard) -> None:
-    """An object that the expected function converts to an address, or to bits of another kind."""
-    store_address(b, g, b.take_word(b.ask(g.expected, [g.arg])))
+def guard_converted(b: Writer, g: Guard) -> None:
+    """Accept an object that the expected function converts to an address or to the bits of a number."""
+    store_address(b, g, b.take_word(b.call_object(g.expected, [g.arg])))
 
 
 @guard
 def guard_interface(b: Writer, g: Guard) -> None:
-    """An array on a GPU that describes itself in ``__cuda_array_interface__``, with no stream to wait for; its
-    `typestr` is expected.
+    """Accept an array on a GPU with the expected `typestr` in its ``__cuda_array_interface__``, and no stream to wait
+    for.
     """
     found = b.api("PyObject_GetAttr", g.arg, b.context("name___cuda_array_interface__"))
     b.need(b.is_object(found))
@@ -397,7 +412,7 @@ def guard_interface(b: Writer, g: Guard) -> None:
 
 @routine("i64 interface_address(ptr interface, ptr expected)")
 def interface_address(b: Writer, interface: Value, expected: Value) -> None:
-    """The address in a dictionary of the interface, 0 if it is not as it should be."""
+    """Return the address in a ``__cuda_array_interface__``; 0 if its items are not the expected ones."""
     name = b.api("PyDict_GetItemWithError", interface, b.context("name_typestr"))
     b.need(b.is_object(name))
     b.need(is_class(b, name, "str"))
@@ -415,7 +430,7 @@ def interface_address(b: Writer, interface: Value, expected: Value) -> None:
 
 @guard
 def guard_int(b: Writer, g: Guard) -> None:
-    """An int between two bounds: 1, a multiple of 16, another, or any of these."""
+    """Accept an int between `low` and `high` whose kind (1, a multiple of 16, other) is in the set `mode`."""
     value = read_small_int(b, g.arg)
     b.need(b.icmp("sge", value, g.low()))
     b.need(b.icmp("sle", value, g.high()))
@@ -428,7 +443,7 @@ def guard_int(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_float(b: Writer, g: Guard) -> None:
-    """A float, as 32 bits or (mode 1) as 64."""
+    """Accept a float, and store it as f32, or as f64 if `mode` is 1."""
     value = b.api("PyFloat_AsDouble", g.arg, result=f64)
     narrow = b.zext(b.bitcast(b.fptrunc(value, f32), i32), i64)
     wide = b.icmp("eq", g.mode(), 1)
@@ -437,7 +452,7 @@ def guard_float(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_bool(b: Writer, g: Guard) -> None:
-    """True or False."""
+    """Accept True (the expected object) or False."""
     b.store(b.zext(b.icmp("eq", g.arg, g.expected), i64), g.slot)
 
 
@@ -448,14 +463,14 @@ def is_class(b: Writer, object: Value, name: str) -> Value:
 
 @guard
 def guard_equal(b: Writer, g: Guard) -> None:
-    """An object that equals the expected one, as Python compares them."""
+    """Accept an object that equals the expected one by Python's ``==``."""
     same = b.api("PyObject_RichCompareBool", g.arg, g.expected, constant(i32, EQUAL), result=i32)
     b.need(b.icmp("eq", same, 1))
 
 
 @guard
 def guard_tuple(b: Writer, g: Guard) -> None:
-    """A tuple with as many items as `mode` says; they are looked at next."""
+    """Accept a tuple of `mode` items, and store the items for the guards that follow."""
     count = b.size(g.arg)
     b.need(b.icmp("eq", count, b.sext(g.mode(), i64)))
     with b.loop(0, count) as index:
@@ -463,14 +478,14 @@ def guard_tuple(b: Writer, g: Guard) -> None:
 
 
 def need_guards(b: Writer, guards: Value, end: Value, frame: Value) -> None:
-    """Let guards look at the objects of a frame and fill its slots; `end` is how many bytes of them there are."""
-    place = b.alloca(i64)
+    """Run the guards of an entry, `end` bytes of settings at `guards`; leave if an argument does not fit."""
+    reached = b.alloca(i64)
     objects = b.gep(frame, 8 * layout.OBJECTS)
     look, again, done = b.new_block("look"), b.new_block("again"), b.new_block("done")
-    b.store(num(0), place)
+    b.store(num(0), reached)
     b.br(again)
     b.resume(again)
-    position = b.load(i64, place)
+    position = b.load(i64, reached)
     b.cond_br(b.icmp("slt", position, end), look, done)
     with b.scope():
         b.resume(look)
@@ -478,14 +493,14 @@ def need_guards(b: Writer, guards: Value, end: Value, frame: Value) -> None:
         object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, layout.GUARD_SOURCE, i32), i64), ptr))
         count = write_guard(b, object, settings, frame)
         b.need(b.icmp("ne", count, 0))
-        b.store(b.add(position, b.mul(b.zext(count, i64), layout.GUARD.size)), place)
+        b.store(b.add(position, b.mul(b.zext(count, i64), layout.GUARD.size)), reached)
         b.br(again)
     b.resume(done)
 
 
 def write_guard(b: Writer, object: Value, settings: Value, frame: Value) -> Value:
-    """Run a guard, the two most frequent ones without a call; the number of guards to go on by, 0 if the object does
-    not fit.
+    """Run a guard, the two most frequent ones inline; return how many guards to advance, 0 if the object does not
+    fit.
     """
     function, cls = b.at(settings, 0, ptr), b.at(settings, layout.GUARD_CLASS, ptr)
 

@@ -1,12 +1,12 @@
 """The launch of a kernel on the host: in the calling thread, or on the threads of the pool.
 
-A short launch keeps the GIL, a long one releases it. `cost` of the record is the address of a double, the nanoseconds
-that one program took last time. `work` is the code that each thread of a large grid runs, `forks` whether its nests can
-be shared (`fork.py`), and `pool` the address of words (`Pool.words`): that of `pool_launch`, or 0 before the pool is
-there, how many workers it was asked for and so on; `name` is put where one of them says while the kernel runs. Programs
-that may wait for each other (`waits`) run in threads of their own, and never with the GIL. Calls of Python:
-`fault(code, program, x, y, z)` raises what a program that failed means, `share(slots, x, y, z)` runs a grid before the
-pool has its threads.
+A short launch keeps the GIL, a long one releases it. Fields of the record: `cost` is the address of a double, the
+nanoseconds that one program took last time; `work` is the code that each thread of a large grid runs; `forks` says that
+its loop nests can be split between threads (`fork.py`); `pool` is the address of `Pool.words` (the address of
+`pool_launch`, or 0 before the pool exists, the number of workers and so on); `name` is published while the kernel runs,
+for messages about crashes. Programs that may wait for each other (`waits`) run in threads of their own, never with the
+GIL. Functions of Python: `fault(code, program, x, y, z)` raises the error of a program that failed, and
+`share(slots, x, y, z)` runs a grid before the pool has its threads.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ SPARE, SPARE_SIZE = memory("spare.memory"), memory("spare.size")
 
 @routine("ptr take(i64 size)")
 def take(b: Writer, size: Value) -> None:
-    """Scratch memory; one piece is kept for the next launch. This and `give` need the GIL."""
+    """Allocate scratch memory, or take the piece that `give` has kept. Both need the GIL."""
     kept = b.load(ptr, SPARE)
     enough = b.and_(b.is_object(kept), b.icmp("eq", b.load(i64, SPARE_SIZE), size))
     with b.if_(enough):
@@ -39,7 +39,7 @@ def take(b: Writer, size: Value) -> None:
 
 @routine("void give(ptr memory, i64 size)")
 def give(b: Writer, piece: Value, size: Value) -> None:
-    """It is kept instead of the last one."""
+    """Keep a piece of scratch memory for the next launch; free the one that was kept before."""
     kept = b.load(ptr, SPARE)
     with b.if_(b.is_object(kept)):
         b.api("PyMem_RawFree", kept, result=void)
@@ -50,10 +50,10 @@ def give(b: Writer, piece: Value, size: Value) -> None:
 
 @routine("i64 now()")
 def now(b: Writer) -> None:
-    """Nanoseconds."""
-    place = b.alloca(i64, 2)
-    b.api("clock_gettime", constant(i32, b.host.clock), place, result=i32)
-    b.finish(b.add(b.mul(b.at(place, 0), 1_000_000_000), b.at(place, 8)))
+    """Return the monotonic clock in nanoseconds."""
+    time = b.alloca(i64, 2)
+    b.api("clock_gettime", constant(i32, b.host.clock), time, result=i32)
+    b.finish(b.add(b.mul(b.at(time, 0), 1_000_000_000), b.at(time, 8)))
 
 
 @routine("i32 run_here(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
@@ -96,7 +96,7 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
 
 @routine("void note_missed(ptr pool, i64 start, i64 took)")
 def note_missed(b: Writer, pool: Value, start: Value, took: Value) -> None:
-    """This launch would have been shared with a worker that is awake; those that followed each other closely add up."""
+    """Add up the times of launches in close succession that an awake worker thread would have shared."""
     it = b.record(pool, POOL_FIELDS)
     soon = b.icmp("slt", b.sub(start, it.get("ended", "monotonic")), MOST_NS)
     before = b.select(soon, it.get("missed", "monotonic"), num(0))
@@ -105,20 +105,20 @@ def note_missed(b: Writer, pool: Value, start: Value, took: Value) -> None:
 
 
 def note_time(b: Writer, sizes: Value, start: Value, took: Value) -> None:
-    """For the log: when the programs began, and how long they took."""
+    """Note for the log when the programs began, and how long they took."""
     b.store(start, b.gep(sizes, layout.STARTED_AT))
     b.store(took, b.gep(sizes, layout.TOOK_AT))
 
 
 def new_launch(b: Writer) -> Record:
     """A record of zeros, on the stack."""
-    place = b.alloca(i8, LAUNCH.size, align=16)
-    b.fill(place, 0, LAUNCH.size)
-    return b.record(place, LAUNCH_FIELDS)
+    launch = b.alloca(i8, LAUNCH.size, align=16)
+    b.fill(launch, 0, LAUNCH.size)
+    return b.record(launch, LAUNCH_FIELDS)
 
 
 class Scratch(NamedTuple):
-    """An arena on the stack, or in memory that must be given back."""
+    """An arena on the stack, or in memory that must be released."""
 
     arena: Value
     size: Value
@@ -150,8 +150,8 @@ def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Va
         with b.if_(b.icmp("eq", code, INTERRUPTED)):
             b.api("PyErr_Restore", *map(launch.get, ("exception", "value", "trace")), result=void)
             b.ret(constant(i32, 0))
-        numbers = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]
-        call_with(b, b.item(entry, layout.FAULT_CALL), [b.api("PyLong_FromLongLong", number) for number in numbers])
+        values = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]
+        call_with(b, b.item(entry, layout.FAULT_CALL), [b.api("PyLong_FromLongLong", value) for value in values])
         b.ret(constant(i32, 0))
 
 

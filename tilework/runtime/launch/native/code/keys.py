@@ -17,7 +17,7 @@ POSITIVE, NEGATIVE = 8, 16  # integers of more than 32 bits; the facts themselve
 
 
 def mixed(b: Writer, *words: Value) -> Value:
-    """Hash several words into one."""
+    """Hash several 64-bit words into one."""
     found = num(0)
     for word in words:
         both = b.mul(b.xor(found, word), num(SPREAD))
@@ -32,7 +32,7 @@ def if_fact(b: Writer, known: Value, fact: int, value: Value) -> Value:
 
 @routine("i64 key_word(ptr object, i64 facts)")
 def key_word(b: Writer, object: Value, known: Value) -> None:
-    """The word of a key for one argument."""
+    """Return the 64 bits that an argument contributes to a key."""
     cls = b.at(object, layout.TYPE)
     with b.if_(is_class(b, object, "int")):
         value = read_small_int(b, object)
@@ -87,15 +87,15 @@ def call_key(b: Writer, index: Value, args: Value, nargs: Value, kwnames: Value)
         part = b.run("key_word", b.load(ptr, b.gep(args, position, ptr)), known)
         b.store(mixed(b, b.load(i64, word), part), word)
     (named,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
-    with b.loop(0, named) as number:
-        name = b.item(kwnames, number)
+    with b.loop(0, named) as index:
+        name = b.item(kwnames, index)
         found = b.api("PyDict_GetItemWithError", by_name, name)
         (known,) = b.if_else(
             b.is_null(found),
             lambda: [num(facts.OPTION)],
             lambda: [b.api("PyLong_AsLongLong", found, result=i64)],
         )
-        part = b.run("key_word", b.load(ptr, b.gep(args, b.add(nargs, number), ptr)), known)
+        part = b.run("key_word", b.load(ptr, b.gep(args, b.add(nargs, index), ptr)), known)
         b.store(mixed(b, b.load(i64, word), b.ptrtoint(name, i64), part), word)
     b.finish(b.load(i64, word))
 

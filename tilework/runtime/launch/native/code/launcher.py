@@ -6,22 +6,24 @@ entries, each of which describes one way in which the kernel was launched:
 
     (kernel, keyword names, watched, contents, record, fault, device call, names, meta, kept)
 
-An entry fits if the call has the same shape, every guard is content, every watched dictionary still holds what it held
-(``key, value`` two by two, in groups of one dictionary each; an ellipsis stands for a key that is not there), and every
-container of `contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. The
-lists of hooks must be empty. Dictionaries that still have the version in which they were seen last are not looked into.
-Guards also put the arguments into the slots of 8 bytes that the device takes. The numbers are in `record`
-(`layout.py`); a guard is the address of a function of `guards.py` with its settings. On a fit the routine of the
-entry's device runs the kernel (`host_launch.py`, `gpu_launch.py`). Nothing is ever decided against the Python path:
-whatever does not fit is called again there, with the same arguments.
+An entry fits if the call has the same number of arguments and the same keywords, every guard accepts its argument,
+every watched dictionary still holds the same values (``key, value`` pairs, in groups of one dictionary each; an
+ellipsis means that the key is absent), and every container of `contents` (``list, items`` pairs) has the same size and
+items, where an ellipsis means any item. The lists of hooks must be empty. A dictionary whose version has not changed is
+not read again. Guards also put the arguments into the 8-byte slots that the device takes. `record` holds all integers
+(`layout.py`); a guard is the address of a function of `guards.py` with its settings. If an entry fits, the routine of
+its device runs the kernel (`host_launch.py`, `gpu_launch.py`). If none fits, the Python path is called with the same
+arguments.
 
-Objects are read through Python's C API, except for the class of an object, how many keep it, ints of one digit and the
-version of a dictionary, which the user of this module verifies first, and the members of NumPy arrays. Torch tensors
+Objects are read through Python's C API, except for the class and the reference count of an object, ints of one digit
+and the version of a dictionary, whose layout `machine.py` verifies first, and the fields of NumPy arrays. Torch tensors
 are read through DLPack. `launch.context` holds the addresses that differ between processes.
 """
 
 from tilework.runtime.launch.native import layout
-from tilework.runtime.launch.native.code import bound_launch, descriptor_guards, gpu_launch, host_launch, keys  # noqa: F401  # register functions
+
+# these register their functions
+from tilework.runtime.launch.native.code import descriptor_guards, gpu_launch, host_launch, keys  # noqa: F401
 from tilework.runtime.launch.native.code.guards import (
     GUARDS,
     YES,
@@ -33,8 +35,7 @@ from tilework.runtime.launch.native.code.guards import (
     routine,
 )
 from tilework.runtime.launch.native.code.log_lines import clear_log_words, need_loggable
-from tilework.runtime.launch.native.code.watched import need_unchanged
-from tilework.targets.cpu.run.machine_code import NULL, num
+from tilework.targets.cpu.run.machine_code import NULL, memory, num
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import array, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -57,7 +58,7 @@ def launcher_text(monotonic_clock: int, tuple_items: int) -> str:
 
 @routine("i32 extent(ptr grid, ptr sizes)")
 def extent(b: Writer, grid: Value, sizes: Value) -> None:
-    """Three sizes from a tuple of one to three ints; 0 if it is anything else."""
+    """Store the three sizes of a grid, a tuple of one to three ints; return 0 for any other object."""
     b.need(is_class(b, grid, "tuple"))
     count = b.size(grid)
     b.need(b.icmp("sge", count, 1))
@@ -78,7 +79,7 @@ def extent(b: Writer, grid: Value, sizes: Value) -> None:
 
 @routine("i32 fits(ptr entry, ptr record, ptr args, i64 nargs, ptr kwnames, ptr frame)")
 def fits(b: Writer, entry: Value, record: Value, args: Value, nargs: Value, kwnames: Value, frame: Value) -> None:
-    """Compare a call with an entry, and fill the slots."""
+    """Return 1 if a call fits an entry, and fill the slots."""
     b.need(b.icmp("eq", nargs, b.at(record, layout.POSITIONAL)))
     keywords = b.at(record, layout.KEYWORD_COUNT)
     (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
@@ -105,7 +106,7 @@ def record_of(b: Writer, entry: Value) -> Value:
 
 @routine("ptr first_fit(ptr entries, i64 first, ptr args, i64 nargs, ptr kwnames, ptr frame)")
 def first_fit(b: Writer, entries: Value, first: Value, *call: Value) -> None:
-    """The first entry of a list that a call fits, a new reference, or NULL."""
+    """Return the first entry of a list that a call fits, a new reference, or NULL."""
     with b.loop(first, b.size(entries)) as index:
         b.need(b.icmp("slt", index, b.size(entries)))  # what a guard called may have removed entries
         entry = b.load(ptr, b.gep(b.at(entries, layout.LIST_ITEMS, ptr), index, ptr))
@@ -147,7 +148,7 @@ def meta(b: Writer, entry: Value, grid: Value, args: Value) -> None:
         name = b.item(names, position)
         with b.if_(is_class(b, name, "str")):  # None: an option, not a parameter
             b.api("PyDict_SetItem", values, name, b.load(ptr, b.gep(args, position, ptr)), result=i32)
-    result = b.ask(grid, [values])
+    result = b.call_object(grid, [values])
     b.drop(values)
     b.finish(result)
 
@@ -190,7 +191,7 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
     entry = b.load(ptr, chosen)
     record = record_of(b, entry)
     b.need(b.not_(plain), ready)
-    write_ask(b, entry, record, slots, sizes, ready)
+    write_callable_grid(b, entry, record, slots, sizes, ready)
 
     b.enter(ready)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
@@ -211,11 +212,11 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
     b.finish(kernel)
 
 
-def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, ready: Block) -> None:
-    """Call a callable grid, and compare once more: it may have changed anything.
+def write_callable_grid(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, ready: Block) -> None:
+    """Call a callable grid, and compare the arguments again, because the call may have changed anything.
 
-    If another entry, or none, is for what it gave, that is launched instead, so that the grid is called once; but a
-    callable must not be called in turn, so for one the Python path starts from the grid and finds the mistake.
+    If the entry no longer fits, the launch starts over with the sizes that the callable returned, so that it is called
+    once. If it returned another callable, the Python path starts from the grid and reports the mistake.
     """
     state, grid, args, nargs, kwnames = b.function.args
     result = b.run("meta", entry, grid, args)
@@ -244,7 +245,7 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
 
 @routine("ptr bind(ptr self, ptr grid)")
 def bind(b: Writer, holder: Value, grid: Value) -> None:
-    """The function `kernel[grid]`; `self` is a list of the state and of the last launch over a tuple."""
+    """Return the function `kernel[grid]`; `self` is a list of the state and of the last launch over a tuple."""
     is_tuple = is_class(b, grid, "tuple")  # anything else may keep large objects alive
     with b.if_(is_tuple):
         last = b.api("PyList_GetItem", holder, num(1))
@@ -264,3 +265,98 @@ def bind(b: Writer, holder: Value, grid: Value) -> None:
         b.keep(made)
         b.api("PyList_SetItem", holder, num(1), made, result=i32)
     b.finish(made)
+
+
+# ---- bound launches: `kernel.bind(...)` is called with the arguments that change
+
+
+@routine("ptr launch_bound(ptr self, ptr args, i64 nargs, ptr kwnames)")
+def launch_bound(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Value) -> None:
+    """Launch with all arguments, bound and given. A call that is not simply values for names is left to Python.
+
+    `self` is ``(state, Python, names, values, keywords)``; the grid is the last of the values.
+    """
+    names, values, keywords = (
+        b.item(self, at) for at in (layout.BOUND_NAMES, layout.BOUND_VALUES, layout.BOUND_KEYWORDS)
+    )
+    (named,) = b.if_else(is_class(b, keywords, "tuple"), lambda: [b.size(keywords)], lambda: [num(0)])
+    last = b.sub(b.size(names), 1)
+    positional = b.sub(last, named)
+    merged, other = b.alloca(ptr, layout.MOST_OBJECTS), b.new_block("other")
+    found = b.alloca(i64)
+
+    b.need(b.icmp("sle", nargs, positional), other)
+    with b.loop(nargs, b.add(last, 1)) as index:
+        b.store(b.item(values, index), b.gep(merged, index, ptr))
+    with b.loop(0, nargs) as index:
+        b.store(b.load(ptr, b.gep(args, index, ptr)), b.gep(merged, index, ptr))
+    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
+    with b.loop(0, given) as index:
+        name, given_at = b.item(kwnames, index), b.add(nargs, index)
+        b.store(num(-1), found)
+        with b.loop(nargs, b.add(last, 1)) as at, b.if_(b.icmp("eq", b.item(names, at), name)):
+            b.store(at, found)
+        position = b.load(i64, found)
+        b.need(b.icmp("sge", position, 0), other)
+        b.store(b.load(ptr, b.gep(args, given_at, ptr)), b.gep(merged, position, ptr))
+    grid = b.load(ptr, b.gep(merged, last, ptr))
+    shape = b.select(b.icmp("eq", named, 0), NULL, keywords)
+    b.ret(b.run("launch_with", b.item(self, layout.STATE), grid, merged, positional, shape))
+    b.enter(other)
+    b.finish(b.api("PyObject_Vectorcall", b.item(self, layout.BY_PYTHON), args, nargs, kwnames))
+
+
+# ---- the inputs of the Python path beside the arguments: an entry is valid while they are unchanged
+
+
+def need_unchanged(b: Writer, entry: Value, record: Value, otherwise: Block | None = None) -> None:
+    """Continue if an entry is still valid. No dictionary is compared while Python reports no change."""
+    changes = b.ptrtoint(b.context("changes"), i64)
+    seen = b.load(i64, b.gep(record, b.at(record, layout.GROUPS_AT)))
+    with b.if_(b.or_(b.icmp("eq", changes, 0), b.icmp("ne", changes, seen))):
+        b.need(b.icmp("ne", b.run("as_watched", entry, record), 0), otherwise)
+    empties = b.gep(record, b.at(record, layout.EMPTIES_AT))
+    with b.loop(0, b.at(record, layout.EMPTY_COUNT)) as index:
+        b.need(b.icmp("eq", b.at(b.load(ptr, b.gep(empties, index, ptr)), layout.SIZE), 0), otherwise)
+    contents = b.item(entry, layout.CONTENTS)
+    with b.loop(0, b.size(contents), 2) as position:
+        holder, items = b.item(contents, position), b.item(contents, b.add(position, 1))
+        size = b.size(items)
+        b.need(b.icmp("eq", b.api("PyObject_Size", holder, result=i64), size), otherwise)
+        with b.loop(0, size) as index:
+            item = b.item(items, index)
+            with b.if_(b.icmp("ne", item, b.context("missing"))):
+                b.need(b.icmp("eq", b.api("PyList_GetItem", holder, index), item), otherwise)
+
+
+@routine("i32 as_watched(ptr entry, ptr record)")
+def as_watched(b: Writer, entry: Value, record: Value) -> None:
+    """Return 1 if every watched dictionary holds what it held.
+
+    A dictionary whose version has not changed is not read. Count and version are read before the dictionary, because
+    comparing keys may call code that changes anything.
+    """
+    seen = b.gep(record, b.at(record, layout.GROUPS_AT))
+    watched, groups = b.item(entry, layout.WATCHED), b.gep(seen, 8)
+    changes = b.ptrtoint(b.context("changes"), i64)
+    unversioned = b.is_null(b.context("versions"))
+    with b.loop(0, b.mul(b.at(record, layout.GROUP_COUNT), layout.GROUP.size), layout.GROUP.size) as offset:
+        group = b.gep(groups, offset)
+        holder = b.load(ptr, group)
+        version = b.at(holder, layout.DICT_VERSION)
+        with b.if_(b.or_(unversioned, b.icmp("ne", version, b.at(group, 8)))):
+            with b.loop(b.at(group, 16), b.at(group, 24), 2) as position:
+                found = b.api("PyDict_GetItemWithError", holder, b.item(watched, position))
+                value = b.item(watched, b.add(position, 1))
+                b.need(b.icmp("eq", found, b.select(b.icmp("eq", value, b.context("missing")), NULL, value)))
+            b.store(version, b.gep(group, 8))
+    b.store(changes, seen)
+    b.finish(YES)
+
+
+@routine("i32 dictionary_changes(i32 event, ptr dictionary, ptr key, ptr value)")
+def dictionary_changes(b: Writer, *about: Value) -> None:
+    """The callback of Python (since 3.12) before a watched dictionary changes."""
+    changes = b.gep(memory("launch.context"), 8 * layout.CONTEXT.index("changes"))
+    b.store(b.add(b.load(i64, changes), 1), changes)
+    b.finish(constant(i32, 0))

@@ -1,12 +1,12 @@
 """The log of launches: the native launcher writes a line for each while a listener is registered.
 
 `log` of the context is the address of a block (`LOG` of `layout.py`), or 0. A line (`LINE_FIELDS`) has the identity of
-the entry, the mark of its numbers, when it was called and returned, the thread, the grid, and what the device said:
-when its programs began, how long they took, which two events are around them. Where there is no more room Python is
-called, which takes the lines away.
+the entry, the hash of its integers, when it was called and returned, the thread, the grid, and what the device
+reported: when its programs began, how long they took, which two events are around them. When the buffer is full, Python
+is called to empty it.
 
 The block also says which launches fit an entry: all as usual, those with the grid and the integers that it was made for
-(whoever knows the work of that launch then knows theirs), or none.
+(so that their work is that of the launch which the entry was made from), or none.
 """
 
 from typing import NamedTuple
@@ -21,43 +21,43 @@ SIGN = 1 << 63
 
 
 def signed(value: int) -> Value:
-    """A word whose highest bit may be set."""
+    """An unsigned 64-bit constant, as LLVM text writes it."""
     return num(value - (1 << 64) if value & SIGN else value)
 
 
 @routine("i64 mark(ptr record, ptr slots, ptr sizes)")
 def mark(b: Writer, record: Value, slots: Value, sizes: Value) -> None:
     """See `mark_of` of the layout."""
-    place = b.alloca(i64)
-    b.store(signed(layout.MARK_START), place)
+    mixed = b.alloca(i64)
+    b.store(signed(layout.MARK_START), mixed)
 
     def mix(value: Value) -> None:
-        b.store(b.mul(b.xor(b.load(i64, place), value), num(layout.MARK_FACTOR)), place)
+        b.store(b.mul(b.xor(b.load(i64, mixed), value), num(layout.MARK_FACTOR)), mixed)
 
     for axis in range(3):
         mix(b.at(sizes, 8 * axis))
-    numbers = b.gep(record, b.at(record, layout.NUMBERS_AT))
-    with b.loop(0, b.at(record, layout.NUMBER_COUNT)) as index:
-        mix(b.load(i64, b.gep(slots, b.load(i64, b.gep(numbers, index, i64)), i64)))
-    b.finish(b.load(i64, place))
+    integers = b.gep(record, b.at(record, layout.INTEGERS_AT))
+    with b.loop(0, b.at(record, layout.INTEGER_COUNT)) as index:
+        mix(b.load(i64, b.gep(slots, b.load(i64, b.gep(integers, index, i64)), i64)))
+    b.finish(b.load(i64, mixed))
 
 
 def need_loggable(b: Writer, record: Value, slots: Value, sizes: Value) -> None:
-    """Leave with "does not fit" where the log wants launches like this one to take the Python path."""
+    """Leave with "does not fit" if the log needs launches like this one to take the Python path."""
     log = b.context("log")
     with b.if_(b.is_object(log)):
         fits = b.at(log, layout.LOG_FITS)
         b.need(b.icmp("ne", fits, layout.NONE_FIT))
         is_known = b.icmp("sge", b.at(sizes, 0), 0)
-        with b.if_(b.and_(b.icmp("eq", fits, layout.SAME_NUMBERS_FIT), is_known)):
+        with b.if_(b.and_(b.icmp("eq", fits, layout.SAME_INTEGERS_FIT), is_known)):
             made_of = b.at(record, layout.MARK)
-            with b.if_(b.icmp("ne", made_of, layout.ANY_NUMBERS)):
+            with b.if_(b.icmp("ne", made_of, layout.ANY_INTEGERS)):
                 b.need(b.icmp("eq", b.run("mark", record, slots, sizes), made_of))
 
 
 @routine("void log_line(ptr record, ptr slots, ptr sizes, i64 called)")
 def log_line(b: Writer, record: Value, slots: Value, sizes: Value, called: Value) -> None:
-    """A launch has been done. Needs the GIL."""
+    """Write the line of a launch. Needs the GIL."""
     log = b.context("log")
     with b.if_(b.is_null(log)):
         b.ret()
@@ -98,7 +98,7 @@ class Events(NamedTuple):
 
     @classmethod
     def taken(cls, b: Writer, sizes: Value) -> "Events":
-        """For a launch, where there is a log and it has some left; they are noted for the line."""
+        """Reserve two events for a launch, if there is a log that has some left; their address goes into the line."""
         pair, record = b.alloca(ptr), b.alloca(ptr)
         b.store(NULL, pair)
         b.store(NULL, record)
@@ -121,6 +121,6 @@ class Events(NamedTuple):
 
 
 def clear_log_words(b: Writer, sizes: Value) -> None:
-    """Nothing is known yet of when the programs run."""
-    for place, value in ((layout.STARTED_AT, num(0)), (layout.TOOK_AT, constant(i64, -1)), (layout.EVENTS_AT, num(0))):
-        b.store(value, b.gep(sizes, place))
+    """Initialise the fields of the log that the device may fill in."""
+    for offset, value in ((layout.STARTED_AT, num(0)), (layout.TOOK_AT, constant(i64, -1)), (layout.EVENTS_AT, num(0))):
+        b.store(value, b.gep(sizes, offset))
