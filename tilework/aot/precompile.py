@@ -24,8 +24,8 @@ from tilework.aot.in_processes import results
 from tilework.runtime.bundle.bundle_file import PLAIN_SUFFIX, Contents, Entry
 from tilework.runtime.bundle.bundle_targets import described, named
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
+from tilework.runtime.devices.conditional_launch import unconditional
 from tilework.runtime.devices.host.own_code import layout_key, own_name
-from tilework.runtime.devices.launcher import unconditional
 from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
 from tilework.runtime.launch.native.machine import NAME

@@ -5,9 +5,9 @@
             measure(config)
             progress.step()
 
-A bar of rich or of tqdm if one of them is installed, else one line that is written again in its place; gone at the
-end. Nothing is shown before `delay` seconds, and of progresses inside of one another only the outermost.
-TILEWORK_PROGRESS=0 turns all off. What is not a terminal gets nothing, or with `is_listed` a line per step.
+The display is a bar of rich or tqdm if one of them is installed, else one line that is rewritten; it is removed at the
+end. Nothing is shown before `delay` seconds, and of nested progresses only the outermost is. TILEWORK_PROGRESS=0
+disables the display. If standard error is no terminal nothing is written, or with `is_listed` a line per step.
 """
 
 import sys
@@ -85,7 +85,7 @@ def is_wanted() -> bool:
 
 
 def made_bar(progress: "Progress") -> Any:
-    """The best bar that there is; a library that is installed and does not work is none."""
+    """Return the best bar that is installed and works."""
     for library, make in BARS.items():
         if find_spec(library) is not None:
             try:
@@ -96,7 +96,7 @@ def made_bar(progress: "Progress") -> Any:
 
 
 class Progress:
-    """See the module; the `done` steps of `total` that are known at the start cost nothing."""
+    """See the module; the `done` steps of `total` at the start do not count for the time that is left."""
 
     def __init__(self, title: str, total: int, done: int = 0, *, delay: float = DELAY, is_listed: bool = False) -> None:
         self.title, self.total, self.done, self.known = title, total, done, done
@@ -116,7 +116,7 @@ class Progress:
         return self
 
     def step(self, detail: str = "", count: int = 1) -> None:
-        """So many more are done."""
+        """Count steps as done."""
         self.done += count
         self.detail = detail
         if self.is_shown:
@@ -125,7 +125,7 @@ class Progress:
             sys.stderr.write(f"{self}\n")
 
     def update(self) -> None:
-        """Show it, if that is due."""
+        """Show it, if an update is due."""
         now = time.monotonic()
         if now < self.next:
             return
@@ -168,7 +168,7 @@ class LongStep:
         return self
 
     def step(self, detail: str) -> None:
-        """The next one begins."""
+        """Begin the next step."""
         self.progress.done += self.progress.detail != ""
         self.progress.detail = detail
 

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.devices.launcher import unconditional
+from tilework.runtime.devices.conditional_launch import unconditional
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")

@@ -90,7 +90,7 @@ def compile(
             src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit
         )
     if knobs.runtime.explain:
-        from tilework.runtime.recording.recorder import install  # lazily: few ask
+        from tilework.runtime.recording.recorder import install  # lazily: few programs explain
 
         install()
     facts = {"source": source, "target": chosen, "backend": backend, "options": parsed, "environment": environment}

@@ -1,4 +1,4 @@
-"""A compiled kernel: the product of every stage, what the runtime must know, and how to run it.
+"""A compiled kernel: the output of every stage, the metadata of the launch, and the loaded binary.
 
     kernel = add[grid](x, y, out, n, BLOCK=1024)
     kernel.asm["ttir"], kernel.metadata.num_warps, kernel.hash
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 
 class LazyDict:
-    """A dictionary with parts that are computed when it is asked for: launch hooks that do not look cost nothing.
+    """A dictionary with parts that are computed when it is read, so that launch hooks which do not read it cost
+    nothing.
 
     Example:
         from tilework.compiler import LazyDict
@@ -102,7 +103,7 @@ class AsmDict(Mapping[str, Any]):
 
 
 def make_metadata(data: Mapping[str, object]) -> Any:
-    """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
+    """Return a named tuple of the metadata, with lists as tuples and the target as a `GPUTarget`."""
     from tilework.target import GPUTarget  # lazily: a program that imports tilework may compile nothing
 
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
@@ -113,7 +114,7 @@ def make_metadata(data: Mapping[str, object]) -> Any:
 
 @cache
 def metadata_class(names: tuple[str, ...]) -> Any:
-    """Most kernels have the same fields, and a class of them takes longer than all else that loading one does."""
+    """Return the named tuple class of these fields. It is cached: making one takes longer than loading a kernel."""
     return namedtuple("KernelMetadata", names)
 
 
@@ -143,13 +144,14 @@ def read(path: Any) -> bytes:
 
 
 class CompiledKernel:
-    """A compiled kernel: the product of every stage, what the runtime must know, and how to run it. Launches return it.
+    """A compiled kernel: the output of every stage, the metadata of the launch, and the loaded binary. Launches return
+    it.
 
-    `asm` has the products by stage: "ttir", then "ttgir" and "ptx" or "amdgcn" on a GPU, "ttcir" on the CPU, "llir",
-    the binary, and texts that show it ("sass", "asm") when they are asked for. `metadata` has the options and what
-    the launcher needs (`name`, `num_warps`, `shared` ...), `n_regs` and `n_spills` are registers and bytes of spills
-    per thread (placeholders on the CPU), `hash` is the key in the disk cache, `src` the source. It holds text and
-    bytes only until its first launch; then the driver loads the binary.
+    `asm` has the outputs by stage: "ttir", then "ttgir" and "ptx" or "amdgcn" on a GPU, "ttcir" on the CPU, "llir", the
+    binary, and texts that show it ("sass", "asm"), which are made when they are read. `metadata` has the options and
+    what the launcher needs (`name`, `num_warps`, `shared` ...), `n_regs` and `n_spills` are registers and bytes of
+    spills per thread (placeholders on the CPU), `hash` is the key in the disk cache, `src` the source. It holds text
+    and bytes only until its first launch; then the driver loads the binary.
 
     Example:
         @tilework.jit
@@ -186,7 +188,7 @@ class CompiledKernel:
         self.has_copies = bool(getattr(self.metadata, "rectangles", None))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The products; the next process loads them again."""
+        """Return the outputs of the stages; the next process loads them again."""
         return {**self.__dict__, "metadata": self.metadata._asdict(), "module": None, "function": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -207,7 +209,7 @@ class CompiledKernel:
     def _init_handles(self) -> None:
         """Load the binary; a kernel that needs too much fails here, and again at every further launch.
 
-        Threads that come at the same time load it once: the code of a second copy would be freed under the first.
+        Concurrent threads load it once: the code of a second copy would be freed under the first.
         """
         loaded = self._loaded
         if loaded.process != os.getpid():  # after a fork: a thread that is not there may hold it

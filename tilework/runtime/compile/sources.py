@@ -102,7 +102,7 @@ class ASTSource:
         module_map: object,
         context: Any,
     ) -> Any:
-        """The module before any pass, as `context` shows modules; what the target implies is asked of its backend."""
+        """Return the module before any pass, as `context` shows modules; the backend supplies the target's options."""
         return context.adopt(self.module(frontend_options(target, options)))
 
     def parse_options(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ ENTRY = r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)"""
 
 
 class IRSource:
-    """An IR file; its extension says which stage it is the product of. Nothing else is needed to read it.
+    """An IR file; its extension names the stage that wrote it. Nothing else is needed to read it.
 
     Example:
         import pathlib, tempfile
@@ -153,12 +153,12 @@ class IRSource:
         self.name = self.path.stem if found is None else f"@{found['ir']}" if found["ir"] else found["ptx"]
 
     def hash(self) -> str:
-        """SHA-256 of the text, and of the path if the products name it."""
+        """SHA-256 of the text, and of the path if locations name it."""
         where = str(self.path) if knobs.compilation.use_ir_loc else ""
         return hashlib.sha256((self.text + where).encode()).hexdigest()
 
     def stage_input(self, options: "FrontendOptions") -> "ModuleOp | str":
-        """The product of the stage that the file names."""
+        """Return the content of the file: a module, or text."""
         return self.module(options) if self.ext in IR_STAGES else self.text
 
     def make_ir(
@@ -169,7 +169,7 @@ class IRSource:
         module_map: object,
         context: Any,
     ) -> Any:
-        """The product of the stage that the file names, a module as `context` shows modules."""
+        """Return the content of the file, a module as `context` shows modules."""
         made = self.stage_input(frontend_options(target, options))
         return context.adopt(made) if self.ext in IR_STAGES else made
 

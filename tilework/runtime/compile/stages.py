@@ -1,4 +1,5 @@
-"""The stages of a compilation: which are left for a source, what each makes, and which files replace or show a product.
+"""The stages of a compilation: those that are left for a source, the output of each, and the files that replace or show
+it.
 
 >>> lower(source, GPUTarget("cuda", 90, 32), ["ttir", "ptx"], num_warps=8)["ptx"]
 """
@@ -100,7 +101,7 @@ def lower(
 
 
 def shown_by(backend: Backend, view: str, outputs: Mapping[str, object], options: CompileOptions) -> str:
-    """A text that shows the product of a stage."""
+    """Return a text that shows the output of a stage."""
     stage, show = backend.views[view]
     return show(outputs[stage], asdict(options))
 
@@ -122,7 +123,7 @@ def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
 
 
 def nested(output: "Output", run: Callable[[Any], object]) -> Any:
-    """Return ``run(product)``, which recurses through nested regions: a chain of `elif` nests as deeply."""
+    """Return ``run(output)``, which recurses through nested regions: a chain of `elif` nests as deeply."""
     levels, level = 0, [] if isinstance(output, str | bytes) else [output]
     while level:
         inside = (block for op in level for region in op.regions for block in region.blocks)
@@ -281,7 +282,7 @@ class Overrides:
         return read_output(stage, Path(path).read_bytes(), path)
 
     def dump(self, stage: str, data: bytes) -> None:
-        """Write the product where the user can look at it; with what shows it, if the tools for that are here."""
+        """Write the output to the dump folder, with the texts that show it if their tools are installed."""
         if self.dumper is None:
             return
         self.dumper.put(data, f"{self.name}.{stage}")

@@ -3,11 +3,11 @@
     >>> driver.active.get_current_target()
     GPUTarget(backend='cpu', arch='host', warp_size=1)
 
-The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for
-an NVIDIA GPU and ``hip`` for one of AMD's, which is an error where none can be used, ``native`` and ``evaluator`` for
-the host, ``emulator`` for a GPU that is not there. Without it, or with ``auto``, a GPU is active if one can be used,
-and the arguments of a launch choose: arrays and tensors of the host go to the CPU, all else to the GPU. Programs that
-say `import triton` have that choice with ``auto`` only. `set_active` overrides all that.
+The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` requests
+an NVIDIA GPU and ``hip`` one of AMD's, which is an error if none can be used, ``native`` and ``evaluator`` the host,
+``emulator`` an emulated GPU. Without it, or with ``auto``, a GPU is active if one can be used, and the arguments of a
+launch choose: arrays and tensors of the host go to the CPU, all else to the GPU. Programs that say `import triton` have
+that choice with ``auto`` only. `set_active` overrides all that.
 """
 
 import threading
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 GROUP = "tilework.drivers"
 EMULATOR = "emulator"
 AUTO = "auto"
-HOST_NAMES = {"native": "cpu", "evaluator": "cpu"}  # what asks for the host, and what that is called among the drivers
+HOST_NAMES = {"native": "cpu", "evaluator": "cpu"}  # values of TILEWORK_DEVICE for the host, and the name of its driver
 
 
 def registered_drivers(is_likely: Callable[[str], bool] = lambda name: True) -> "list[type[Driver]]":
-    """The driver classes of all packages, ours too if they are likely; the host comes last. The emulator is for those
-    who ask for it.
+    """Return the driver classes of all packages, ours only if they are likely; the host comes last. The emulator is
+    active only on request.
     """
-    from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
+    from tilework.process.plugins import OWN, plugins  # lazily: a program that imports tilework may launch nothing
 
     found = (plugin for plugin in plugins(GROUP) if plugin.name != EMULATOR)
     classes = (plugin.load() for plugin in found if plugin.package != OWN or is_likely(plugin.name))
@@ -52,7 +52,7 @@ def default_driver() -> "Driver":
     """The one driver that is active; of several those of the highest priority count."""
     requested = knobs.runtime.device if knobs.runtime.device != AUTO else None
     if (requested or "").partition(":")[0] == EMULATOR:
-        from tilework.process.plugins import plugins  # lazily: who imports tilework may launch nothing
+        from tilework.process.plugins import plugins  # lazily: a program that imports tilework may launch nothing
 
         try:
             return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
@@ -78,7 +78,7 @@ def default_driver() -> "Driver":
 
 
 def none_active() -> str:
-    """The message for no usable driver: the known drivers, and what each of them misses."""
+    """Return the message for no usable driver: the known drivers, and what each of them lacks."""
     lines = [f"{cls.__module__}.{cls.__qualname__}: {cls.why_inactive()}" for cls in registered_drivers()]
     listed = lines or [
         f"there are none: the table of tilework/process/plugins.py has no {GROUP}, and no package declares any"
@@ -87,10 +87,10 @@ def none_active() -> str:
 
 
 def requested_driver(requested: str) -> "type[Driver]":
-    """The driver that a value of TILEWORK_DEVICE names; an error if there is none. Others need not be loaded to know
-    it, if all are ours.
+    """Return the driver that a value of TILEWORK_DEVICE names; an error if there is none. If all drivers are ours, the
+    others are not loaded.
     """
-    from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
+    from tilework.process.plugins import OWN, plugins  # lazily: a program that imports tilework may launch nothing
 
     listed = {plugin.name: plugin for plugin in plugins(GROUP)}
     likely = listed.get(HOST_NAMES.get(requested, requested))
@@ -104,7 +104,7 @@ def requested_driver(requested: str) -> "type[Driver]":
 
 
 class DriverConfig:
-    """The driver in use, made when it is first asked for: `tilework.runtime.driver` is one.
+    """The driver in use, made at its first use: `tilework.runtime.driver` is one.
 
     `active` is the driver that launches use: `get_current_target()`, `get_current_device()` and
     `get_current_stream(device)` say where kernels go. TILEWORK_DEVICE chooses another one (docs/emulator.md has the
@@ -151,7 +151,7 @@ class DriverConfig:
     # arguments choose
 
     def only_active(self) -> None:
-        """Arguments have no choice, as in Triton; unless TILEWORK_DEVICE=auto gives it to them."""
+        """Let arguments choose no device, as in Triton, unless TILEWORK_DEVICE=auto."""
         self._follows = False
         if self._active is not None and self._active is self._default:
             self.reset_active()
@@ -221,7 +221,7 @@ class DriverConfig:
             self._thread.driver = before
 
     def for_target(self, target: Any) -> "Driver":
-        """The driver that runs code for a target: the host's, where that is asked for and a GPU is active."""
+        """Return the driver that runs code for a target: the host's, if the target is the host and a GPU is active."""
         active, host = self.active, self._host
         if host is None or target.backend != host.get_current_target().backend:
             return active

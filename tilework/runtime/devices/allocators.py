@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Buffer(Protocol):
-    """Memory that somebody keeps alive."""
+    """Memory that is freed with this object."""
 
     def data_ptr(self) -> int: ...
 

@@ -4,14 +4,14 @@ launch.
     >>> exported(jax_array, stream=0)
     Exported(address=139637976727552, code='bf16', device=0)
 
-GPU arrays of a type that the CUDA array interface has no letter for (JAX's bf16 and fp8) can be had in no other way.
+It is the only interface of GPU arrays whose type the CUDA array interface cannot name (JAX's bf16 and fp8).
 """
 
 import ctypes
 from functools import cache
 from typing import Any, NamedTuple
 
-CUDA, ROCM = 2, 10  # DLPack's numbers of kinds of devices
+CUDA, ROCM = 2, 10  # DLPack's ids of kinds of devices
 CODES = {(0, bits): f"i{bits}" for bits in (8, 16, 32, 64)} | {(1, bits): f"u{bits}" for bits in (8, 16, 32, 64)}
 CODES |= {(2, 16): "fp16", (2, 32): "fp32", (2, 64): "fp64", (4, 16): "bf16", (6, 8): "u1"}
 CODES |= {(10, 8): "fp8e4nv", (11, 8): "fp8e4b8", (12, 8): "fp8e5", (13, 8): "fp8e5b16"}

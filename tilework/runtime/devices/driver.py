@@ -33,7 +33,7 @@ if TYPE_CHECKING:
             ...
 
         def load_binary(self, name: str, binary: object, shared: int, device: int) -> Loaded:
-            """(module, function, registers, spills, most threads) of a kernel in the product of its last stage."""
+            """(module, function, registers, spills, most threads) of a kernel in the output of its last stage."""
             ...
 
 
@@ -41,16 +41,14 @@ class Driver(ABC):
     """See the module docstring."""
 
     priority: ClassVar[int] = 1  # the host has 0: it is active where no driver above it is
-    selected_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that ask for it
+    selected_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that select it
     has_own_memory: ClassVar[bool] = False  # launches on memory of the host go to the host's driver
     utils: "Utils"
     launcher_cls: Callable[..., Any]  # (source, metadata) to what launches the kernel
 
     @property
     def _obj(self) -> "Driver":
-        """The driver itself: programs for older Tritons, where `driver.active` was a proxy, ask it for what is behind
-        it.
-        """
+        """The driver itself, for programs written for older Tritons, where `driver.active` was a proxy."""
         return self
 
     @classmethod
@@ -60,7 +58,7 @@ class Driver(ABC):
 
     @classmethod
     def why_inactive(cls) -> str:
-        """For the user who asks for it: what is missing."""
+        """Return what is missing, for the error of a user who requests this driver."""
         return "the driver cannot be used"
 
     @abstractmethod

@@ -8,18 +8,16 @@ grid.
     class MyDriver:
         launcher_cls = MyLauncher
 
-A launcher is made once per kernel and called once per launch. A kernel whose metadata asks for scratch memory gets it
+A launcher is made once per kernel and called once per launch. A kernel whose metadata requests scratch memory gets it
 from the allocator of the user (`set_allocator`) at every launch, one buffer for all programs together; the memory of
 instrumented kernels comes from `set_profile_allocator`. `scratch` holds both buffers, None for the one that is not
 needed.
 """
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, ClassVar
 
-from tilework.knobs.hooks import SERVERS
 from tilework.runtime.devices import allocators
 
 Extent = tuple[int, int, int]
@@ -40,7 +38,7 @@ def declared_types(source: object) -> dict[str, Any] | None:
 class Launcher:
     """See the module docstring."""
 
-    natively_scratched = False  # whether `native` launches ask for scratch memory
+    natively_scratched = False  # True if `native` launches allocate scratch memory
     watch: ClassVar[Callable[..., None] | None] = (
         None  # what starts launches while they are logged (`launch/launch_log.py`)
     )
@@ -76,7 +74,7 @@ class Launcher:
     ) -> None:
         """One launch, called as Triton's launchers are; `args` and the scratch memory stay alive until `start` returns.
 
-        Chains of hooks may be empty: who generates launching code, as Inductor does, passes
+        Chains of hooks may be empty: generated launching code, such as Inductor's, passes
         `knobs.runtime.launch_enter_hook` as it is.
         """
         scratch = self.allocate((x, y, z), stream) if self.needs_scratch else NO_SCRATCH
@@ -127,7 +125,7 @@ class Launcher:
 
 
 def checked(buffer: Any, alignment: int) -> Any:
-    """The memory that an allocator returned, if it is what was asked for."""
+    """Return the memory of an allocator, if it has an address with the requested alignment."""
     if buffer is None:
         return None
     gave = "the allocator that was set with set_allocator gave"
@@ -141,53 +139,9 @@ def checked(buffer: Any, alignment: int) -> Any:
 
 
 def refuse_negated(position: int, tensor: Any) -> None:
-    """A torch tensor must hold the numbers that it shows."""
+    """Refuse a torch tensor whose memory holds the negated values."""
     if hasattr(tensor, "is_neg") and tensor.is_neg():
         raise ValueError(
             f"Pointer argument (at {position}) is a view whose elements torch negates when it reads them, and a kernel"
             " does not: pass `tensor.resolve_neg()`"
         )
-
-
-# ---- kernels that were compiled for some arguments only
-
-
-def unconditional(metadata: object) -> Mapping[str, Any]:
-    """The options that make a kernel right for every launch, if this one is not; else none.
-
-    A launch of a kernel with hidden descriptors must justify them (`cuda/guarded_launch.py`); on the host a kernel may
-    have parameters whose memory must not overlap (`host/native_launcher.py`).
-    """
-    if getattr(metadata, "rectangles", None):
-        return {"auto_tma": False}
-    return {"may_alias": True} if getattr(metadata, "interface", {}).get("apart") else {}
-
-
-class ConditionalLauncher(Launcher):
-    """A launcher whose kernel is right for some arguments only: others run the kernel that `without` returns.
-
-    class MyLauncher(ConditionalLauncher):
-        def start(self, grid, stream, function, args, scratch):
-            kernel = self.without()
-            kernel.launcher.start(grid, stream, kernel.function, args, scratch)
-    """
-
-    def __init__(self, source: Any, metadata: object) -> None:
-        super().__init__(source, metadata)
-        self.plain: Any = None
-        self.lock = threading.Lock()
-
-    def without(self) -> Any:
-        """The kernel without preconditions, from the bundle of this one or compiled when a launch first needs it."""
-        with self.lock:
-            if self.plain is None and SERVERS:
-                from tilework.runtime.bundle.serving import plain_kernel  # lazily: few programs are served
-
-                self.plain = plain_kernel(self.source, self.metadata)
-            if self.plain is None:
-                from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when it is needed
-
-                options = {**self.metadata.asked, **unconditional(self.metadata)}
-                self.plain = compile(self.source, self.metadata.target, options)
-            self.plain._init_handles()
-        return self.plain

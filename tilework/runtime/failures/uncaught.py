@@ -10,7 +10,7 @@
 
 Errors of passes, the interpreter, the sanitizer, tools, and wrong launches are shown in the same way; those of the
 interpreter with the lines of the kernel that Python was running. Frames inside tilework are left out;
-TRITON_FRONT_END_DEBUGGING=1 shows everything. Notebooks ask the exception itself.
+TRITON_FRONT_END_DEBUGGING=1 shows everything. Notebooks call `_render_traceback_` of the exception.
 """
 
 import contextlib
@@ -118,7 +118,7 @@ def show(head: str, error: BaseException | None, trace: TracebackType | None) ->
         coding = getattr(sys.stderr, "encoding", None) or "utf-8"
         sys.stderr.write(f"{head}{text}\n".encode(coding, "backslashreplace").decode(coding))
         sys.stderr.flush()
-    except Exception:
+    except Exception:  # the traceback must appear whatever fails here: Python prints it
         return False
     return True
 

@@ -120,7 +120,7 @@ class EntryStore:
         return retried(attempt)
 
     def file(self, folder: str, file: str) -> str | None:
-        """The path of one file, if it is there and nobody else could have written it; this counts as a use."""
+        """The path of one file, if it exists and only this user can have written it; this counts as a use."""
         path = os.path.join(self.path(folder), file)
         try:
             owner, content = os.lstat(self.path(folder)), os.stat(path)
@@ -432,7 +432,7 @@ def carry_over(old: str, new: str, group: str) -> None:
 
 
 def exchange(one: str, other: str) -> bool:
-    """Let two paths change places in one step; False where the system cannot. FileNotFoundError if one is gone."""
+    """Exchange two paths in one step; return False where the system cannot. FileNotFoundError if one is gone."""
     if (call := renameat2()) is None:
         return False
     here, exchange_flag = -100, 2  # AT_FDCWD, RENAME_EXCHANGE: linux/fcntl.h, linux/fs.h

@@ -7,7 +7,7 @@ Scanning the cache costs milliseconds, so most stores do not: one that wrote `n`
 each 1/32 of the bound. A scan deletes down to 90% of the bound, skips what was used in the last minute, and also clears
 away what killed writers left behind. Only entries with our mark are counted or deleted: Triton may use the same folder.
 
-A time stamp that lies in the future, because a clock was wrong, says nothing about the last use: such an entry is the
+A time stamp in the future, because a clock was wrong, says nothing about the last use: such an entry is the
 first to go, and gets a right stamp when it is used (`entry.py`).
 """
 

@@ -5,8 +5,8 @@
     ...     store_entry(key, "add", files := {"add.ttir": ..., "add.json": ...})
 
 `load_entry` and `store_entry` read and write all files of a kernel in one step; `compile` uses them. The managers are
-Triton's interface to single files, for everybody else. How entries stay whole is told in `cache_entry`, how the cache
-stays small in `cache_evict`.
+Triton's interface to single files. `entry.py` explains how entries stay consistent, `evict.py` how the cache stays
+small.
 """
 
 import hashlib

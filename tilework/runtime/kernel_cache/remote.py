@@ -3,9 +3,9 @@
     TRITON_CACHE_MANAGER=tilework.runtime.kernel_cache.managers:RemoteCacheManager
     TRITON_REMOTE_CACHE_BACKEND=tilework.runtime.kernel_cache.managers:RedisRemoteCacheBackend
 
-Files are put into both; a file that is only remote is copied into the local cache when it is asked for. A group is sent
-with the checksums of its files, so a remote copy that was cut short or mixed with another counts as absent. A server
-that cannot be reached is reported once and then done without.
+Files are put into both; a file that is only remote is copied into the local cache when it is read. A group is sent with
+the checksums of its files, so a remote copy that was cut short or mixed with another counts as absent. An unreachable
+server is reported once and then ignored.
 """
 
 import json
@@ -20,7 +20,7 @@ from tilework.runtime.kernel_cache.files import DISK, REMOTE, CacheManager, File
 
 
 class RemoteCacheBackend(ABC):
-    """Where remote files are; one object per key."""
+    """A store of remote files; one object per key."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -77,7 +77,7 @@ def connection(host: str, port: int) -> tuple[type[Exception], Any]:
 
 @cache
 def warn_unreachable(why: str) -> None:
-    """Tell once that the server is not used."""
+    """Warn once that the server is not used."""
     server = f"{knobs.redis.host}:{knobs.redis.port}"
     warnings.warn(f"the remote cache at {server} cannot be used, only the local one is: {why}", stacklevel=3)
 
@@ -85,7 +85,7 @@ def warn_unreachable(why: str) -> None:
 class RemoteCacheManager(CacheManager):
     """The local files of a key, with those of a `RemoteCacheBackend` behind them; dumps and overrides stay local."""
 
-    origin = DISK  # of the group that was asked for last
+    origin = DISK  # of the group that was read last
 
     def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
         backend = knobs.cache.remote_manager_class

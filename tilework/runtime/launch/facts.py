@@ -1,4 +1,5 @@
-"""The facts about an argument that a launch decides by: one description for the Python path and the native launcher.
+"""The facts about an argument that select the specialisation: one description for the Python path and the native
+launcher.
 
     parameter                                       facts
     n                                               WIDTH | ONE | MULTIPLE

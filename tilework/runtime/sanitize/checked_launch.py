@@ -7,9 +7,9 @@
         9 |     v = tl.load(x + i, mask=i < n)
           |         ^ index (1000,) of an array of shape (1000,)
 
-The launcher writes the extents of all array arguments into a table (`targets/cpu/lower/checks.py`), machine code
-looks there before each access, and the launcher turns what it left there into an error. The extent of a view is from
-its first byte to its last, also where it has strides. Memory that a kernel reaches through addresses it has loaded
+The launcher writes the extents of all array arguments into a table (`targets/cpu/lower/checks.py`), machine code looks
+there before each access, and the launcher raises an error for the faults that it wrote there. The extent of a view is
+from its first byte to its last, also where it has strides. Memory that a kernel reaches through addresses it has loaded
 must be an argument, or made known by `tilework.oracles.interpreter.register_memory`.
 """
 

@@ -58,7 +58,7 @@ class SanitizedLauncher(GpuLauncher):
         return words
 
     def report(self, known: Extents, words: Sequence[int], grid: Extent) -> None:
-        """Warn about what may be a mistake, raise an error about what is one."""
+        """Warn about possible mistakes, and raise an error for a definite one."""
         seen = words[self.codes : self.codes + len(self.interface.faults)]
         known.warn([linear(word - 1, grid) + 1 if word else 0 for word in seen], grid)
         failed = words[0]

@@ -321,7 +321,7 @@ class Autotuner(Wrapper):
         return best
 
     def results_of(self, key: tuple[object, ...], configs: Sequence[Config]) -> TuningResults:
-        """Where timings are kept: nowhere when a configuration has a hook, whose effect no key can cover."""
+        """Return the store of timings; it keeps none if a configuration has a hook, whose effect no key can cover."""
         fn = None if any(config.pre_hook for config in configs) else jit_function(self.fn)
         return TuningResults.of(fn, key, self.cache_results or knobs.autotuning.cache)
 
@@ -572,12 +572,11 @@ class Restore:
 
 
 def memory_of(arg: Any) -> Any:
-    """The array behind an argument; descriptors and wrappers stand for their base."""
+    """Return the array of an argument: the base of a descriptor or a wrapper."""
     return memory_of(arg.base) if hasattr(arg, "block_shape") or isinstance(arg, TensorWrapper) else arg
 
 
 def fill_with_zero(array: Any) -> None:
-    """In place."""
     if hasattr(array, "zero_"):
         array.zero_()
     else:
@@ -590,7 +589,6 @@ def copy_of(array: Any) -> Any:
 
 
 def overwrite(array: Any, source: Any) -> None:
-    """In place."""
     if hasattr(array, "copy_"):
         array.copy_(source)
     else:

@@ -268,9 +268,9 @@ def summarize(times: list[float], quantiles: Sequence[float] | None, return_mode
 
 
 def quantile(times: Sequence[float], q: float) -> float:
-    """The value below which a fraction `q` lies, interpolated: ``quantile([1, 2, 3, 4], 0.5) == 2.5``."""
+    """Return the interpolated quantile `q` of the times: ``quantile([1, 2, 3, 4], 0.5) == 2.5``."""
     if not 0 <= q <= 1:
-        raise ValueError(f"quantiles lie between 0 and 1, got {q}")
+        raise ValueError(f"quantiles are between 0 and 1, got {q}")
     ordered = sorted(times)
     position = q * (len(ordered) - 1)
     low = int(position)

@@ -237,13 +237,13 @@ def has(library: str) -> bool:
 
 
 def require(library: str, otherwise: str) -> None:
-    """An optional library that the user asked for by what it does."""
+    """Import an optional library."""
     if not has(library):
         raise RuntimeError(f"{library} is not installed: {otherwise}")
 
 
 def shown_columns(table: Table, benchmark: Benchmark, diff_col: bool) -> Table:
-    """The table without the ranges, and with the difference of two lines if asked for."""
+    """The table without the ranges, and on request with the difference of two lines."""
     keep = len(benchmark.x_names) + len(benchmark.line_names)
     shown = Table(table.columns[:keep], [row[:keep] for row in table.rows])
     if diff_col and len(benchmark.line_names) == 2:

@@ -91,7 +91,7 @@ class Precompilation:
         token = active_mode.set(mode)
         try:
             for index in self.left:
-                with suppress(Exception):
+                with suppress(Exception):  # a mistake of the call, which the launch raises
                     kernel = self.warmup(index)
                     if isinstance(kernel, FutureKernel):
                         self.submitted[index] = kernel

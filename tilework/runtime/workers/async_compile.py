@@ -82,7 +82,7 @@ class FutureKernel:
             if self.kernel is None:
                 try:
                     kernel = self._compiled()
-                except Exception:
+                except Exception:  # whatever a compilation raises: the caller may ignore it
                     if ignore_errors:
                         return None
                     raise
@@ -185,9 +185,7 @@ class AsyncCompileMode:
         try:
             for future in as_completed(self.raw_futures):
                 kernels[future].result(self.ignore_errors)
-        except Exception:
-            raise
-        except BaseException:  # Ctrl-C, while waiting
+        except (KeyboardInterrupt, SystemExit):  # while waiting
             self._give_up()
             raise
 

@@ -66,7 +66,7 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def serve(request: Message) -> Iterator[Message]:
-    """Compile what a request asks for; yield the answers."""
+    """Perform a request; yield the answers."""
     is_loaded = False
     printed: dict[str, str] = {}
     try:
@@ -94,9 +94,9 @@ def serve(request: Message) -> Iterator[Message]:
 
 
 def adopt(context: Message, target: GPUTarget, limits: dict[str, int] | None) -> None:
-    """Take over the folder, import path, environment and target of the process that asks."""
+    """Take over the folder, import path, environment and target of the parent."""
     if triton_key() != context["package"]:
-        raise Refused("the files of tilework changed after the process that asks was started")
+        raise Refused("the files of tilework changed after the parent process was started")
     os.chdir(context["folder"])
     sys.path[:] = context["path"]
     knobs.replace_environment({**context["environment"], "TILEWORK_COMPILE_WORKERS": "0"})  # workers start none

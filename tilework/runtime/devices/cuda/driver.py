@@ -17,7 +17,7 @@ from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.libcuda import library
 
-PLAIN_SHARED = 48 << 10  # a block has more only when it is asked for
+PLAIN_SHARED = 48 << 10  # a block has more only on request
 MAGIC = (b"\x7fELF", b"\x50\xed\x55\xba")  # how cubins and fat binaries begin
 LOG_BYTES = 8192
 PROPERTIES = {
@@ -48,7 +48,7 @@ class CudaUtils(GpuUtils):
             )
 
     def load_module(self, name: str, data: bytes) -> int:
-        """Load a binary; the assembler's words are part of the error."""
+        """Load a binary; the log of the assembler is part of the error."""
         module, log = ctypes.c_void_p(), ctypes.create_string_buffer(LOG_BYTES)
         options = (ctypes.c_int * 2)(libcuda.JIT_ERROR_LOG, libcuda.JIT_ERROR_LOG_SIZE)
         values = (ctypes.c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
@@ -62,12 +62,13 @@ class CudaUtils(GpuUtils):
             library().cuFuncSetAttribute(function, driver_library.FUNCTION_MAX_DYNAMIC_SHARED, shared)
 
     def declared(self, function: int, name: str, data: bytes) -> tuple[Parameter, ...] | None:
-        """From the text of PTX, which knows types; else from the cubin, which knows sizes, or the driver, of which old
-        ones know nothing.
+        """Read the parameters from PTX, which has types; else from the cubin, which has sizes; else from the driver, if
+        it is new enough.
 
-        The driver is asked until it refuses, which tools like compute-sanitizer take for an error of the program.
+        The driver is queried until it refuses, which tools like compute-sanitizer report as an error of the program.
         """
-        from tilework.targets.nvidia.cubin_info import parameter_sizes  # lazily: who launches elsewhere needs it not
+        # lazily: launches on other devices do not need it
+        from tilework.targets.nvidia.cubin_info import parameter_sizes
 
         if is_ptx(data) and (found := parameters_of_ptx(data.decode(), name)) is not None:
             return found

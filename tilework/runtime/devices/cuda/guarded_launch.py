@@ -3,8 +3,8 @@
     kernel[grid](a, b, c, M, N, K, ...)                    # rows of 16 bytes: copies through descriptors made here
     kernel[grid](a[:, 1:], b, c, M, N, K - 1, ...)         # no: the same kernel, compiled with auto_tma=False
 
-Which kernel is launched `CompiledKernel.justified` asks here; what somebody launches through this launcher all the same
-is launched without the descriptors, too. What is described for the same addresses, integers and grid is remembered.
+`CompiledKernel.justified` chooses the kernel with `justifies`; a direct call of this launcher makes the same choice.
+The maps for the same addresses, integers and grid are cached.
 """
 
 import struct
@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from tilework.runtime.devices.conditional_launch import ConditionalLauncher
 from tilework.runtime.devices.cuda.launch_precondition import ALIGNMENT, LaunchPrecondition
 from tilework.runtime.devices.cuda.tensor_map import encoded
 from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, values_for
-from tilework.runtime.devices.launcher import ConditionalLauncher, Extent, Launcher
+from tilework.runtime.devices.launcher import Extent, Launcher
 from tilework.runtime.launch.native.entries import HiddenMaps, Native
 from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
 
@@ -45,12 +46,12 @@ class GuardedLauncher(ConditionalLauncher):
         self.maps = lru_cache(1024)(self.find_maps)
 
     def values_among(self, args: Sequence[object]) -> tuple[int, ...]:
-        """Of a kernel that came as a file: its arguments are as they are."""
+        """Return the values of a kernel that came as a file, whose arguments have no declared types."""
         found = [args[index] for index in self.precondition.args]
         return tuple(arg if isinstance(arg, int) else device_address(arg) for arg in found)
 
     def find_maps(self, values: tuple[int, ...], grid: Extent) -> Maps | None:
-        """The hidden arguments of a launch; None if they are not justified."""
+        """Return the hidden arguments of a launch; None if they are not justified."""
         arrays = self.precondition.arrays(values, grid)
         if arrays is None:
             return None
@@ -98,8 +99,8 @@ class GuardedLauncher(ConditionalLauncher):
         return replace(plain, hidden_maps=self.finding(plain, 0, []), kept=(plain.kept, self))
 
     def finding(self, device: Native, slot: int, bases: Sequence[int]) -> HiddenMaps:
-        """The way in which the native launcher finds the maps; if addresses can be put into them, and nothing else
-        depends on these, it does that.
+        """Return how the native launcher finds the maps; if nothing but the first 64 bits depends on addresses, it
+        patches these in.
         """
         args = self.precondition.args
         moves = not self.precondition.written and all(
@@ -129,17 +130,16 @@ class GuardedLauncher(ConditionalLauncher):
 
 
 def moved(map: bytes, distance: int) -> bytes:
-    """A map whose first word is the address of its array, with another one."""
+    """Return a tensor map whose address, its first 64 bits, is moved by a distance."""
     address = int.from_bytes(map[:WORD], "little") + distance
     return (address % (1 << 8 * WORD)).to_bytes(WORD, "little") + map[WORD:]
 
 
 @lru_cache
 def addresses_come_first(cuda: Cuda, swizzle: int, elem_size: int, elem_type: int) -> bool:
-    """Return True if maps of such elements differ in their first word if the addresses differ, and have the address
-    there.
+    """Return True if the first 64 bits of maps of such elements are the address, and nothing else depends on it.
 
-    Nobody promises that, so it is tried, on arrays that do not exist.
+    The driver does not document that, so it is tried, on arrays that do not exist.
     """
     block = 32 // elem_size
     for sizes, strides in (((4096, 8192), (8192, 1)), ((3, 130, 77, 48), (480480, 3696, 48, 1))):

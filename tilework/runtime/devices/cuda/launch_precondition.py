@@ -5,10 +5,10 @@ descriptors describe.
     precondition.args                                           # [0, 3, ...]: the arguments that it needs
     precondition.arrays((0x7f00, 4096, ...), (1024, 1, 1))      # -> [(address, shape, strides), ...] or None
 
-Every node (`analysis/index_forms.py`) is evaluated to the interval of the values that it has in all programs and
-iterations. Then no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around
-does not do so inside; a start that no mask cuts off is not negative; what the kernel stores before is elsewhere. So
-each tile is the box that the copy reads. The rest is what hardware wants: bases, strides and starts along the
+Every node (`analysis/index_forms.py`) is evaluated to the interval of its values in all programs and iterations. From
+the intervals follows that no sum overflows, so that polynomials are what the kernel computes; that a tile does not wrap
+around in its middle; that a start without a mask is not negative; that the kernel stores elsewhere before. So each tile
+is the box that the copy reads. The rest are rules of the hardware: bases, strides and starts along the
 contiguous axis are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
 """
 
@@ -99,7 +99,7 @@ OPERATIONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 
 
 def poly_text(terms: Sequence[object]) -> str:
-    """The lower and the upper end of a sum; of a term with a negative factor they change places."""
+    """Return the text of a sum's lower and upper end; a term with a negative factor swaps them."""
     ends: tuple[list[str], list[str]] = ([], [])
     for coefficient, factors in terms:
         value = reduce("product({}, n{})".format, factors[1:], f"n{factors[0]}") if factors else "(1, 1)"
@@ -121,7 +121,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
 
 
 def evaluator(nodes: Sequence[object], fits: Sequence[tuple[int, int]]) -> Callable[..., Sequence[Interval]]:
-    """A function of the arguments (by number) and the grid: the interval of each node, if what must fit does."""
+    """Return a function of the arguments (by index) and the grid: the interval of each node, if those in `fits` fit."""
     lines = [f"    n{index} = {TEXTS[kind](*parts)}" for index, (kind, *parts) in enumerate(nodes)]
     limits = [f"{-(1 << bits - 1)} <= n{node}[0] and n{node}[1] < {1 << bits - 1}" for node, bits in fits]
     found = ", ".join(f"n{index}" for index in range(len(nodes)))

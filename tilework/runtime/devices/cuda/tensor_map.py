@@ -19,7 +19,7 @@ from tilework.runtime.devices.gpu.parameters import device_address
 from tilework.targets.nvidia.libcuda import Cuda, library
 
 SIZE, ALIGNMENT = 128, 64
-DRIVER_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12)  # of the numbers in PTX
+DRIVER_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12)  # by the ids in PTX
 L2_PROMOTION_128 = 2
 
 
@@ -45,7 +45,7 @@ def fill_tma_descriptor(
     strides: Sequence[int],
     padding: int = 0,
 ) -> TensorMap:
-    """The map of a tensor at the address `base`; with `padding` 1 what lies outside of it reads as NaN."""
+    """The map of a tensor at the address `base`; with `padding` 1 elements outside of it read as NaN."""
     made = TensorMap()
     ranks = {len(block_size), len(shape), len(strides)}
     if len(ranks) != 1 or not 1 <= (rank := ranks.pop()) <= 5:

@@ -79,7 +79,7 @@ class EmulatedDriver(GpuDriver):
         """There is no cache to be emptied."""
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """One call tells all: the clock counts steps, which are the same every time."""
+        """Return a benchmarker of one call: the clock counts steps, which are the same every time."""
         from tilework.runtime.tuning.benchmark import summarize, timed  # lazily: most programs time nothing
 
         def steps(fn: Callable[[], object], quantiles: Sequence[float] | None = None, return_mode: str = "mean") -> Any:

@@ -40,7 +40,7 @@ class EmulatedLauncher(GpuLauncher):
         library = self.gpus.library()
         emulated: EmulatedLibrary = library.loaded
         launch = ObservedLaunch(self, grid, args, scratch)
-        with emulated.lock:  # what is found in a launch is told by the thread that made it
+        with emulated.lock:  # the thread that launches reports the findings
             with emulated.observed(launch):
                 super().start(grid, stream, function, args, scratch)
             if stream not in emulated.captures:

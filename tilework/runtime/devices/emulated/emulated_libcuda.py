@@ -23,7 +23,7 @@ from tilework.targets.nvidia.arch import describe
 
 ELF = b"\x7fELF"
 PLAIN_SHARED = 48 << 10
-H200 = {  # a smaller GPU has less shared memory, and another number
+H200 = {  # a smaller GPU has less shared memory, and another capability
     libcuda.WARP_SIZE: 32,
     libcuda.MAX_REGISTERS: 65536,
     libcuda.CLOCK_RATE: 1_980_000,
@@ -221,7 +221,7 @@ def steps_of(device: Device) -> int:
 
 
 def attributes_of(config: driver_library.LaunchConfig) -> dict[int, Any]:
-    """The attributes of a launch: number to flag or dimensions."""
+    """Return the attributes of a launch: flag or dimensions by id."""
     found = {}
     for index in range(config.attribute_count):
         place = config.attributes + index * ctypes.sizeof(libcuda.LaunchAttribute)

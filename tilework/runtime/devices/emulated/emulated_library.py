@@ -89,7 +89,7 @@ class EmulatedLibrary:
     # what the functions below share
 
     def current(self) -> int | None:
-        """The number of the device that this thread uses; None if it uses none."""
+        """The index of the device that this thread uses; None if it uses none."""
         raise NotImplementedError
 
     @property
@@ -154,8 +154,8 @@ class EmulatedLibrary:
         launch: Callable[[], None],
         outcome: Callable[[], tuple[Sequence[Finding], Counters | None, int]],
     ) -> Callable[[], None]:
-        """The work that a launch by this thread puts into the queue; `told` gives what was found and counted, and the
-        steps of the clock.
+        """The work that a launch by this thread puts into the queue; `outcome` returns the findings, the counters and
+        the steps of the clock.
         """
         observer: Observer | None = getattr(self.thread, "observer", None)
 
@@ -167,7 +167,7 @@ class EmulatedLibrary:
                 try:
                     launch()
                 except CheckFailed:
-                    pass  # which `told` gives
+                    pass  # which `outcome` returns
                 except EmulatorError as error:
                     observer.failed(error)
             findings, counters, steps = outcome()

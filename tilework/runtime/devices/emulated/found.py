@@ -26,7 +26,7 @@ VERBS = {"ld": "reads", "st": "writes", "atom": "updates", "red": "updates", "cp
 VERBS |= {"atomicrmw": "updates", "cmpxchg": "updates", "atomic": "updates", "load": "reads", "store": "writes"}
 OPCODE = re.compile(rf"\b({'|'.join(VERBS)})(?:\.|\s)")
 ADDRESS = re.compile(r"global address (0x[0-9a-f]+)")
-FEW = 32  # turns or sectors: not worth a warning
+FEW = 32  # wavefronts or sectors: not worth a warning
 TWICE = 2
 WARNED: dict[Any, Any] = {}  # Python shows each warning once
 

@@ -1,5 +1,5 @@
-"""The arrays whose addresses an argument holds, as those of a grouped matrix product do: a kernel may load and use
-them.
+"""The arrays whose addresses an argument holds, as those of a grouped matrix multiplication do: a kernel may load and
+use them.
 
     table = np.array([row.ctypes.data for row in rows])
     gather[grid](table, out)                                  # the kernel reaches the rows through the table
@@ -61,7 +61,7 @@ def is_pointed(region: Region, wanted: Any) -> bool:
 
 
 def live_arrays() -> Iterator[Found]:
-    """Every NumPy array and tensor that somebody holds, and its extent."""
+    """Yield every live NumPy array and tensor, and its extent."""
     seen: set[int] = set()
     waiting: list[Any] = gc.get_objects()
     for frame in sys._current_frames().values():
@@ -87,7 +87,7 @@ def live_arrays() -> Iterator[Found]:
 
 
 class Kinds(dict[type, int]):
-    """The kinds of objects that a type may stand for."""
+    """Return the kinds of objects that a type may be."""
 
     def known(self, items: list[Any]) -> Iterator[Any]:
         """Those that are something: without Python code for each of the millions that are not."""

@@ -1,4 +1,4 @@
-"""Result codes of driver functions and their messages: CUDA and HIP have the same numbers."""
+"""Result codes of driver functions and their messages: CUDA and HIP have the same codes."""
 
 from typing import Any
 

@@ -1,12 +1,12 @@
 """The part that drivers of all GPUs share: the current device, its streams, its limits, loading binaries, checking
 arguments.
 
-    >>> module, function, n_regs, n_spills, n_max_threads = driver.active.utils.load_binary("add", cubin, shared=0,
-    device=0)
+    >>> driver.active.utils.load_binary("add", cubin, shared=0, device=0)
+    (module, function, n_regs, n_spills, n_max_threads)
 
 Where torch is loaded and can use the GPU it decides about the current device and stream, and provides events and
-graphs, under names that say cuda whoever made the GPU; else `own_interface.py` does. A machine with a GPU that can be
-used runs kernels there; TILEWORK_DEVICE=native and =evaluator ask for the CPU.
+graphs, under names that say cuda for every vendor; else `own_interface.py` does. A machine with a usable GPU runs
+kernels there; TILEWORK_DEVICE=native and =evaluator select the CPU.
 """
 
 import ctypes
@@ -60,12 +60,12 @@ class GpuUtils:
 
     @abstractmethod
     def find_properties(self, device: int) -> dict[str, Any]:
-        """As the driver tells them."""
+        """Query the driver for them."""
 
     def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> tuple[int, int, int, int, int]:
         """(module, function, registers, spills, most threads) of a kernel in a binary.
 
-        `shared` is the dynamic shared memory that launches will ask for. Spills are counted in registers.
+        `shared` is the dynamic shared memory of launches. Spills are counted in registers.
         """
         data = binary.encode() if isinstance(binary, str) else binary
         self.check_format(name, data)
@@ -93,11 +93,11 @@ class GpuUtils:
         """Load a binary; what the driver says about it is part of the error."""
 
     def prepare(self, function: int, shared: int) -> None:  # noqa: B027  most need nothing
-        """Ask for what launches need."""
+        """Request the resources that launches need."""
 
     @abstractmethod
     def declared(self, function: int, name: str, data: bytes) -> tuple[Parameter, ...] | None:
-        """The parameters of a function; None if nothing can tell."""
+        """Return the parameters of a function; None if they cannot be found."""
 
     def parameters(self, function: int) -> tuple[Parameter, ...] | None:
         """The parameters that a loaded function declares; None if they are unknown."""
@@ -125,8 +125,8 @@ class GpuDriver(Driver):
 
     has_own_memory = True
     is_hip: ClassVar[bool] = False  # which torch may decide
-    kind: ClassVar[str]  # what device numbers follow: ``cuda``
-    description: ClassVar[str]  # what a user asks for: ``an NVIDIA GPU``
+    kind: ClassVar[str]  # the prefix of a device index: ``cuda``
+    description: ClassVar[str]  # for messages: ``an NVIDIA GPU``
     gpus: ClassVar[Gpus]
     own_interface: ClassVar[Any]  # the module with torch's names
     array_cls: ClassVar[type[DeviceArray]]
@@ -141,7 +141,7 @@ class GpuDriver(Driver):
         self._raw_stream: Any = None
         self._plain: set[type] = set()  # classes whose instances have no memory
         self._count: int | None = None  # of devices
-        self._kinds: dict[int, str | None] = {}  # of devices, by number
+        self._kinds: dict[int, str | None] = {}  # of devices, by index
 
     @classmethod
     def torch_cuda(cls) -> Any:
@@ -149,7 +149,7 @@ class GpuDriver(Driver):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Return True if kernels go to a GPU: one can be used, and the user does not ask for the CPU.
+        """Return True if kernels go to a GPU: one can be used, and the user does not select the CPU.
 
         Where torch uses the GPUs of another vendor, those are meant. A process forked from one that used the GPU cannot
         use it, but compiles for it, as torch's compile workers do.
@@ -263,7 +263,7 @@ class GpuDriver(Driver):
         """(Python function, device, (function for machine code or 0, kind of device)) for the stream of native
         launches, or None.
 
-        Machine code asks torch through DLPack's exchange interface.
+        Machine code queries torch through DLPack's exchange interface.
         """
         if not self.launches_natively():
             return None
@@ -335,7 +335,7 @@ class GpuDriver(Driver):
             self._plain.add(type(arg))
 
     def _check_address(self, position: int, address: int) -> None:
-        """Ask the driver about memory that does not say that it is on the GPU."""
+        """Query the driver about memory that does not declare itself to be on the GPU."""
         if not address:
             return
         self.gpus.ensure_context()
@@ -349,5 +349,6 @@ class GpuDriver(Driver):
     def _unreachable(self, position: int, what: str) -> ValueError:
         return ValueError(
             f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?): the active device is a"
-            f" GPU, and this is {what}. Copy it to the GPU, pin it, or set TILEWORK_DEVICE=native to run kernels on the CPU"
+            f" GPU, and this is {what}. Copy it to the GPU, pin it, or set TILEWORK_DEVICE=native to run kernels on"
+            " the CPU"
         )

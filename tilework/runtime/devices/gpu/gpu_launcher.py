@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 class Functions(Protocol):
-    """The facts that the loader of binaries returns."""
+    """The parameters of loaded functions."""
 
     def parameters(self, function: int) -> tuple[Parameter, ...] | None: ...
 
 
 class Frame:
-    """The buffers of one thread for a launch: room for the values, and their addresses."""
+    """The buffers of one thread for a launch: the values, and their addresses."""
 
     def __init__(self, packer: Packer) -> None:
         layout = packer.layout
@@ -75,7 +75,7 @@ class GpuLauncher(Launcher):
     natively_scratched = True
     gpus: ClassVar[Gpus]
     array_cls: ClassVar[type[DeviceArray]]
-    by_values: ClassVar[bool]  # whether the driver is called with numbers, or with a configuration
+    by_values: ClassVar[bool]  # the driver is called with single values, not with a configuration
     map_of: Any = None  # a `MapOf`, where descriptors are passed as tensor maps
     is_plain = False  # whether native launches do all that it does
     attributes: Any = ()
@@ -87,14 +87,14 @@ class GpuLauncher(Launcher):
         self.shared: int = metadata.shared
         self.maps: Sequence[Any] = getattr(metadata, "tensordesc_meta", ())
         self.declared: Sequence[Parameter] | None = None
-        self.plans: dict[int, tuple[Packer, threading.local]] = {}  # by the number of arguments
+        self.plans: dict[int, tuple[Packer, threading.local]] = {}  # by the count of arguments
         self.call = "launch_cooperative" if getattr(metadata, "launch_cooperative_grid", False) else "launch"
         self.launch: Callable[..., int] = self.gpus.library().function(self.call)
         self.tickets = TicketCounters(self.array_cls) if getattr(metadata, "takes_turns", False) else None
         self.needs_scratch |= self.tickets is not None
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
-        """The buffers for all programs of a grid; programs that take turns have their counter in place of the second
+        """Return the buffers for all programs of a grid; programs that run in order get a ticket counter as the second
         one.
         """
         scratch, profile = super().allocate(grid, stream)
@@ -115,7 +115,7 @@ class GpuLauncher(Launcher):
         if not (0 < x <= LARGEST_X and 0 < y <= LARGEST_YZ and 0 < z <= LARGEST_YZ):
             if 0 in grid:
                 return
-            self.explain(INVALID_VALUE, grid)  # the driver would be given other numbers
+            self.explain(INVALID_VALUE, grid)  # the driver would get truncated sizes
         plan = self.plans.get(len(args))
         if plan is None:
             plan = self.plans[len(args)] = (self.make_packer(function, args), threading.local())
@@ -184,7 +184,7 @@ class GpuLauncher(Launcher):
         )  # fmt: skip
 
     def scratch_addresses(self, x: int, y: int, z: int, stream: int) -> tuple[int, int, Scratch]:
-        """For machine code: where both buffers are, and what keeps them alive."""
+        """Return the addresses of both buffers, and the objects that keep them alive, for machine code."""
         scratch = self.allocate((x, y, z), stream)
         return device_address(scratch[0]), device_address(scratch[1]), scratch
 
@@ -207,7 +207,7 @@ class GpuLauncher(Launcher):
         return packer
 
     def check_parameters(self, declared: Sequence[Parameter], packer: Packer, count: int) -> None:
-        """Refuse to let the kernel read other bytes than it is given."""
+        """Refuse a kernel whose declared parameters differ from the arguments."""
         sizes = packer.layout.sizes
         hidden = len(HIDDEN)
         given = count if self.signature is None else len(sizes) - hidden
@@ -221,7 +221,7 @@ class GpuLauncher(Launcher):
                 raise TypeError(f"parameter {index} of {self.name} has {parameter.size} bytes, and is given {size}")
 
     def explain(self, code: int, grid: Extent) -> None:
-        """Raise the driver's error, with what was asked for."""
+        """Raise the driver's error, with the launch configuration."""
         sizes = (grid[0] * self.num_ctas, *grid[1:])
         limits = zip("xyz", sizes, (LARGEST_X, LARGEST_YZ, LARGEST_YZ), strict=True)
         limit = "".join(f" ({axis} has at most {most})" for axis, size, most in limits if size > most)

@@ -51,7 +51,7 @@ class Gpus:
         return count.value
 
     def current_device(self) -> int:
-        """The number of the device that this thread uses."""
+        """The index of the device that this thread uses."""
         self.ensure_context()
         return self.library().current_device()
 
@@ -103,9 +103,7 @@ class Gpus:
 
 
 class Held:
-    """Something of a driver's, which is given back when nobody holds it any more: `ENDS` has the function for each
-    handle.
-    """
+    """A resource of the driver, released with this object: `ENDS` names the function for each handle."""
 
     ENDS: ClassVar[Mapping[str, str]]
     _library: DriverLibrary
@@ -138,7 +136,7 @@ class Stream(Held):
 
 
 class Event(Held):
-    """A place in a stream, and the moment when the device reaches it."""
+    """A position in a stream, and the moment when the device reaches it."""
 
     ENDS = {"handle": "destroy_event"}
 
@@ -192,9 +190,7 @@ class CUDAGraph(Held):
 
 
 class DeviceArray(Held):
-    """Memory on the GPU with a NumPy dtype and shape; what a kernel asks of an argument, and copies from and to the
-    host.
-    """
+    """Memory on the GPU with a NumPy dtype and shape: an argument of kernels, with copies from and to the host."""
 
     ENDS = {"_address": "free"}
     is_cuda = True  # as torch's tensors say of every vendor

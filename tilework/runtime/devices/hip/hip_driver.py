@@ -52,7 +52,7 @@ class HipUtils(GpuUtils):
 
     def declared(self, function: int, name: str, data: bytes) -> tuple[Parameter, ...] | None:
         """From the notes, which know sizes, and which of them are addresses; the runtime fills in what is hidden."""
-        from tilework.targets.amd.kernel_notes import read_notes  # lazily: who launches elsewhere needs it not
+        from tilework.targets.amd.kernel_notes import read_notes  # lazily: launches on other devices do not need it
 
         try:
             found = read_notes(data, name).arguments
@@ -64,7 +64,7 @@ class HipUtils(GpuUtils):
 
 def target_of(data: bytes) -> str:
     """The architecture that a code object is for, with features if it insists on some."""
-    from tilework.targets.amd.kernel_notes import read_metadata  # lazily: only failures ask
+    from tilework.targets.amd.kernel_notes import read_metadata  # lazily: only failures need it
 
     return read_metadata(data)["amdhsa.target"].partition("--")[2]
 
@@ -77,7 +77,7 @@ class HipLauncher(GpuLauncher):
     def __init__(self, functions: Functions, source: object, metadata: object) -> None:
         super().__init__(functions, source, metadata)
         self.is_plain = type(self) is HipLauncher
-        self.last = () if self.call == "launch_cooperative" else (None,)  # arguments in one buffer, which nobody gives
+        self.last = () if self.call == "launch_cooperative" else (None,)  # arguments in one buffer, which are not used
 
     def put(self, frame: Frame, blocks: Extent, stream: int, function: int) -> int:
         return self.launch(function, *blocks, self.block, 1, 1, self.shared, stream, frame.addresses, *self.last)

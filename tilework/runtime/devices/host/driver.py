@@ -24,11 +24,11 @@ class CpuUtils:
     """Queries of the runtime about devices and binaries."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        """The numbers a GPU has: its multiprocessors are the cores that this process may use, whose warps have one
-        thread.
+        """Return the properties of a GPU: its multiprocessors are the cores that this process may use, with warps of
+        one thread.
 
-        What has no meaning here and may be divided is generous, so that occupancies that programs compute are limited
-        by nothing. Clocks are 0: peak rates computed of them would be wrong.
+        Limits without a meaning here are large, so that they do not limit the occupancy that a program computes. Clocks
+        are 0: peak rates computed from them would be wrong.
         """
         from tilework.targets.cpu.processor import available_cores  # lazily: only launches on the host need it
 
@@ -107,7 +107,7 @@ class CpuDriver(Driver):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Return True if kernels go to the CPU: the user asks for it, or no other device can be used."""
+        """Return True if kernels go to the CPU: the user selects it, or no other device can be used."""
         if knobs.runtime.device in cls.selected_by:
             return True
         above = (other for other in active_driver.likely_drivers() if other.priority > cls.priority)
@@ -190,7 +190,7 @@ def get_device_properties(device: object = None) -> SimpleNamespace:
 
 
 def complete(module: object) -> None:
-    """Give a module what it lacks; what a later torch has stays."""
+    """Add the functions that a module lacks, and keep those that a later torch has."""
     for function in (set_stream, get_device_properties):
         if not hasattr(module, function.__name__):
             setattr(module, function.__name__, function)

@@ -57,7 +57,7 @@ def runtime_values(type: Any, arg: Any, values: list[Any]) -> None:
 
 
 def as_array(arg: Any) -> Any:
-    """The memory behind a pointer argument; addresses and None stay what they are."""
+    """Return the memory of a pointer argument; addresses and None are returned as they are."""
     if arg is None or isinstance(arg, int | np.ndarray):
         return arg
     base = getattr(arg, "base", None)

@@ -15,9 +15,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
+from tilework.runtime.devices.conditional_launch import ConditionalLauncher
 from tilework.runtime.devices.host.own_code import pool_object
 from tilework.runtime.devices.host.pack import overlap_check, slots_of
-from tilework.runtime.devices.launcher import HIDDEN, ConditionalLauncher, Extent, Scratch
+from tilework.runtime.devices.launcher import HIDDEN, Extent, Scratch
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.pool import fault_error, run, thread_count
 

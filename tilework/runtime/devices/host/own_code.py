@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PROVIDERS: list[Callable[[str], bytes | None]] = []  # bundles, which bring objects of these names
 
 
-# files that say how machine code and Python talk to each other: numbers in them are in kernels, too
+# the files with the interface of machine code and Python: kernels contain constants of them
 LAYOUTS = "targets/cpu/run/interface.py", "targets/cpu/run/launch_record.py", "runtime/launch/native/layout.py"
 
 
@@ -69,7 +69,8 @@ class OwnObject:
         """Return True if it is there, or can be made."""
         if self.given():
             return True
-        from tilework.runtime.compile.compiler_presence import has_compiler  # lazily: one from a bundle does not ask
+        # lazily: one from a bundle does not need it
+        from tilework.runtime.compile.compiler_presence import has_compiler
 
         return has_compiler()
 
@@ -81,7 +82,7 @@ class OwnObject:
         return self.data is not None
 
     def begin(self) -> bool:
-        """Have it made; False if nobody had asked for it before, and who can do without it should."""
+        """Start making it; return False if it is not ready, so that a caller with another way should take that."""
         if self.given() or (self.work is not None and self.work[0] == os.getpid()):
             return True
         # lazily: one from a bundle needs neither a compiler nor a cache

@@ -52,9 +52,9 @@ def slots_of(
     name: str = "kernel",
     alignments: Sequence[int] = (),
 ) -> "Slots":
-    """The slots of one kernel; `signature` None stands for one argument per parameter.
+    """Return the slots of one kernel; `signature` None means one argument per parameter.
 
-    `stored` are the parameters that the kernel writes through, `alignments` how each of them must be aligned.
+    `stored` are the parameters that the kernel writes through, `alignments` the alignment of each.
     """
     slots = Slots(kinds, dict(zip_longest(stored, alignments, fillvalue=1)), name)
     types = signature if signature is not None else [None] * len(kinds)

@@ -71,7 +71,7 @@ class Call:
             return name
         import numpy as np  # lazily: kernels do not need it
 
-        self.declare(name, np.ascontiguousarray(value))  # a number too: as an argument it would lose its dtype
+        self.declare(name, np.ascontiguousarray(value))  # also a scalar, which would lose its dtype as an argument
         if not value.ndim:
             return f"tl.load({name})"
         if not value.size:

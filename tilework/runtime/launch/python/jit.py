@@ -81,7 +81,7 @@ class KernelInterface:
     def warmup(self, *args: object, grid: object, **kwargs: object) -> Any:
         """Compile for these arguments without launching; returns the compiled kernel.
 
-        A dtype of torch stands for a tensor of it: ``kernel.warmup(torch.float32, 64, grid=(1,))``.
+        A dtype of torch means a tensor of it: ``kernel.warmup(torch.float32, 64, grid=(1,))``.
 
         Example:
             @tilework.jit
@@ -103,7 +103,7 @@ class KernelInterface:
         device: object = None,
         **kwargs: object,
     ) -> Any:
-        """Why it is compiled again, slow, tuned as it is, or different on other devices: print what this returns.
+        """Explain why it is compiled again, slow, tuned as it is, or different on other devices: print the result.
 
             print(add.explain())                                  everything that this process has compiled of it
             print(add.explain(x, y, out, n, BLOCK=256))           what a launch like this needs
@@ -155,8 +155,8 @@ class KernelInterface:
         return above("explore").explore_kernel(self, args, kwargs, grid, target, output, open)
 
     def by_python(self, grid: object) -> Callable[..., Any]:
-        """`kernel[grid]` while there is no native launcher yet: launch in Python once, then whatever `kernel[grid]` is
-        by then.
+        """`kernel[grid]` while there is no native launcher yet: launch in Python once, then use the current
+        `kernel[grid]`.
         """
         launches = [partial(self.run, grid=grid, warmup=False)]
 
@@ -170,8 +170,7 @@ class DeviceCaches(defaultdict[object, DeviceCache]):
     """The compiled kernels of a function by device (`DriverConfig.cache_key`). A key always means the same driver.
     The name of a kind of device, ``"cpu"``, means the current one of that kind.
 
-    Threads that ask for a new key at the same time get one cache: what was compiled into another would be compiled
-    again.
+    Threads that read a new key at the same time get one cache: kernels compiled into another would be compiled again.
     """
 
     def __missing__(self, key: object) -> DeviceCache:
@@ -282,11 +281,11 @@ class JITFunction(KernelInterface, LanguageFunction):
         target = driver.active.get_current_target()
         driver.check_requested()
         if knobs.runtime.explain:
-            from tilework.runtime.recording.recorder import install  # lazily: few ask
+            from tilework.runtime.recording.recorder import install  # lazily: few programs need it
 
             install()
         if knobs.runtime.record or knobs.runtime.bundle:
-            from tilework.runtime.bundle.serving import begin  # lazily: few ask
+            from tilework.runtime.bundle.serving import begin  # lazily: few programs need it
 
             begin()
         backend = find_backend(target)
@@ -353,7 +352,7 @@ class JITFunction(KernelInterface, LanguageFunction):
                 if not warmup:
                     tell("ready", fn=self, values=values, grid=grid, kernel=kernel, options=options)
             else:
-                from tilework.process.metrics import count  # lazily: who imports tilework may launch nothing
+                from tilework.process.metrics import count  # lazily: a program that imports tilework may launch nothing
 
                 count("cache_hits", kernel=self._fn_name, cache="memory")
         if self._globals:
@@ -592,15 +591,15 @@ def jit(
     sanitize: bool | str | None = None,
     reproducible: bool | None = None,
 ) -> Any:
-    """Make a kernel, or a function for kernels, of a Python function.
+    """Make a Python function a kernel, or a function that kernels call.
 
     Nothing is compiled until the kernel is launched, and then once for each kind of arguments: their dtypes, whether
     addresses and integers are multiples of 16, integers that are 1, and the values of constants. Parameters in
-    `do_not_specialize` (names or indices) are taken as they are, those of `do_not_specialize_on_alignment` are not
-    asked for multiples of 16. `noinline` keeps a function that kernels call a function in the compiled code. `debug`
-    turns `tl.device_assert` and checks of overflow on. `repr` gives a specialisation its name, and
-    `launch_metadata(grid, metadata, arguments)` what launch hooks and the profiler are told, ``{"name": ..., "flops":
-    ..., "bytes": ...}``. `version` is part of the cache key.
+    `do_not_specialize` (names or indices) are not specialised at all, those of `do_not_specialize_on_alignment` not on
+    multiples of 16. `noinline` keeps a function that kernels call as a function in the compiled code. `debug` turns
+    `tl.device_assert` and checks of overflow on. `repr` gives a specialisation its name, and `launch_metadata(grid,
+    metadata, arguments)` what launch hooks and the profiler receive, ``{"name": ..., "flops": ..., "bytes": ...}``.
+    `version` is part of the cache key.
 
     With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every access to memory, its
     arithmetic, and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"`

@@ -5,7 +5,7 @@
     specialize(1)                                              ->  ("constexpr", 1)  a constant
     specialize(0.5)                                            ->  ("fp32", None)
 
-Arrays are recognised by what they offer, never by importing their library: NumPy's array interface, `data_ptr()` and
+Arrays are recognised by their attributes, never by importing their library: NumPy's array interface, `data_ptr()` and
 `dtype` (torch and friends), DLPack.
 
 `make_binder` writes a function for each kernel that binds a launch's arguments and specialises them in one go.
@@ -428,7 +428,7 @@ def with_shared(bind: Binder, names: Sequence[str], shared: Sequence[int]) -> Bi
 
 
 def is_plain_type(type: object) -> bool:
-    """Return True for the type of a constant or a number."""
+    """Return True for the type of a constant or a scalar."""
     return isinstance(type, str) and not type.startswith(("*", "tensordesc"))
 
 

@@ -17,7 +17,7 @@ class MockTensor:
 
     @staticmethod
     def wrap_dtype(arg: object) -> Any:
-        """A framework's dtype becomes a MockTensor; everything else stays."""
+        """Return a MockTensor for a framework's dtype; any other argument unchanged."""
         is_dtype = type(arg).__name__ == "dtype" and type(arg).__module__ == "torch"
         return MockTensor(arg) if is_dtype else arg
 

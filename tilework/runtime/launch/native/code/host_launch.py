@@ -2,7 +2,7 @@
 
 A short launch keeps the GIL, a long one releases it. Fields of the record: `cost` is the address of a double, the
 nanoseconds that one program took last time; `work` is the code that each thread of a large grid runs; `forks` says that
-its loop nests can be split between threads (`fork.py`); `pool` is the address of `Pool.words` (the address of
+its loop nests can be split between threads (`fork.py`); `pool` is the address of `Pool.fields` (the address of
 `pool_launch`, or 0 before the pool exists, the number of workers and so on); `name` is published while the kernel runs,
 for messages about crashes. Programs that may wait for each other (`waits`) run in threads of their own, never with the
 GIL. Functions of Python: `fault(code, program, x, y, z)` raises the error of a program that failed, and
