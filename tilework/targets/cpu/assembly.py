@@ -24,7 +24,7 @@ from tilework.targets.recording import is_recording
 
 COMMENT = "#" if platform.machine() in ("x86_64", "AMD64", "i686") else "//"
 FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
-PLACE = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
 DEBUG_SECTION = re.compile(r"\s*\.section\s+[\".]*(debug_|note)")
 SECTION = re.compile(r"\s*\.(section|text|data|bss)\b")
 NOISE = re.compile(r"\s*\.(file|loc|cfi_\w+|size|type|globl|ident|addrsig\w*)\b|\.(Lfunc_begin|Lfunc_end|Ltmp)\d+:")
@@ -32,7 +32,7 @@ NOISE = re.compile(r"\s*\.(file|loc|cfi_\w+|size|type|globl|ident|addrsig\w*)\b|
 
 def assembly(ttcir: str, fuses: bool, level: int, optimisation: int) -> str:
     """The text of the instructions that loop nests become."""
-    from tilework.ir.parser import parse_module  # lazily: who reads a kernel's assembly has compiled it elsewhere
+    from tilework.ir.parser import parse_module  # lazily: the reader of an assembly has often compiled it elsewhere
 
     lines = not knobs.compilation.disable_line_info
     text = emit_module(parse_module(ttcir, "kernel.ttcir"), HostTarget.detect(), fuses=fuses, lines=lines)
@@ -50,18 +50,18 @@ def readable(text: str) -> str:
             is_debug = DEBUG_SECTION.match(line) is not None
         if (found := FILE.match(line)) is not None:
             files[found[1]] = os.path.join(found[2], found[3] or "")
-        if (found := PLACE.match(line)) is not None and found[2] != "0":  # line 0: LLVM's own
-            place = source_line(files.get(found[1], ""), int(found[2]))
-            if place != shown:
-                kept.append(f"{COMMENT} {place}")
-                shown = place
+        if (found := LOCATION.match(line)) is not None and found[2] != "0":  # line 0: LLVM's own
+            location = source_line(files.get(found[1], ""), int(found[2]))
+            if location != shown:
+                kept.append(f"{COMMENT} {location}")
+                shown = location
         if not is_debug and not NOISE.match(line):
             shown = "" if line and not line[0].isspace() else shown  # behind a label the line is said again
             kept.append(line)
     return "\n".join(kept).strip("\n") + "\n"
 
 
-def source_line(path: str, number: int) -> str:
+def source_line(path: str, index: int) -> str:
     """``add.py:6: tl.store(...)``"""
-    code = linecache.getline(path, number).strip()
-    return f"{os.path.basename(path)}:{number}{': ' + code if code else ''}"
+    code = linecache.getline(path, index).strip()
+    return f"{os.path.basename(path)}:{index}{': ' + code if code else ''}"

@@ -5,7 +5,7 @@
 | name | |
 |---|---|
 | `host` | this machine, in this process |
-| `native` | this machine, in any process: without what a process must ask the system for (AMX) |
+| `native` | this machine, in any process: without what a process must request from the system (AMX) |
 | `x86-64`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` | the levels of x86-64, on Linux |
 | `armv8-a` | any 64-bit ARM, on Linux |
 """
@@ -49,7 +49,7 @@ class CpuMachine:
 
     facts: HostTarget
     cpu: str = ""
-    is_compared: bool = False  # whether its instructions are, where the code is loaded
+    is_compared: bool = False  # its instructions are checked where the code is loaded
 
     def code_generator(self, level: int) -> Any:
         """LLVM's, of that level."""
@@ -97,7 +97,7 @@ def check_reachable(name: str, arch: str) -> None:
 
 
 def without_tiles(host: HostTarget) -> HostTarget:
-    """Tiles need the permission of the system, for which only a process of our own asks."""
+    """Tiles need a permission of the system, which only the process that runs the code can request."""
     features = frozenset(name for name in host.features if not name.startswith("amx-"))
     return HostTarget.of(host.arch, host.cpu, features | host.dot_features)
 

@@ -1,6 +1,6 @@
 """The host: the list of stages.
 
-| stage | product |
+| stage | output |
 |---|---|
 | `ttir` | TTIR; descriptors and block pointers have become ordinary loads and stores |
 | `ttcir` | fused loop nests over buffers (`ir/ttc.py`) |
@@ -79,7 +79,7 @@ class CpuBackend(Backend):
     ) -> dict[str, Any]:
         """The facts that the launcher needs to call a kernel, from its LLVM text.
 
-        There is no shared memory; programs that divide by the bytes of it, as by `n_regs`, find a number to divide by.
+        There is no shared memory; its size and `n_regs` are not 0, because programs divide by them.
         """
         if stage != "llir":
             return {}
@@ -122,8 +122,8 @@ def llvm_text(module: Any, fuses: bool = True, arch: str = "host") -> str:
     from tilework.targets.cpu.machines import named_machine
     from tilework.targets.recording import is_recording
 
-    asked = knobs.compilation.dump_ir_extract_di_local_variables and not knobs.compilation.disable_line_info
-    lines = asked or is_recording()
+    requested = knobs.compilation.dump_ir_extract_di_local_variables and not knobs.compilation.disable_line_info
+    lines = requested or is_recording()
     machine = named_machine(arch)
     text = emit_module(module, machine.facts, fuses=fuses, lines=lines, layout=machine.layout)
     interface = interface_of(module, arena_size(module))

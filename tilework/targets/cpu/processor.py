@@ -13,7 +13,7 @@ TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = (
     18,
     0x1023,
     158,
-)  # of Linux on x86: a component of a thread's state, and how to ask for it
+)  # of Linux on x86: a component of a thread's state, and its request code
 
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 IDENTIFYING = (
@@ -70,7 +70,7 @@ def machine_identity() -> str:
 
 @cache
 def may_use_tiles() -> bool:
-    """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be
+    """Request AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be
     too small.
     """
     if sys.platform != "linux" or not knobs.runtime.cpu_dots:

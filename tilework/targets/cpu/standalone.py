@@ -64,7 +64,7 @@ GridCode = Callable[[Code, dict[str, Value]], list[tuple[Value, Value]]]
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of the C function: its name and its type in C. One that is not of the kernel is for the grid alone."""
+    """A parameter of the C function: its name and C type. One that is not of the kernel is for the grid alone."""
 
     name: str
     c_type: str

@@ -34,7 +34,7 @@ STREAM_AHEAD = 1024
 # and Neoverse N1 were not
 STREAMING = frozenset({"emeraldrapids"})
 
-# Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as
+# Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormals as
 # zero
 DOT_ONLY = frozenset({"avx512bf16"})
 FOR_DOTS = DOT_ONLY | {"amx-bf16", "amx-fp16", "amx-int8", "avx512vnni", "avxvnni", "bf16", "i8mm"}

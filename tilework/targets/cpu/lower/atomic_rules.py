@@ -19,7 +19,7 @@ from tilework.ir import tt, ttc
 from tilework.ir.enums import RMWOp
 from tilework.ir.types import is_float, number_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.poll import RARE, ask
+from tilework.targets.cpu.lower.poll import RARE, poll_launch
 from tilework.targets.cpu.run.interface import LAUNCHED
 from tilework.targets.llvm.conversions import INTEGER_OF, narrow, widen
 from tilework.targets.llvm.rules import CHANGES
@@ -28,7 +28,7 @@ from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.ttc.loops.hazards import ATOMICS, only_counts
 
-SPINS, RESTS = 1024, 2  # looks at the turn between two rests (`run/poll_code.py`)
+SPINS, RESTS = 1024, 2  # polls of the ticket between two rests (`run/poll_code.py`)
 FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
 
 
@@ -50,9 +50,9 @@ def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
     def change() -> list[Value]:
         if is_float(type_) and kind in FLOAT_OPS:
             return [float_loop(low, address, value, type_, FLOAT_OPS[kind], ordering)]
-        held = to_word(low, value, type_)
+        held = to_bits(low, value, type_)
         old = low.builder.atomic_rmw(CHANGES[kind], address, held, ordering=ordering, align=element_bytes(type_))
-        return [from_word(low, old, type_)]
+        return [from_bits(low, old, type_)]
 
     if not mask:
         return change()[0]
@@ -63,13 +63,13 @@ def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
 def lower_take_turn(low: Lowering, op: Operation) -> None:
     """Threads take programs in their order, so the program that is waited for has begun, or is next in its thread."""
     b = low.builder
-    launch, number = launch_of(low), low.program_number()
+    launch, program = launch_of(low), low.program_id()
 
     def look(rounds: Value) -> tuple[Value, Value]:
         ticket = b.load(i64, b.gep(launch, low.ticket), align=8, ordering="acquire")
         with b.if_(b.icmp("eq", b.and_(rounds, SPINS - 1), 0), weights=RARE):
-            ask(low, RESTS)
-        return b.add(rounds, 1), b.icmp("eq", ticket, number)
+            poll_launch(low, RESTS)
+        return b.add(rounds, 1), b.icmp("eq", ticket, program)
 
     with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
         b.until(constant(i32, 1), look)
@@ -80,8 +80,8 @@ def lower_pass_turn(low: Lowering, op: Operation) -> None:
     b = low.builder
     launch = launch_of(low)
     with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
-        place = b.gep(launch, low.ticket)
-        b.atomic_rmw("xchg", place, b.add(low.program_number(), 1), ordering="release", align=8)
+        address = b.gep(launch, low.ticket)
+        b.atomic_rmw("xchg", address, b.add(low.program_id(), 1), ordering="release", align=8)
 
 
 def launch_of(low: Lowering) -> Value:
@@ -95,46 +95,46 @@ def lower_atomic_cas(low: Lowering, op: Operation) -> Value:
     type_, ordering = op.results[0].type, ordering_of(op)
     old, _ = low.builder.compare_exchange(
         address,
-        to_word(low, expected, type_),
-        to_word(low, value, type_),
+        to_bits(low, expected, type_),
+        to_bits(low, value, type_),
         ordering=ordering,
         failure="acquire" if ordering == "acq_rel" else ordering,
         align=element_bytes(type_),
     )
-    return from_word(low, old, type_)
+    return from_bits(low, old, type_)
 
 
-def word_of(type: Attribute) -> Type:
+def bits_type(type: Attribute) -> Type:
     """The integer that an atomic instruction moves."""
     return integer(8 * element_bytes(type))
 
 
-def to_word(low: Lowering, value: Value, type: Attribute) -> Value:
+def to_bits(low: Lowering, value: Value, type: Attribute) -> Value:
     """The bits of a value as memory holds them."""
     if value.type.is_pointer:
         return low.builder.ptrtoint(value, i64)
-    return low.builder.bitcast(low.to_memory(type, value), word_of(type))
+    return low.builder.bitcast(low.to_memory(type, value), bits_type(type))
 
 
-def from_word(low: Lowering, word: Value, type: Attribute) -> Value:
+def from_bits(low: Lowering, held: Value, type: Attribute) -> Value:
     wanted = register_type(type)
     if wanted.is_pointer:
-        return low.builder.inttoptr(word, wanted)
+        return low.builder.inttoptr(held, wanted)
     if wanted in INTEGER_OF and wanted is not i8:
-        return low.builder.bitcast(word, wanted)
-    return low.from_memory(type, word)
+        return low.builder.bitcast(held, wanted)
+    return low.from_memory(type, held)
 
 
 def float_loop(low: Lowering, address: Value, value: Value, type: Attribute, name: str, ordering: str) -> Value:
     """Exchange until the old value is still there; gives the value before."""
     b = low.builder
-    word, size = word_of(type), element_bytes(type)
+    held, size = bits_type(type), element_bytes(type)
     combine: Callable[[Value, Value], Value] = getattr(b, name)
-    seen = b.load(word, address, align=size, ordering="monotonic")
+    seen = b.load(held, address, align=size, ordering="monotonic")
     addend = widen(b, value, type)
 
     def exchange(old: Value) -> tuple[Value, Value]:
-        new = narrow(b, combine(widen(b, from_word(low, old, type), type), addend), type)
-        return b.compare_exchange(address, old, to_word(low, new, type), ordering=ordering, weak=True, align=size)
+        new = narrow(b, combine(widen(b, from_bits(low, old, type), type), addend), type)
+        return b.compare_exchange(address, old, to_bits(low, new, type), ordering=ordering, weak=True, align=size)
 
-    return from_word(low, b.until(seen, exchange), type)
+    return from_bits(low, b.until(seen, exchange), type)

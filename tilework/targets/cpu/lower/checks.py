@@ -1,4 +1,4 @@
-"""`ttc.check` (and `ttc.assert` in nests): what the sanitizer has put before each access.
+"""`ttc.check` (and `ttc.assert` in nests): the checks that the sanitizer inserts before each access.
 
 A launch of a sanitized kernel passes one slot more than the kernel has parameters: the address of the *table*, i64
 words that `NAME_range` keeps at byte TABLE of the arena.
@@ -12,10 +12,10 @@ words that `NAME_range` keeps at byte TABLE of the arena.
     7 ..     entries of three words: first byte, byte behind the last, 1 if it is an address of unknown extent
 
 There is one entry per parameter, then one per array that was registered; an entry of an argument that is no array is
-empty. Addresses must be multiples of the size of an element, counted from the start of the array (which may lie
-anywhere); those of atomics, also counted from 0. A chunk whose first and last address lie in one of the arrays it may
-come from is good, whatever its mask; only otherwise the lanes that are on are looked at one by one, by one function of
-the module. A check that fails sets the fault code and ends the function; a function that called it ends too.
+empty. Addresses must be multiples of the size of an element, counted from the start of the array (which need not be
+aligned); those of atomics, also counted from 0. A chunk whose first and last address are in one of the arrays it may
+come from is good, whatever its mask; only otherwise one function of the module tests the active lanes one by one. A
+check that fails sets the fault code and ends the function; its caller ends too.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ from tilework.targets.llvm.types import i1, i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
 
 STOPPED = 0
-ANYWHERE = -1  # in place of the bits of the arguments
+ANYWHERE = -1  # instead of the bits of the arguments
 MOST_BITS = 63
 MOST_ARRAYS = 4  # that are tried without a call
 SYMBOL = "tilework.check"
@@ -61,12 +61,12 @@ def emit_check(nest: OpenNest, op: Operation) -> None:
     nest.kinds[op.results[0]] = address
     mask = mask_of(nest, rest) or constant(i1, 1)
     found = extremes(nest, address)
-    places = (lambda: found[0]) if nest.lanes == 1 else (lambda: pointer_vector(nest, address))
-    check(nest.low, op, found, places, lambda: lane_bits(nest, mask))
+    addresses = (lambda: found[0]) if nest.lanes == 1 else (lambda: pointer_vector(nest, address))
+    check(nest.low, op, found, addresses, lambda: lane_bits(nest, mask))
 
 
 def extremes(nest: OpenNest, address: Kind) -> list[Value]:
-    """Addresses between which all others lie: those of the first lane and of the last, or all."""
+    """Addresses that bound all others: those of the first lane and of the last, or all."""
     if not isinstance(address, Linear):
         assert isinstance(address, Value)
         return [address]
@@ -83,23 +83,23 @@ def lane_bits(nest: OpenNest, mask: Kind) -> Value:
 
 
 def check(
-    low: Lowering, op: Operation, extremes: list[Value], places: Callable[[], Value], bits: Callable[[], Value]
+    low: Lowering, op: Operation, extremes: list[Value], addresses: Callable[[], Value], bits: Callable[[], Value]
 ) -> None:
-    """Stop unless every address that counts lies in an array it may come from."""
+    """Stop unless the address of every active lane is in an array it may come from."""
     b = low.builder
     low.uses_checks = True
     size, slots = pointee_bytes(op.operands[0].type), array_values(op.properties["arguments"])
     table = b.load(ptr, b.gep(low.arena, TABLE), align=8)
     strict = size - 1 if text_of(op, "verb") == "updates" else 0  # an atomic
     with b.if_(b.not_(all_inside(low, table, extremes, size, strict, slots)), weights=RARE):
-        found = places()
+        found = addresses()
         held = b.alloca(found.type, align=64)
         b.store(found, held, align=64)
         which = sum(1 << slot for slot in slots) if slots and max(slots) < MOST_BITS else ANYWHERE
-        numbers = [*(constant(i64, number) for number in (size, strict, which)), constant(i32, code_of(low, op))]
+        constants = [*(constant(i64, value) for value in (size, strict, which)), constant(i32, code_of(low, op))]
         if (inner := unwritten(low.module, SYMBOL, i1, TYPES, ("cold", "noinline", "nounwind"))) is not None:
             write_check(inner)
-        failed = b.call(SYMBOL, i1, [table, held, bits(), *numbers, *low.program])
+        failed = b.call(SYMBOL, i1, [table, held, bits(), *constants, *low.program])
         with b.if_(failed, weights=RARE):
             stop(low, code_of(low, op))
 
@@ -107,26 +107,26 @@ def check(
 def all_inside(
     low: Lowering, table: Value, extremes: list[Value], size: int, strict: int, slots: Sequence[int]
 ) -> Value:
-    """Return True if all addresses are in one array, and aligned; false where that is not cheap to say."""
+    """True if all addresses are in one array, and aligned; false where that is not cheap to find out."""
     b = low.builder
     if not slots or len(slots) > MOST_ARRAYS:
         return constant(i1, 0)
-    numbers = [b.ptrtoint(address, address.type.with_scalar(i64)) for address in extremes]
+    addresses = [b.ptrtoint(address, address.type.with_scalar(i64)) for address in extremes]
     inside: Value | None = None
     for slot in slots:
         start, end = (b.load(i64, b.gep(table, 8 * (ENTRIES + WORDS * slot + word)), align=8) for word in (0, 1))
-        room = b.sub(b.umax(b.sub(end, start), constant(i64, size - 1)), size - 1)
-        places = [b.sub(number, like(b, start, number)) for number in numbers]
-        here = reduce(b.and_, [every(b, b.icmp("ult", place, like(b, room, place))) for place in places])
+        extent = b.sub(b.umax(b.sub(end, start), constant(i64, size - 1)), size - 1)
+        offsets = [b.sub(address, like(b, start, address)) for address in addresses]
+        here = reduce(b.and_, [every(b, b.icmp("ult", offset, like(b, extent, offset))) for offset in offsets])
         if size > 1:
-            here = b.and_(here, is_multiple(b, reduce(b.or_, places), size - 1))
+            here = b.and_(here, is_multiple(b, reduce(b.or_, offsets), size - 1))
         inside = here if inside is None else b.or_(inside, here)
     assert inside is not None
-    return b.and_(inside, is_multiple(b, reduce(b.or_, numbers), strict)) if strict else inside
+    return b.and_(inside, is_multiple(b, reduce(b.or_, addresses), strict)) if strict else inside
 
 
-def is_multiple(b: Builder, numbers: Value, low_bits: int) -> Value:
-    return every(b, b.icmp("eq", b.and_(numbers, low_bits), constant(numbers.type, 0)))
+def is_multiple(b: Builder, addresses: Value, low_bits: int) -> Value:
+    return every(b, b.icmp("eq", b.and_(addresses, low_bits), constant(addresses.type, 0)))
 
 
 def like(b: Builder, value: Value, other: Value) -> Value:
@@ -146,7 +146,7 @@ def emit_assert(nest: OpenNest, op: Operation) -> None:
 
 
 def stop_with_callee(low: Lowering) -> None:
-    """A function that was called and could not go on ends its caller too."""
+    """End the caller of a function that has stopped."""
     b = low.builder
     code = b.load(i32, low.arena, align=4)
     with b.if_(b.icmp("ne", code, 0), weights=RARE):
@@ -154,14 +154,14 @@ def stop_with_callee(low: Lowering) -> None:
 
 
 def begin_range(b: Builder, args: Value, slots: int, arena: Value) -> Value:
-    """At the start of `NAME_range`: the table."""
+    """Load the table, at the start of `NAME_range`."""
     table = b.load(ptr, b.gep(args, 8 * slots), align=8)
     b.store(table, b.gep(arena, TABLE), align=8)
     return table
 
 
 def leave_if_stopped(b: Builder, table: Value) -> None:
-    """Before each program: nothing to do any more after a failure elsewhere."""
+    """Return before a program begins, if another one has failed."""
     stopped = b.load(i64, b.gep(table, 8 * STOPPED), align=8, ordering="monotonic")
     with b.if_(b.icmp("ne", stopped, 0), weights=RARE):
         b.ret(constant(i32, 0))
@@ -171,30 +171,30 @@ TYPES = (ptr, ptr, *(i64,) * 4, *(i32,) * 4)
 
 
 def write_check(b: Builder) -> None:
-    """``i1 @tilework.check(table, places, bits, size, strict, which, code, x, y, z)``: whether some lane is bad, looked
-    at one by one; the first of all failures is recorded. Who may come from an entry of unknown extent may come from
-    anywhere.
+    """``i1 @tilework.check(table, addresses, bits, size, strict, which, code, x, y, z)``: return True if some lane is
+    bad, testing one by one; the first of all failures is recorded. An address that may come from an entry of unknown
+    extent may come from anywhere.
     """
-    table, places, bits, size, strict, which, *told = b.function.args
+    table, addresses, bits, size, strict, which, *report = b.function.args
     count, entries = b.load(i64, b.gep(table, 8 * (ENTRIES - 1)), align=8), b.gep(table, 8 * ENTRIES)
 
-    def words_of(index: Value) -> list[Value]:
+    def entry_words(index: Value) -> list[Value]:
         entry = b.gep(entries, b.mul(index, 8 * WORDS))
         return [b.load(i64, b.gep(entry, 8 * word), align=8) for word in range(WORDS)]
 
-    def has_bit(numbers: Value, index: Value) -> Value:
-        return b.trunc(b.lshr(numbers, b.umin(index, constant(i64, MOST_BITS))), i1)
+    def has_bit(mask: Value, index: Value) -> Value:
+        return b.trunc(b.lshr(mask, b.umin(index, constant(i64, MOST_BITS))), i1)
 
     with b.loop_carrying(constant(i64, 0), count, 1, [which]) as widened:
-        unknown = b.icmp("ne", words_of(widened.index)[2], 0)
+        unknown = b.icmp("ne", entry_words(widened.index)[2], 0)
         wide = b.and_(has_bit(which, widened.index), unknown)
         widened.next([b.select(wide, constant(i64, ANYWHERE), widened.carried[0])])
     with b.loop(constant(i64, 0), b.sub(constant(i64, 64), b.ctlz(bits))) as lane, b.if_(has_bit(bits, lane)):
         good = b.function.block("good")
-        address = b.load(i64, b.gep(places, lane, i64), align=8)
+        address = b.load(i64, b.gep(addresses, lane, i64), align=8)
         aligned = b.icmp("eq", b.and_(address, strict), 0)
         with b.loop(constant(i64, 0), b.select(aligned, count, constant(i64, 0))) as index:
-            start, end, _ = words_of(index)
+            start, end, _ = entry_words(index)
             inside = b.and_(b.icmp("uge", address, start), b.icmp("ult", address, end))
             fits = b.icmp("uge", b.sub(end, address), size)
             multiple = b.icmp("eq", b.and_(b.sub(address, start), b.sub(size, 1)), 0)
@@ -202,8 +202,8 @@ def write_check(b: Builder) -> None:
                 b.br(good)
         first = b.compare_exchange(table, constant(i64, 0), constant(i64, 1), align=8)[1]
         with b.if_(first):
-            for place, value in enumerate((address, *told), 1):
-                b.store(b.zext(value, i64), b.gep(table, 8 * place), align=8)
+            for field, value in enumerate((address, *report), 1):
+                b.store(b.zext(value, i64), b.gep(table, 8 * field), align=8)
         b.ret(constant(i1, 1))
         b.enter(good)
     b.ret(constant(i1, 0))

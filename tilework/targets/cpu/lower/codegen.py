@@ -6,7 +6,7 @@
 
 `%args` holds one 8-byte slot per parameter of the kernel, in order; a value sits in the low bytes of its slot. The
 second function runs the programs `first` to `last - 1`, counted with axis 0 fastest, and returns 0 or the fault code
-that a program has stored at the start of the arena; then the number of that program is there too (interface.py).
+that a program has stored at the start of the arena; then the linear id of that program is there too (interface.py).
 Functions that are not inlined become internal ones, which take their own arguments, then the program ids, the grid and
 the arena; each has a part of the arena for itself.
 
@@ -101,7 +101,7 @@ def with_conversions(text: str, target: HostTarget) -> str:
 
 
 def conversion(name: str, source: Type, result: Type, convert: Callable[[Builder, Value], Value]) -> str:
-    """The text of a function that converts one number."""
+    """The text of a function that converts one scalar."""
     function = Module().function(name, result, [(source, "x")], linkage="hidden", attributes=())
     b = Builder(function)
     b.ret(convert(b, function.args[0]))
@@ -129,7 +129,7 @@ class Emitter:
         self.ticket = 0
 
     def function(self, op: tt.FuncOp) -> list[tuple[str, int, float]]:
-        """One function; its name, the number of its parameters and what it may take, if it is a kernel."""
+        """Emit one function; return its name, parameter count and signature, if it is a kernel."""
         name, type_, is_kernel = symbol_of(op), op.properties["function_type"], not is_private(op)
         assert isinstance(type_, FunctionType)
         low = self.kernel(name, op) if is_kernel else self.internal(name, op, type_)
@@ -240,11 +240,11 @@ class Emitter:
         b.ret(constant(i32, 0))  # unreachable
 
 
-def split(b: Builder, number: Value, size: Value) -> tuple[Value, Value]:
-    """(number // size, number % size); a grid in which a program runs has no size of 0."""
+def split(b: Builder, linear: Value, size: Value) -> tuple[Value, Value]:
+    """(linear // size, linear % size); a grid in which a program runs has no size of 0."""
     wide = b.zext(size, i64)
-    quotient = b.udiv(number, wide)
-    return quotient, b.sub(number, b.mul(quotient, wide))
+    quotient = b.udiv(linear, wide)
+    return quotient, b.sub(linear, b.mul(quotient, wide))
 
 
 @lowers(tt.CallOp)

@@ -1,6 +1,6 @@
 """`ttc.print` and `ttc.assert`.
 
-A print is one call of `tilework_print` (printing.py) with the addresses of its operands; a scalar gets a place on the
+A print is one call of `tilework_print` (printing.py) with the addresses of its operands; a scalar gets a slot on the
 stack:
 
     call void @tilework_print(ptr @description, i32 %x, i32 %y, i32 %z, ptr %addresses)
@@ -38,9 +38,9 @@ def lower_print(low: Lowering, op: Operation) -> None:
     for position, (operand, signed) in enumerate(zip(op.operands, signs, strict=True)):
         value, type = low[operand], operand.type
         if not isinstance(type, ttc.BufferType):
-            place = b.alloca(memory_type(type), align=8)
-            low.write(type, value, place)
-            value = place
+            slot = b.alloca(memory_type(type), align=8)
+            low.write(type, value, slot)
+            value = slot
         shape = type.shape if isinstance(type, ttc.BufferType) else ()
         described.append((shape, element_name(str(ttc.element_of(type))), bool(signed)))
         b.store(value, b.gep(addresses, position * 8), align=8)
@@ -66,7 +66,7 @@ def warn(low: Lowering, code: int) -> None:
     b = low.builder
     low.uses_checks = True
     table = b.load(ptr, b.gep(low.arena, TABLE), align=8)
-    b.store(b.add(low.program_number(), 1), b.gep(table, -8 * code), align=8)
+    b.store(b.add(low.program_id(), 1), b.gep(table, -8 * code), align=8)
 
 
 def stop(low: Lowering, code: Value | int) -> None:

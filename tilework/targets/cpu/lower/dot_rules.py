@@ -8,9 +8,9 @@ The function is loops around one register block (microkernel.py), so its size do
 
     for each batch
         convert A                                   if the instructions take another type, or its rows need zeros
-        sum the rows of A                           if the instructions take numbers of B that are larger by an offset
+        sum the rows of A                           if the instructions take B plus an offset
         for each strip of columns
-            pack the strip of B                     if converted, or too large to be read well in place
+            pack the strip of B                     if converted, or too large to be read directly
             for each band of rows: c[band, strip] += a[band, :] @ b[:, strip]
 
 Borders (a size that the block does not divide) are further, narrower blocks; where an instruction takes several steps
@@ -18,7 +18,7 @@ of K and those do not divide it, both operands are filled up with zeros while th
 multiply is decided in `dot_units.py`: f16, bf16 and 8-bit floats are summed in f32, f64 in f64, int8 in int32.
 Precision modes (tf32 and so on) are all computed in full f32.
 
-Blocks of a matrix product on the tile registers of x86 (AMX).
+Blocks of a matrix multiplication on the tile registers of x86 (AMX).
 
 A tile is up to 16 rows of up to 64 bytes; there are eight. ``tdpbf16ps c, a, b`` adds to 16 x 16 sums the products of
 16 rows of A by 16 columns of B along 32 steps of K: a row of A is 64 bytes, a row of B is the line that
@@ -27,8 +27,8 @@ A tile is up to 16 rows of up to 64 bytes; there are eight. ``tdpbf16ps c, a, b`
     tmm0 tmm1      sums            tmm4      A            tmm6 tmm7      B
     tmm2 tmm3                      tmm5
 
-The shape of tiles is configured for each thread, so every product does it first, and releases them behind: a thread
-that has tiles in use takes longer to be switched. The process must be allowed to use them (`HostTarget`).
+The shape of tiles is configured for each thread, so every dot configures them first and releases them at its end: a
+thread that has tiles in use takes longer to be switched. The process must be allowed to use them (`HostTarget`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ from tilework.targets.llvm.values import Value, constant
 
 # where the bytes of a row (16 bits each) and the rows (8 bits) of tiles are
 CONFIGURATION_BYTES, BYTES_AT, ROWS_AT = 64, 16, 48
-FIRST_LEFT, FIRST_RIGHT = 4, 6  # the numbers of tiles
+FIRST_LEFT, FIRST_RIGHT = 4, 6  # tile ids
 
 
 def configure(b: Builder, unit: Unit, tile: Sizes) -> None:
@@ -74,9 +74,9 @@ def configure(b: Builder, unit: Unit, tile: Sizes) -> None:
     )
     data = bytearray(CONFIGURATION_BYTES)
     data[0] = 1  # the palette
-    for number, (rows, row_bytes) in enumerate(shapes):
-        data[BYTES_AT + 2 * number] = row_bytes
-        data[ROWS_AT + number] = rows
+    for tile_id, (rows, row_bytes) in enumerate(shapes):
+        data[BYTES_AT + 2 * tile_id] = row_bytes
+        data[ROWS_AT + tile_id] = rows
     name = f"tiles.{tile.rows}x{tile.columns}x{tile.depth}.{unit.element.text}"
     instruction(b, "ldtilecfg", b.module.data(name, data))
 
@@ -93,27 +93,27 @@ def emit_tiles(b: Builder, unit: Unit, work: Work, total: Operand, tile: Sizes) 
         for row in range(rows)
         for column in range(columns)
     ]
-    for number, place in sums:
-        instruction(b, "tileloadd64", number, place, total.stride)
+    for tile_id, address in sums:
+        instruction(b, "tileloadd64", tile_id, address, total.stride)
     starts, rounds = [left.address, right.address], work.depth * unit.group // tile.depth
     with b.loop_carrying(constant(i64, 0), rounds, 1, starts, unroll=1) as loop:
         at_left, at_right = loop.carried
         for column in range(columns):
-            place = b.gep(at_right, column * tile.columns * 4)
-            instruction(b, "tileloadd64", FIRST_RIGHT + column, place, right.stride)
+            address = b.gep(at_right, column * tile.columns * 4)
+            instruction(b, "tileloadd64", FIRST_RIGHT + column, address, right.stride)
         for row in range(rows):
-            place = b.gep(at_left, row * tile.rows * left.stride)
-            instruction(b, "tileloadd64", FIRST_LEFT + row, place, left.stride)
+            address = b.gep(at_left, row * tile.rows * left.stride)
+            instruction(b, "tileloadd64", FIRST_LEFT + row, address, left.stride)
             for column in range(columns):
                 instruction(b, unit.tiles, 2 * row + column, FIRST_LEFT + row, FIRST_RIGHT + column)
         lines = tile.depth // unit.group
         loop.next([b.gep(at_left, tile.depth * unit.element.bits // 8), b.gep(at_right, lines * right.stride)])
-    for number, place in sums:
-        instruction(b, "tilestored64", number, place, total.stride)
+    for tile_id, address in sums:
+        instruction(b, "tilestored64", tile_id, address, total.stride)
 
 
 def instruction(b: Builder, name: str, *operands: int | Value) -> None:
-    """An intrinsic; numbers before an address are tiles, the one behind it is a stride."""
+    """Call an intrinsic; integers before an address are tile ids, the one after it is a stride."""
     found, is_stride = list[Value](), False
     for operand in operands:
         found.append(operand if isinstance(operand, Value) else constant(i64 if is_stride else i8, operand))
@@ -124,7 +124,7 @@ def instruction(b: Builder, name: str, *operands: int | Value) -> None:
 SHARED_WORK = 1 << 19  # instructions: about 0.1 ms
 MOST_STACK = 64 * 1024
 SUM_BYTES = 4  # of a row of A
-CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read in place
+CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read directly
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def plan_of(target: HostTarget, dot: Dot) -> Plan:
 
 
 def emit_dot(module: Module, target: HostTarget, dot: Dot, plan: Plan) -> Function:
-    """Define the function of a product: ``void (ptr a, ptr b, ptr c, ptr scratch)``."""
+    """Define the function of a dot: ``void (ptr a, ptr b, ptr c, ptr scratch)``."""
     function = dot_function(module, target, dot.name, plan, [ptr] * 4)
     emitter = Emitter(Builder(function), target, dot, plan)
     b, (left, right, total, scratch) = emitter.b, function.args
@@ -277,7 +277,7 @@ def dot_function(module: Module, target: HostTarget, name: str, plan: Plan, type
         names = ",".join(f"+{name}" for name in sorted(target.features | plan.unit.features))
         attributes.append(f'"target-features"="{names}"')
     parameters = list(zip(types, "abcdef", strict=False))
-    noalias = {place: "noalias nocapture" for place, type in enumerate(types) if type is ptr}
+    noalias = {position: "noalias nocapture" for position, type in enumerate(types) if type is ptr}
     return module.function(name, void, parameters, linkage="internal", attributes=attributes, param_attributes=noalias)
 
 
@@ -362,7 +362,7 @@ class Emitter:
             self.block(bands, source, total, constant(i64, whole * plan.block.rows), border, widths)
 
     def block(self, bands: Operand, strip: Operand, total: Value, row: Value, rows: int, widths: Sequence[int]) -> None:
-        """Add one block of the product to C: the running sums start with what is there."""
+        """Add one block of the dot to C: the accumulators start with its values."""
         b, dot, unit = self.b, self.dot, self.plan.unit
         stored = memory_type(dot.sum)
         left = Operand(b.gep(bands.address, b.mul(row, bands.stride)), bands.stride)
@@ -371,7 +371,7 @@ class Emitter:
         if unit.tiles:
             emit_tiles(b, unit, work, Operand(corner, self.sum_stride), tile_sizes(unit, dot.matrix))
             return
-        places = [
+        addresses = [
             (b.gep(corner, line * self.sum_stride + sum(widths[:position]) * self.sum_bytes), width)
             for line in range(rows)
             for position, width in enumerate(widths)
@@ -380,8 +380,8 @@ class Emitter:
             for line in range(rows, 2 * rows):
                 b.prefetch(b.gep(corner, line * self.sum_stride), write=True)
         sums = [
-            converted(b, b.load(vector(stored, width), place, align=self.sum_bytes), dot.sum, unit.sum)
-            for place, width in places
+            converted(b, b.load(vector(stored, width), address, align=self.sum_bytes), dot.sum, unit.sum)
+            for address, width in addresses
         ]
         if unit.right_offset:
             at = b.gep(self.row_sums, row, i32)
@@ -389,5 +389,5 @@ class Emitter:
             less = [offset for offset in offsets for _ in widths]
             sums = [b.sub(sum, b.splat(one, sum.type.count)) for sum, one in zip(sums, less, strict=True)]
         sums = (unit.emit or emit_block)(b, self.target, unit, work, sums)
-        for value, (place, width) in zip(sums, places, strict=True):
-            b.store(b.cast(value, vector(stored, width)), place, align=self.sum_bytes)
+        for value, (address, width) in zip(sums, addresses, strict=True):
+            b.store(b.cast(value, vector(stored, width)), address, align=self.sum_bytes)

@@ -4,12 +4,12 @@
 |---|---|---|
 | bf16, f32 | AMX (`tdpbf16ps`), AVX512-BF16 (`vdpbf16ps`), else f32 | `bfmmla`, else f32 |
 | f16, f32 | AMX-FP16 (`tdpfp16ps`), else f32 | f32 |
-| int8, int32 | AMX (`tdpbssd`), VNNI (`vpdpbusd`, for few numbers `vpdpwssd`), `pmaddwd` | `smmla`, `sdot` |
+| int8, int32 | AMX (`tdpbssd`), VNNI (`vpdpbusd`, for few elements `vpdpwssd`), `pmaddwd` | `smmla`, `sdot` |
 
 f32 means that operands are converted, exactly, while they are packed. Sums are never narrower than 32 bits: the
 products of a dot whose result is f16 or bf16 are summed in f32 and rounded once, so the instructions that sum in f16
 (AVX512-FP16, ARM's FP16 FMLA) do not serve: over 1,024 products their error is 30 times as large. ARM's FMLAL
-multiplies no more numbers at once than FMLA of converted ones. Instructions for bf16 read and write subnormal numbers
+multiplies no more elements at once than FMLA of converted ones. Instructions for bf16 read and write subnormal numbers
 as zero, and add products in pairs. `vpdpbusd` multiplies unsigned bytes by signed ones: B is packed as b + 128, and a @
 b is a @ (b + 128) less 128 times the sums of A's rows, exact in 32 bits that wrap.
 """
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
     operand: Attribute
     sum: Attribute
     divisors: Sizes = Sizes(1, 1, 1)
-    least: int = 0  # products that a row of A takes part in
+    least: int = 0  # the least multiplications per element of A
 
     def serves(self, target: HostTarget, sizes: Sizes, left: Attribute, right: Attribute, sum: Attribute) -> bool:
         if (target.arch, left, right, sum) != (self.arch, self.operand, self.operand, self.sum):
@@ -109,7 +109,7 @@ def dot_instruction(name: str, widths: Sequence[int], factor: Type = i32, swaps:
 
 
 def dot_pairs_x86(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """x86's pmaddwd: each lane adds two products of 16-bit numbers; exact, bytes are far from overflowing it."""
+    """x86's pmaddwd: each lane adds two products of 16-bit integers; exact, since bytes cannot overflow it."""
     if total.type.count not in X86_PAIRS:
         return dot_pairs_generic(b, total, x, y)
     halves = vector(i16, 2 * total.type.count)
@@ -160,20 +160,20 @@ def emit_matrices(b: Builder, target: HostTarget, unit: Unit, work: Work, totals
                 offset = step * work.right.stride + column * 16
                 across = b.load(vector(i64, 2), b.gep(at_right, offset), align=align)
                 for pair in range(rows // 2):
-                    place = pair * 2 * line + column
-                    sums[place] = unit.accumulate(b, sums[place], held[pair][step], across)
+                    position = pair * 2 * line + column
+                    sums[position] = unit.accumulate(b, sums[position], held[pair][step], across)
         return sums
 
     matrices = [
         matrix
         for row in range(0, rows, 2)
-        for place in range(line)
-        for matrix in paired(totals[row * line + place], totals[(row + 1) * line + place])
+        for position in range(line)
+        for matrix in paired(totals[row * line + position], totals[(row + 1) * line + position])
     ]
     sums = along_depth(b, unit, work, 2, matrices, steps)
     found: list[Value] = []
     for row in range(0, rows, 2):
-        both = [paired(*sums[row * line + 2 * place :][:2]) for place in range(line)]
+        both = [paired(*sums[row * line + 2 * position :][:2]) for position in range(line)]
         found += [pair[0] for pair in both] + [pair[1] for pair in both]
     return found
 
@@ -210,7 +210,7 @@ CHOICES = [
     *(
         Choice(unit, X86, frozenset(has), ir.i8, ir.i32, Sizes(1, 1, unit.group), least)
         for has in (["avx512vnni", "avx512vl"], ["avxvnni"])
-        for unit, least in ((BYTES_VNNI, 1024), (VNNI_X86, 0))  # sums of rows cost as much as some products
+        for unit, least in ((BYTES_VNNI, 1024), (VNNI_X86, 0))  # sums of rows cost as much as some multiplications
     ),
     Choice(BFMMLA, ARM, BFMMLA.features, ir.bf16, ir.f32, Sizes(2, 4, 4)),
     Choice(SMMLA, ARM, SMMLA.features, ir.i8, ir.i32, Sizes(2, 4, 8)),

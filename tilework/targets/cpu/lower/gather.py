@@ -11,7 +11,7 @@ outside the buffer is read.
 
 Without branches: an element that does not count adds 0 to bin 0. Elements that follow each other may fall into the same
 bin, and the second increment would wait for the first to reach memory; so where there are many elements per bin, four
-tables take turns and are added up at the end.
+tables alternate and are added up at the end.
 """
 
 from math import prod
@@ -30,7 +30,7 @@ TABLES = 4
 
 
 def tables_of(op: Operation) -> int:
-    """The number of tables: one, or TABLES if adding them up costs less than they save."""
+    """How many tables: one, or TABLES if adding them up costs less than they save."""
     count, bins = prod(ttc.buffer_of(op.operands[0]).shape), prod(ttc.buffer_of(op.operands[-1]).shape)
     return TABLES if count >= TABLES * bins else 1
 
@@ -52,7 +52,7 @@ def lower_histogram(low: Lowering, op: Operation) -> None:
     if extra := scratch_bytes(op):
         start = low.scratch(extra)
         b.fill(start, 0, extra)
-        tables += [b.gep(start, number * size) for number in range(TABLES - 1)]
+        tables += [b.gep(start, index * size) for index in range(TABLES - 1)]
     b.fill(low[target], 0, size)
 
     def add(table: Value, position: Value) -> None:
@@ -61,14 +61,14 @@ def lower_histogram(low: Lowering, op: Operation) -> None:
         inside = b.icmp("ult", value, constant(i64, bins))
         if mask:
             inside = b.and_(inside, low.read(ir.i1, b.gep(low[mask[0]], position)))
-        place = b.gep(table, b.select(inside, value, constant(i64, 0)), counted)
+        address = b.gep(table, b.select(inside, value, constant(i64, 0)), counted)
         align = counted.bits // 8
-        b.store(b.add(b.load(counted, place, align=align), b.zext(inside, counted)), place, align=align)
+        b.store(b.add(b.load(counted, address, align=align), b.zext(inside, counted)), address, align=align)
 
     whole = count - count % len(tables)
     with b.loop(constant(i64, 0), whole, len(tables), unroll=1) as position:
-        for number, table in enumerate(tables):
-            add(table, b.add(position, number))
+        for index, table in enumerate(tables):
+            add(table, b.add(position, index))
     for position in range(whole, count):
         add(tables[position - whole], constant(i64, position))
     if len(tables) > 1:
@@ -81,11 +81,11 @@ def add_tables(low: Lowering, tables: list[Value], bins: int, counter: Attribute
     lanes, align = min(bins, low.target.lanes(memory_type(counter).bits)), element_bytes(counter)
 
     def add(position: Value, lanes: int) -> None:
-        places = [b.gep(table, b.mul(position, element_bytes(counter))) for table in tables]
-        total, *values = [b.load(shaped(memory_type(counter), lanes), place, align=align) for place in places]
+        addresses = [b.gep(table, b.mul(position, element_bytes(counter))) for table in tables]
+        total, *values = [b.load(shaped(memory_type(counter), lanes), address, align=align) for address in addresses]
         for value in values:
             total = b.add(total, value)
-        b.store(total, places[0], align=align)
+        b.store(total, addresses[0], align=align)
 
     whole = bins - bins % lanes
     with b.loop(constant(i64, 0), whole, lanes, unroll=1) as position:
@@ -108,20 +108,20 @@ def lower_gather(low: Lowering, op: Operation) -> None:
     count = picked * inner
     step = AT_ONCE if count % AT_ONCE == 0 else 1
 
-    def move(source_start: Value, target_start: Value, place: Value) -> None:
-        position = b.add(target_start, place)
+    def move(source_start: Value, target_start: Value, within: Value) -> None:
+        position = b.add(target_start, within)
         index = low.read(index_kind.element, b.gep(low[indices], b.mul(position, index_bytes)))
         index = wrapped(low, index, size)
-        column = remainder(low, place, inner)
+        column = remainder(low, within, inner)
         offset = b.add(source_start, b.add(b.mul(index, inner), column))
         value = low.read(kind.element, b.gep(low[source], b.mul(offset, bytes_)))
         low.write(kind.element, value, b.gep(low[target], b.mul(position, bytes_)))
 
     with b.loop(constant(i64, 0), prod(kind.shape[:axis]), unroll=1) as outer:
         source_start, target_start = b.mul(outer, size * inner), b.mul(outer, count)
-        with b.loop(constant(i64, 0), count, step, unroll=1) as place:
+        with b.loop(constant(i64, 0), count, step, unroll=1) as within:
             for lane in range(step):
-                move(source_start, target_start, b.add(place, lane))
+                move(source_start, target_start, b.add(within, lane))
 
 
 def wrapped(low: Lowering, index: Value, size: int) -> Value:

@@ -6,7 +6,7 @@
         keys[4i .. 4i + 15]               one vector
         half[2i .. 2i + 7]                eight elements, each of them in two lanes:  0 0 1 1 2 2 ..
 
-An index, and every address made of indices, is a number per chunk plus a number per lane that is known now (`offsets`).
+An index, and every address computed from indices, is a base per chunk plus a constant offset per lane (`offsets`).
 A read takes the whole stretch of memory between its lowest and its highest lane and deals the elements out by a
 shuffle; a write must fill its stretch. Nests where that is not so, with masks or with reductions are left to `Nest`.
 The same serves a dimension that is walked in steps of two or three elements: sorting networks consist of such nests.
@@ -86,15 +86,15 @@ class GroupedNest(Nest):
             return False
         if kind is tt.StoreOp and len(op.operands) > 2:
             return False
-        places = self.places(op)
-        if places is None:
+        offsets = self.offsets(op)
+        if offsets is None:
             return False
         if kind not in READS:
-            return sorted(places) == list(range(self.lanes))
-        span = max(places) - min(places) + 1
-        return span <= WIDEST * self.lanes and (kind is ttc.ReadOp or len(set(places)) == span)
+            return sorted(offsets) == list(range(self.lanes))
+        span = max(offsets) - min(offsets) + 1
+        return span <= WIDEST * self.lanes and (kind is ttc.ReadOp or len(set(offsets)) == span)
 
-    def places(self, op: Operation) -> list[int] | None:
+    def offsets(self, op: Operation) -> list[int] | None:
         """The distance in elements of each lane of an access from lane 0; None where it is unknown."""
         found = [access_stride(op, self.strides, dim) for dim in range(len(self.shape))]
         strides = [access[0] if access else 0 for access in found]
@@ -165,26 +165,26 @@ class GroupedNest(Nest):
             return
         if self.low.lines is not None:
             self.low.locate(op)
-        places = self.places(op)
-        assert places is not None, "every access is a stretch"
+        offsets = self.offsets(op)
+        assert offsets is not None, "every access is a stretch"
         if type(op) in READS:
-            self.kinds[op.results[0]] = self.read(op, places)
+            self.kinds[op.results[0]] = self.read(op, offsets)
         else:
-            self.write(op, places)
+            self.write(op, offsets)
 
-    def read(self, op: Operation, places: list[int]) -> Value:
-        """One vector from the lowest place to the highest, dealt out to the lanes."""
+    def read(self, op: Operation, offsets: list[int]) -> Value:
+        """Load one vector from the lowest offset to the highest, and distribute it to the lanes."""
         b, element = self.b, op.results[0].type
-        address, first, span = self.lane_0(op, 0), min(places), max(places) - min(places) + 1
+        address, first, span = self.lane_0(op, 0), min(offsets), max(offsets) - min(offsets) + 1
         if span == 1:
             return self.low.read(element, address)
         if type(op) is ttc.ReadOp and type(op.operands[0].owner) is ttc.AllocOp:
             more = -span % self.low.target.lanes(8 * element_bytes(element))
             first, span = first - more, span + more  # whole machine vectors: an arena has other bytes before a buffer
         stretch = self.low.read(element, b.gep(address, first * element_bytes(element)), span)
-        return b.shuffle(stretch, None, [place - first for place in places])
+        return b.shuffle(stretch, None, [offset - first for offset in offsets])
 
-    def write(self, op: Operation, places: list[int]) -> None:
+    def write(self, op: Operation, offsets: list[int]) -> None:
         b, buffer = self.b, int(type(op) is ttc.WriteOp)
         given = op.operands[1 - buffer]
         value = self.vector(given)
@@ -193,7 +193,7 @@ class GroupedNest(Nest):
             return
         if not value.type.is_vector:
             value = b.splat(value, self.lanes)
-        lanes = [places.index(place) for place in range(self.lanes)]
+        lanes = [offsets.index(offset) for offset in range(self.lanes)]
         self.low.write(given.type, b.shuffle(value, None, lanes), self.lane_0(op, buffer))
 
     def lane_0(self, op: Operation, position: int) -> Value:

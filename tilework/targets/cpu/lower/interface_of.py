@@ -1,8 +1,8 @@
-"""The interface of a compiled module: what `Interface` says, read off its loop nests.
+"""Compute the `Interface` of a compiled module from its loop nests.
 
 interface_of(module, arena=64)        Interface(name='add', parameters=('ptr', 'ptr', 'i32'), stored=(1,), ...)
 
-Which parameters of a kernel it writes through, and how they must be aligned.
+The parameters that a kernel writes through, and the alignment that they need:
 
     tt.func public @k(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
       %p = tt.addptr %y, %i ; tt.store %p, ...                 ==>  {1: 1}
@@ -49,22 +49,22 @@ def summary(name: str, functions: Mapping[str, Operation], known: dict[str, Stor
     known[name] = {}
     if not function.regions[0].blocks:
         return {}
-    origins: Provenance = {}
+    provenance: Provenance = {}
     for position, argument in enumerate(function.regions[0].blocks[0].args):
         if is_address(argument.type):
-            origins[argument] = frozenset({position})
+            provenance[argument] = frozenset({position})
     ops = [op for op in function.walk() if op is not function]
-    spread(origins, [edge for op in ops for edge in flows(op)])
+    spread(provenance, [edge for op in ops for edge in flows(op)])
     stored: Stored = {}
     for op in ops:
-        for place, alignment in written_places(op, functions, known):
-            for position in origins.get(place, NO_PARAMETER):
+        for address, alignment in written_addresses(op, functions, known):
+            for position in provenance.get(address, NO_PARAMETER):
                 stored[position] = max(stored.get(position, 1), alignment)
     known[name] = stored
     return stored
 
 
-def written_places(
+def written_addresses(
     op: Operation, functions: Mapping[str, Operation], known: dict[str, Stored]
 ) -> Iterator[tuple[SSAValue, int]]:
     """The addresses that an op writes to, and their alignments."""

@@ -4,7 +4,7 @@ The innermost loop of a nest runs L neighbouring indices of one dimension at onc
 
 - *uniform*: the same in every lane, held as one scalar;
 - `Linear`: ``start + stride * e`` for the index e along the dimension. Addresses and indices are mostly this; `start`
-  and
+and
   `stride` do not depend on e, so they are computed before the loop and no vector is made;
 - `Interval`: a condition that holds for ``low <= e < high``, the usual mask of a load;
 - a vector of L elements.
@@ -20,11 +20,11 @@ A vector along one dimension may also be one of those in which a value that is d
 A line that is extended to 64 bits goes on where its 32 bits would wrap around: an address that wraps once inside a tile
 points nowhere, unless arrays have 2**31 elements. With a large stride it may wrap again and come back: then it is no
 line. With one that is known only at run time the address of each lane is computed from its own 32 bits (`Linear.sum`).
-Where such a value is used as a number its lanes are computed one by one, exactly. So are those of a condition that
-compares numbers which wrap around inside the tile, as ``start + %j < %n`` does where `start` is near 2**31: that is
+Where such a value is not an address its lanes are computed one by one, exactly. So are those of a condition that
+compares integers which wrap around inside the tile, as ``start + %j < %n`` does where `start` is near 2**31: that is
 known once per row, at run time.
 
-What the rules for loads, stores, checks and reductions know of the nest in which they emit: its values and its lanes.
+`OpenNest` is the part of a nest that the rules for loads, stores, checks and reductions see: its values and lanes.
 """
 
 from abc import ABC, abstractmethod
@@ -64,7 +64,7 @@ class Linear(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """True for ``low <= e < high``, both i64; elsewhere false, unless `wraps`: then `condition` has to be asked, lane
+    """True for ``low <= e < high``, both i64; elsewhere false, unless `wraps`: then `condition` is evaluated lane
     by lane.
     """
 
@@ -107,7 +107,7 @@ DIVISIONS = frozenset({*RESTS, *SHIFTS, arith.DivSIOp, arith.DivUIOp})
 
 
 class Division(NamedTuple):
-    """A number that is not negative is divided, and the result is the rest or the quotient."""
+    """A division of a non-negative integer, whose result is the remainder or the quotient."""
 
     divisor: int
     is_rest: bool
@@ -116,13 +116,13 @@ class Division(NamedTuple):
 def division(op: Operation) -> Division | None:
     """The division that an op does, if its divisor is a large enough constant."""
     cls = type(op)
-    if cls not in DIVISIONS or (number := constant_int(op.operands[1])) is None or bit_width(op.operands[0].type) < 32:
+    if cls not in DIVISIONS or (divisor := constant_int(op.operands[1])) is None or bit_width(op.operands[0].type) < 32:
         return None
     if cls in SHIFTS:
-        number = 1 << number if 0 <= number < 31 else 0
+        divisor = 1 << divisor if 0 <= divisor < 31 else 0
     elif cls is arith.AndIOp:
-        number = 0 if number & (number + 1) else number + 1
-    return Division(number, cls in RESTS) if number >= LEAST_DIVISOR else None
+        divisor = 0 if divisor & (divisor + 1) else divisor + 1
+    return Division(divisor, cls in RESTS) if divisor >= LEAST_DIVISOR else None
 
 
 def strides(
@@ -163,7 +163,7 @@ def op_strides(op: Operation, operands: list[Strides], shape: Sequence[int]) -> 
         return found
     if cls is arith.MuliOp:
         factors = [constant_int(operand) for operand in op.operands]
-        return tuple(product(a, b, factors) for a, b in zip(*operands, strict=True))
+        return tuple(stride_of_product(a, b, factors) for a, b in zip(*operands, strict=True))
     if cls is arith.ShLIOp and (amount := constant_int(op.operands[1])) is not None and 0 <= amount < 31:
         return tuple(times(a, 1 << amount) for a in operands[0])
     if cls is tt.AddPtrOp:
@@ -199,7 +199,7 @@ def vary(operands: list[Strides], rank: int) -> Strides:
     return tuple(None if any(column) or None in column else 0 for column in zip(*operands, strict=True))
 
 
-def product(a: Stride, b: Stride, factors: list[int | None]) -> Stride:
+def stride_of_product(a: Stride, b: Stride, factors: list[int | None]) -> Stride:
     if a == 0:
         return times(b, factors[0])
     if b == 0:
@@ -226,25 +226,25 @@ def intervals(block: Block, known: dict[SSAValue, Strides], dim: int) -> dict[SS
 
 
 def leaves_range(b: Builder, start: Value, stride: Value, size: int) -> Value:
-    """Return True if ``start + stride * e`` is no number of its type for some ``e < size``."""
+    """True if ``start + stride * e`` overflows its type for some ``e < size``."""
     if stride.constant == 1:
         return b.icmp("sgt", start, (1 << (start.type.bits - 1)) - size)
     last = b.add(b.sext(start, i64), b.mul(b.sext(stride, i64), size - 1))
     return b.icmp("ne", b.sext(b.trunc(last, start.type), i64), last)
 
 
-def compared(b: Builder, line: Linear, name: str, number: Value, size: int, condition: Operation) -> Interval:
+def compared(b: Builder, line: Linear, name: str, bound: Value, size: int, condition: Operation) -> Interval:
     """The interval where a line of stride 1 is less than a limit (or compares to it as `name` says)."""
-    edge, zero = b.sub(b.sext(number, i64), b.sext(line.start, i64)), constant(i64, 0)
+    edge, zero = b.sub(b.sext(bound, i64), b.sext(line.start, i64)), constant(i64, 0)
     if name in ("sle", "sgt"):
         edge = b.add(edge, 1)
     low, high = (zero, edge) if name in ("slt", "sle") else (edge, constant(i64, size))
-    if line.start.type is i64:  # the difference of numbers below 2**62 is a number too
-        far = b.icmp("slt", b.or_(b.add(line.start, 1 << 62), b.add(number, 1 << 62)), 0)
+    if line.start.type is i64:  # the difference of values below 2**62 does not overflow
+        far = b.icmp("slt", b.or_(b.add(line.start, 1 << 62), b.add(bound, 1 << 62)), 0)
     else:
         far = leaves_range(b, line.start, constant(line.start.type, 1), size)
     wraps = b.or_(line.wraps, far)
-    if line.start.type is i64 or high is not edge:  # what is less than a number of 32 bits has not wrapped around
+    if line.start.type is i64 or high is not edge:  # a value below a 32-bit integer has not wrapped around
         high = b.select(wraps, zero, high)
     return Interval(low, high, wraps, condition)
 
@@ -290,7 +290,7 @@ class OpenNest(ABC):
         return b.add(line.start, b.mul(b.trunc(self.chunk, line.stride.type), line.stride))
 
     def vector(self, value: SSAValue) -> Value:
-        """A value as lanes; a uniform one stays a scalar."""
+        """A value as lanes; a uniform one remains a scalar."""
         kind = self.kind(value)
         if kind.__class__ is Value:
             return kind  # type: ignore[return-value]

@@ -16,7 +16,7 @@ reads `low[value]` and returns nothing, one value, or a list with one value per 
 How IR types look in LLVM: integers and f16, bf16, f32, f64 as themselves, pointers as `ptr`, 8-bit floats as their bits
 in `i8`, a buffer as the `ptr` to its first element. In memory an `i1` (and any integer below a byte) takes one byte.
 
-Where each buffer of a function lies in the arena: buffers whose lives do not overlap share memory.
+Each buffer of a function has an offset in the arena; buffers whose lifetimes do not overlap share memory.
 
     %a = ttc.alloc : !ttc.buf<64xf32>     first used by op 3, last by op 5    offset 64
     %b = ttc.alloc : !ttc.buf<64xf32>     first used by op 4, last by op 9    offset 320
@@ -63,7 +63,7 @@ def buffer_bytes(type: ttc.BufferType) -> int:
 
 
 def plan(function: Operation, start: int) -> Plan:
-    """Place the buffers of a function from `start` on."""
+    """Assign offsets to the buffers of a function, from `start` on."""
     offsets: dict[SSAValue, int] = {}
     placed: list[tuple[int, int, int, int]] = []  # (first position, last position, offset, end)
     end = start
@@ -142,14 +142,14 @@ class Lowering(OpLowering[Value]):
         super().__init__(module, builder, CPU)
         self.target = target
         self.program: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # program ids
-        self.grid: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # numbers of programs
+        self.grid: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # program counts
         self.arena: Value = constant(ptr, 0)
         self.offsets: dict[SSAValue, int] = {}
-        self.uses_faults = False  # whether it may end before its end
+        self.uses_faults = False  # it may return early
         self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
         self.uses_checks = False
         self.streamed: frozenset[Operation] = frozenset()  # stores that go past the caches if a launch stores much
-        self.ticket = 0  # where the record of a launch has the program whose turn it is
+        self.ticket = 0  # the offset of the next program at ordered atomics in the record of a launch
         self.codes: dict[Operation, int] = {}  # of the ops that can fail
         self.scratch_offset = 0  # where memory that one op needs for itself begins
         self.scratch_bytes = 0
@@ -185,7 +185,7 @@ class Lowering(OpLowering[Value]):
         """Return True if `region` may run this block on vectors."""
         return all(type(op) in self.elementwise for op in block.ops if op is not block.last_op)
 
-    def program_number(self) -> Value:
+    def program_id(self) -> Value:
         """Of the program in the grid, x fastest."""
         b = self.builder
         (x, y, z), (width, height, _) = ([b.zext(one, i64) for one in ids] for ids in (self.program, self.grid))
@@ -196,7 +196,7 @@ class Lowering(OpLowering[Value]):
     def read(self, element: Attribute, address: Value, lanes: int = 1, align: int = 0, volatile: bool = False) -> Value:
         """`lanes` neighbours of an IR element type from memory, in their register type.
 
-        What is read after a volatile element is as new as that element: who waits for a flag finds what was written
+        A read after a volatile one is at least as recent: a program that waits for a flag sees what was written
         before it.
         """
         held, size = memory_type(element), memory_type(element).bits // 8
@@ -222,7 +222,7 @@ class Lowering(OpLowering[Value]):
         return self.builder.gep(self.arena, offset, inbounds=True)
 
     def scratch(self, size: int) -> Value:
-        """Memory for the op being lowered, 64-byte aligned; the next op that asks may get the same bytes."""
+        """Memory for the op being lowered, 64-byte aligned; the next op may get the same bytes."""
         self.scratch_bytes = max(self.scratch_bytes, size)
         return self.buffer_offset(self.scratch_offset)
 

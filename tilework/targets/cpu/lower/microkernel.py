@@ -1,26 +1,26 @@
-"""Blocks of a matrix product that stay in registers, and the model of the host that chooses their size.
+"""Register blocks of a matrix multiplication, and the model of the host that chooses their size.
 
 A block of `rows` x `vectors` accumulators walks along K. With 4 lanes, 2 rows and 1 vector, one step of K is
 
     acc0 += A[0, k] * B[k, 0:4]        one load of B, used by every row
-    acc1 += A[1, k] * B[k, 0:4]        one number of A, copied to all lanes
+    acc1 += A[1, k] * B[k, 0:4]        one element of A, broadcast to all lanes
 
 ARM multiplies by a chosen lane of a register, so there a vector of A holds as many steps of K as it has lanes and A
-needs no packing. x86 copies a number to all lanes while loading it.
+needs no packing. x86 broadcasts an element while loading it.
 
 Choosing: a step takes as long as its busiest unit, the multipliers (two), the load ports (two), the front end (four
 instructions) or the latency of one accumulator. `choose_block` takes the block whose steps, summed over
-the whole product with its borders, take the least time, among those whose values fit in the registers:
+the whole multiplication with its borders, take the least time, among those whose values fit in the registers:
 
     >>> neon = HostTarget.of("aarch64", "neoverse-n1", ())
     >>> choose_block(neon, dot_units.F32, 64, 64)
     Block(rows=4, vectors=4, lanes=4)
 
-Operands of a matrix product, converted and rearranged for the micro-kernel.
+Operands of a matrix multiplication, converted and packed for the micro-kernel.
 
-A stays in its order, row by row; it is copied only to convert it (f16 to f32, say). B is copied strip by strip: the
+A keeps its order, row by row; it is copied only to convert it (f16 to f32, say). B is copied strip by strip: the
 columns of one block, so that a step of K reads one contiguous line. Where an instruction consumes several steps of K at
-once, they lie side by side. Two columns of B, four bytes at a time:
+once, they are contiguous. Two columns of B, four bytes at a time:
 
     k0: p q            k0 k1 k2 k3  k0 k1 k2 k3
     k1: r s      ==>    p  r  t  v   q  s  u  w
@@ -60,11 +60,11 @@ class Unit:
     accumulate: Accumulate
     group: int = 1
     packed: Type | None = None  # the element while packing, `group` of which make an operand; None: the operand itself
-    temporaries: int = 0  # registers for products that are not added in the same instruction
+    temporaries: int = 0  # registers for products that another instruction adds
     features: frozenset[str] = frozenset()  # that a function needs beside those which all code may use
     emit: "EmitBlock | None" = None  # of accumulators that are no rows; None: `emit_block`
     tiles: str = ""  # the instruction that multiplies whole tiles (dot_rules.py)
-    right_offset: int = 0  # added to the numbers of B, which makes them unsigned: the sums of A's rows make up for it
+    right_offset: int = 0  # added to B, which makes it unsigned: the sums of A's rows correct for it
 
     @property
     def element(self) -> Type:
@@ -115,7 +115,7 @@ def registers_of(target: HostTarget, rows: int, vectors: int) -> int:
 
 
 def cycles_of(target: HostTarget, block: Block, rows: int, columns: int) -> float:
-    """Modelled time of one step of K over the whole product: full blocks and borders."""
+    """Modelled time of one step of K over the whole multiplication: full blocks and borders."""
     whole_rows, row_border = divmod(rows, block.rows)
     whole_columns, column_border = divmod(-(-columns // block.lanes), block.vectors)
     heights = [(block.rows, whole_rows), (row_border, int(row_border > 0))]
@@ -128,17 +128,17 @@ def cycles_of(target: HostTarget, block: Block, rows: int, columns: int) -> floa
 
 
 def loads_of(target: HostTarget, block: Block, rows: int, columns: int) -> float:
-    """Vectors loaded in one step of K over the whole product."""
+    """Vectors loaded in one step of K over the whole multiplication."""
     bands, strips = -(-rows // block.rows), -(-columns // block.columns)
     return bands * -(-columns // block.lanes) + strips * (rows / block.lanes if multiplies_by_lane(target) else rows)
 
 
 def step_cycles(target: HostTarget, block: Block, rows: int, vectors: int) -> float:
     """Time of one step of K in one block."""
-    products = rows * vectors
+    multiplications = rows * vectors
     loads = vectors + (rows / block.lanes if multiplies_by_lane(target) else rows)
     latency = LATENCY.get(target.arch, 5)
-    return max(products / MULTIPLIERS, loads / LOAD_PORTS, (products + loads + 1) / FRONT_END, latency)
+    return max(multiplications / MULTIPLIERS, loads / LOAD_PORTS, (multiplications + loads + 1) / FRONT_END, latency)
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Work:
 def along_depth(
     b: Builder, unit: Unit, work: Work, at_once: int, sums: Sequence[Value], steps: Callable[..., list[Value]]
 ) -> list[Value]:
-    """``steps(count, place in A, place in B, sums)`` for all operands along K, `at_once` of them in a round of a
-    loop.
+    """Call ``steps(count, address in A, address in B, sums)`` for all operands along K, `at_once` of them per loop
+    round.
     """
     trips, rest = divmod(work.depth, at_once)
     at_left, at_right = work.left.address, work.right.address
@@ -182,21 +182,21 @@ def emit_block(b: Builder, target: HostTarget, unit: Unit, work: Work, totals: S
     """totals + left @ right for one block, row by row."""
     by_lane, align = multiplies_by_lane(target), unit.element.bits // 8
     size = unit.operand.bits // 8
-    starts = [sum(work.widths[:place]) * size for place in range(len(work.widths))]
+    starts = [sum(work.widths[:index]) * size for index in range(len(work.widths))]
 
     def held_row(start: Value, count: int) -> Callable[[int], Callable[[int], Value]]:
-        """One row of A over `count` steps: a function from the step to a function from the lanes to the copied
-        number.
+        """One row of A over `count` steps: a function from the step to a function from the lanes to the broadcast
+        element.
         """
         if by_lane:
             values = b.load(vector(unit.operand, count), start, align=align)
             return lambda step: lambda lanes: b.shuffle(values, None, [step] * lanes)
 
-        def number(step: int) -> Callable[[int], Value]:
+        def broadcast(step: int) -> Callable[[int], Value]:
             loaded = b.load(unit.operand, b.gep(start, step * size), align=align)
             return lambda lanes: b.splat(loaded, lanes)
 
-        return number
+        return broadcast
 
     def steps(count: int, at_left: Value, at_right: Value, sums: Sequence[Value]) -> list[Value]:
         sums = list(sums)
@@ -207,8 +207,8 @@ def emit_block(b: Builder, target: HostTarget, unit: Unit, work: Work, totals: S
             across = [b.load(vector(unit.operand, width), b.gep(line, start), align=align) for width, start in pairs]
             for row in range(work.rows):
                 factor = held[row](step)
-                for place, value in enumerate(across):
-                    position = row * len(across) + place
+                for column, value in enumerate(across):
+                    position = row * len(across) + column
                     sums[position] = unit.accumulate(b, sums[position], factor(value.type.count), value)
         return sums
 
@@ -271,14 +271,14 @@ def pack_strip(
         ]
         rows += [constant(vector(unit.element, width), 0)] * (group - steps)
         line = interleaved(b, rows)
-        if unit.right_offset:  # half of the numbers that there are: adding it turns over the highest bit
+        if unit.right_offset:  # half of the range: adding it inverts the highest bit
             line = b.xor(line, -unit.right_offset)
         b.store(line, there, align=unit.element.bits // 8)
 
     def pack_line(here: Value, there: Value, steps: int) -> None:
         if group * len(chunks) > UNROLLED_ROWS and chunks[0] == chunks[-1]:
             with b.loop(constant(i64, 0), columns, chunks[0], unroll=1) as start:
-                at, to = (b.gep(place, start, type) for place, type in ((here, stored), (there, unit.operand)))
+                at, to = (b.gep(address, start, type) for address, type in ((here, stored), (there, unit.operand)))
                 pack_chunk(at, to, steps, chunks[0])
             return
         start = 0

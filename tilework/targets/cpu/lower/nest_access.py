@@ -130,12 +130,12 @@ def fetch_ahead(nest: OpenNest, op: Operation, element: Attribute) -> None:
 
 
 def fetch_lines(nest: OpenNest, size: int, address: Kind, distance: int, write: bool) -> None:
-    """Fetch into the cache what lies `distance` bytes behind the lanes, if they lie side by side."""
+    """Prefetch the memory `distance` bytes after the lanes, if they are contiguous."""
     if not isinstance(address, Linear) or step_of(address) != size:
         return
-    place = nest.base(address)
+    start = nest.base(address)
     for offset in range(0, nest.lanes * size, CACHE_LINE):
-        nest.b.prefetch(nest.b.gep(place, distance + offset), write)
+        nest.b.prefetch(nest.b.gep(start, distance + offset), write)
 
 
 def emit_store(nest: OpenNest, op: Operation) -> None:
@@ -150,7 +150,7 @@ def emit_store(nest: OpenNest, op: Operation) -> None:
 
 
 def streams(op: Operation) -> bool:
-    """A store with the cache modifier ``.cs``: its data is not read soon, so it need not stay in the caches."""
+    """A store with the cache modifier ``.cs``: its data is not read soon, so it need not be cached."""
     return type(op) is tt.StoreOp and number_of(op, "cache") == CacheModifier.CS
 
 
@@ -234,7 +234,7 @@ class Past(NamedTuple):
 
 
 def interval_lanes(nest: OpenNest, mask: Interval) -> tuple[Value, Value]:
-    """(first lane, number of lanes) of a chunk that an interval holds."""
+    """(first lane, lane count) of a chunk inside an interval."""
     b, lanes, zero = nest.b, constant(i64, nest.lanes), constant(i64, 0)
     end = b.smin(b.sub(mask.high, nest.chunk), lanes)
     first = zero if mask.low.constant == 0 else b.smin(b.smax(b.sub(mask.low, nest.chunk), zero), lanes)
@@ -278,9 +278,9 @@ def lane_addresses(nest: OpenNest, address: Kind) -> list[Value]:
     b = nest.b
     if isinstance(address, Linear) and address.sum is not None:
         other, line, size = address.sum
-        numbers = list(accumulate([line.stride] * (nest.lanes - 1), b.add, initial=nest.base(line)))
-        places = zip(lane_addresses(nest, other), numbers, strict=True)
-        return [b.gep(place, b.mul(b.sext(number, i64), size)) for place, number in places]
+        offsets = list(accumulate([line.stride] * (nest.lanes - 1), b.add, initial=nest.base(line)))
+        addresses = zip(lane_addresses(nest, other), offsets, strict=True)
+        return [b.gep(start, b.mul(b.sext(offset, i64), size)) for start, offset in addresses]
     if isinstance(address, Linear):
         base = nest.base(address)
         return [b.gep(base, b.mul(address.stride, lane)) for lane in range(nest.lanes)]
@@ -292,8 +292,8 @@ def pointer_vector(nest: OpenNest, address: Kind) -> Value:
     b = nest.b
     if isinstance(address, Linear) and address.sum is not None:
         other, line, size = address.sum
-        numbers = nest.spread_line(nest.base(line), line.stride)
-        return b.gep(pointer_vector(nest, other), b.mul(b.sext(numbers, numbers.type.with_scalar(i64)), size))
+        offsets = nest.spread_line(nest.base(line), line.stride)
+        return b.gep(pointer_vector(nest, other), b.mul(b.sext(offsets, offsets.type.with_scalar(i64)), size))
     if isinstance(address, Linear):
         return nest.spread_line(nest.base(address), address.stride)
     assert isinstance(address, Value)
@@ -322,34 +322,34 @@ def all_lanes(
         assert isinstance(address, Linear)
         order = range(lanes) if step == size else range(lanes - 1, -1, -1)
         given = None if value is None else b.shuffle(value, None, order)
-        place = b.gep(nest.base(address), 0 if step == size else -size * (lanes - 1))
+        start = b.gep(nest.base(address), 0 if step == size else -size * (lanes - 1))
         if given is None:
-            return b.shuffle(low.read(element, place, lanes, volatile=volatile), None, order)
+            return b.shuffle(low.read(element, start, lanes, volatile=volatile), None, order)
         if past is not None:
-            store_past(nest, past, low.to_memory(element, given), place, size)
+            store_past(nest, past, low.to_memory(element, given), start, size)
         else:
-            low.write(element, given, place)
+            low.write(element, given, start)
         return NOTHING
     if value is None:
         held = memory_type(element)
-        found = [b.load(held, place, align=size, volatile=volatile) for place in lane_addresses(nest, address)]
+        found = [b.load(held, start, align=size, volatile=volatile) for start in lane_addresses(nest, address)]
         return low.from_memory(element, b.build_vector(found))
-    for place, lane in zip(lane_addresses(nest, address), b.lanes(low.to_memory(element, value)), strict=True):
-        b.store(lane, place, align=size)
+    for start, lane in zip(lane_addresses(nest, address), b.lanes(low.to_memory(element, value)), strict=True):
+        b.store(lane, start, align=size)
     return NOTHING
 
 
-def store_past(nest: OpenNest, past: Past, held: Value, place: Value, size: int) -> None:
-    """Past the caches, in vectors as wide as the place allows, or not."""
+def store_past(nest: OpenNest, past: Past, held: Value, start: Value, size: int) -> None:
+    """Store past the caches, in vectors as wide as the alignment allows, or through them."""
     b = nest.b
 
     def stream(align: int) -> tuple[()]:
-        b.stream(held, place, align)
+        b.stream(held, start, align)
         return ()
 
     def keep() -> tuple[()]:
         past.otherwise()
-        b.store(held, place, align=size)
+        b.store(held, start, align=size)
         return ()
 
     widest = nest.low.target.vector_bytes
@@ -365,36 +365,36 @@ def by_lane(nest: OpenNest, mask: Any) -> Any:
 
 
 def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, value: Value, is_load: bool) -> Value:
-    """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes
+    """The lanes that are on: with a mask if the machine has such loads and they are contiguous, or one copy of bytes
     there, else a function of the module. Of a load `value` is what the others are.
     """
     low, b = nest.low, nest.b
     held = low.to_memory(element, value)
     size = element_bytes(element)
     is_contiguous = step_of(address) == size
-    place = nest.base(address) if is_contiguous else pointer_vector(nest, address)  # type: ignore[arg-type]
+    start = nest.base(address) if is_contiguous else pointer_vector(nest, address)  # type: ignore[arg-type]
     made = NOTHING
     if is_contiguous and (type_ := masked_type(nest, held.type, size)) is not None:
         on = lane_mask(nest, mask)
         if is_load:
-            made = b.bitcast(b.masked_load(type_, place, on, b.bitcast(held, type_), align=size), held.type)
+            made = b.bitcast(b.masked_load(type_, start, on, b.bitcast(held, type_), align=size), held.type)
         else:
-            b.masked_store(b.bitcast(held, type_), place, on, align=size)
+            b.masked_store(b.bitcast(held, type_), start, on, align=size)
     else:
 
         def called() -> list[Value]:
             kind = f"{'load' if is_load else 'store'}.{'contiguous' if is_contiguous else 'scattered'}"
             name = f"tilework.{kind}.{held.type.suffix}"
             if name not in low.module.functions:
-                define_partial(low.module, name, place.type, held.type, size, is_load)
-            found = b.call(name, held.type if is_load else void, [place, mask_bits(nest, mask), held])
+                define_partial(low.module, name, start.type, held.type, size, is_load)
+            found = b.call(name, held.type if is_load else void, [start, mask_bits(nest, mask), held])
             return [found] if is_load else []
 
         def copied() -> list[Value]:
             slot = b.alloca(held.type, align=64)
             b.store(held, slot, align=64)
-            offset, count = (b.mul(number, size) for number in interval_lanes(nest, mask))
-            here, there = b.gep(slot, offset), b.gep(place, offset)
+            offset, count = (b.mul(each, size) for each in interval_lanes(nest, mask))
+            here, there = b.gep(slot, offset), b.gep(start, offset)
             b.copy(here if is_load else there, there if is_load else here, count)
             return [b.load(held.type, slot, align=64)] if is_load else []
 
@@ -405,7 +405,7 @@ def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, val
 
 
 def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any, past: Past | None = None) -> None:
-    """Write lanes; of lanes with the same address the last one stays."""
+    """Write lanes; of lanes with the same address the last one wins."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     if isinstance(address, Linear) and lanes == 1:
         (address,) = lane_addresses(nest, address)
@@ -425,26 +425,26 @@ def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask:
     chosen(nest, mask, lambda: all_lanes(nest, element, address, full, past=past), part, None)
 
 
-def define_partial(module: Any, name: str, place: Type, lanes: Type, size: int, is_load: bool) -> None:
-    """``lanes @name(place, i64 bits, lanes values)``: go through the bits from the lowest one."""
-    params = [(place, "place"), (i64, "bits"), (lanes, "values")]
+def define_partial(module: Any, name: str, start: Type, lanes: Type, size: int, is_load: bool) -> None:
+    """``lanes @name(address, i64 bits, lanes values)``: go through the bits from the lowest one."""
+    params = [(start, "place"), (i64, "bits"), (lanes, "values")]
     attributes = ("nounwind", "noinline")
     function = module.function(name, lanes if is_load else void, params, linkage="internal", attributes=attributes)
     b = Builder(function)
     address, bits, values = function.args
     slot = b.alloca(lanes, align=64)
-    places = b.alloca(place, align=64) if place.is_vector else None
+    addresses = b.alloca(start, align=64) if start.is_vector else None
     b.store(values, slot, align=64)
-    if places is not None:
-        b.store(address, places, align=64)
+    if addresses is not None:
+        b.store(address, addresses, align=64)
 
     def move_one(left: Value) -> tuple[Value, Value]:
         lane = b.cttz(left)
         item = b.gep(slot, lane, lanes.scalar)
-        if places is None:
+        if addresses is None:
             target = b.gep(address, lane, lanes.scalar)
         else:
-            target = b.load(ptr, b.gep(places, lane, ptr), align=8)
+            target = b.load(ptr, b.gep(addresses, lane, ptr), align=8)
         source, goal = (target, item) if is_load else (item, target)
         b.store(b.load(lanes.scalar, source, align=size), goal, align=size)
         rest = b.and_(left, b.add(left, -1))

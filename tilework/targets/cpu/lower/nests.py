@@ -8,9 +8,9 @@
             what changes along %j, sixteen at a time
 
 Which dimension is the vector's, and the order of the loops, is decided first (`choose`): most accesses to memory should
-be contiguous, and a dimension that is folded goes inside, so that accumulators stay in registers. Every op of the body
-is emitted at the depth where all it needs is known; reads move out of loops only where the nest writes nothing they
-could see. There is no code per element: the size of the text depends on the body and not on the shape.
+be contiguous, and a dimension that is folded goes inside, so that accumulators remain in registers. Every op of the
+body is emitted at the depth where all it needs is known; reads move out of loops only where the nest writes nothing
+they could see. There is no code per element: the size of the text depends on the body and not on the shape.
 
 A dimension that is no multiple of the lanes ends in one chunk with fewer of them, 96 and 4 of 100: the body once more,
 after the loop, on narrower vectors. Lanes that do not exist are never read, written or divided by.
@@ -215,10 +215,11 @@ class Nest(OpenNest):
         return total
 
     def find_depths(self) -> dict[Operation, int]:
-        """Find the number of loops around each op: as few as its operands allow."""
-        place = {dim: position + 1 for position, dim in enumerate(self.order)}
+        """Find how many loops surround each op: as few as its operands allow."""
+        depth_of = {dim: position + 1 for position, dim in enumerate(self.order)}
         depth: dict[SSAValue, int] = {
-            arg: 0 if position == self.dim else place.get(position, 0) for position, arg in enumerate(self.block.args)
+            arg: 0 if position == self.dim else depth_of.get(position, 0)
+            for position, arg in enumerate(self.block.args)
         }
         found: dict[Operation, int] = {}
         for op in self.ops:
@@ -227,14 +228,14 @@ class Nest(OpenNest):
             else:
                 level = max((depth.get(operand, 0) for operand in op.operands), default=0)
                 if type(op) is ttc.CheckOp or (op.results and not self.is_line(op.results[0])):
-                    level = max(level, place.get(self.dim, 0))
+                    level = max(level, depth_of.get(self.dim, 0))
             found[op] = level
             for result in op.results:
                 depth[result] = level
         return found
 
     def sees_writes(self, op: Operation) -> bool:
-        """A read that must stay in its place among the writes of the nest."""
+        """A read that must not move across the writes of the nest."""
         if type(op) is ttc.ReadOp:
             return op.operands[0] in self.written
         return type(op) is tt.LoadOp and self.stores
@@ -402,7 +403,7 @@ class Nest(OpenNest):
     # Values
 
     def form(self, op: Operation) -> Kind:
-        """The result of an op as lanes, as a line, or as one number, which the distance of two lines may be."""
+        """The result of an op as lanes, as a line, or as a scalar, such as the difference of two lines."""
         stride = self.stride(op.results[0])
         if stride is None or (stride == 0 and not any(isinstance(self.kind(one), Linear) for one in op.operands)):
             return self.apply(op)
@@ -449,7 +450,7 @@ class Nest(OpenNest):
         return Linear(start, b.cast(step, type_, is_signed=True), is_exact and wraps.constant == 0, wraps)
 
     def interval(self, op: Operation) -> Kind:
-        """A comparison of a line with a number, or two intervals joined."""
+        """A comparison of a line with a scalar, or the intersection of two intervals."""
         b = self.b
         lhs, rhs = (self.kind(operand) for operand in op.operands)
         if type(op) is arith.AndIOp:
@@ -502,7 +503,7 @@ SPECIAL: dict[type[Operation], Any] = {
 
 
 def piece_lanes(nest: Nest, wanted: int) -> int:
-    """The number of lanes of pieces, at most `wanted`; 0 if the nest has none, or they would not help."""
+    """The lane count of pieces, at most `wanted`; 0 if the nest has none, or they would not help."""
     if nest.whole is nest.strides or any(fold.is_tree for fold in nest.folds) or nest.order[-1] != nest.dim:
         return 0
     if not any(is_helped(nest, op) for op in nest.ops):

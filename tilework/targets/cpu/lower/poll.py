@@ -1,16 +1,16 @@
 """Polls in running programs: for the end of their launch (Ctrl-C, a failed assert elsewhere), and for launches that
 need a thread.
 
-A program has fuel, a number in its arena, which loops and programs burn as they go: an estimate of the nanoseconds that
-they took. When none is left, the one whose address is in the arena is asked (`pool_code.py`), and a code other than 0
-ends the function, as a failed assert does.
+A program has fuel, a counter in its arena that loops and programs decrease by an estimate of the nanoseconds that they
+took. When none is left, the function whose address is in the arena is called (`pool_code.py`), and a code other than 0
+ends the program, as a failed assert does.
 
     for i in range(n): cheap        ==>        for j in range(0, n, 4096):
                                                    burn(4096 * cost); for i in range(j, min(j + 4096, n)): cheap
     for i in range(n): costly       ==>        for i in range(n): burn(cost); costly
     while c: cheap                  ==>        the same every so many rounds, which are counted in a register
 
-So the innermost code stays as it is, and burning is one subtraction in memory every few microseconds. Loops that are
+So the innermost code does not change, and burning is one subtraction in memory every few microseconds. Loops that are
 known to be short have nothing of this, and nests, which are short compared with what a user notices, neither.
 """
 
@@ -35,13 +35,13 @@ from tilework.transforms.folding.arith import constant_int
 SYMBOL = "tilework.poll"
 COSTLY = 2_000  # ns: a round that takes longer burns by itself
 PORTION = 10_000  # ns of cheap rounds that are burnt at once
-SHORT = 20_000  # ns: loops that take no longer are left alone
+SHORT = 20_000  # ns: shorter loops do not poll
 LEAST = 200  # that a program burns
 PROGRAMS = 32  # cheap programs between two looks at the fuel
 SPINS = 1_000  # rounds of a loop that waits before it lets others run
 RARE = (1, 1 << 20)
 MOST = 1 << 30
-PER_OP, PER_FUNCTION, PER_PRODUCT, PER_CALL = 0.1, 2.0, 0.05, 100.0  # ns, of an element and of a call
+PER_OP, PER_FUNCTION, PER_MULTIPLICATION, PER_CALL = 0.1, 2.0, 0.05, 100.0  # ns, of an element and of a call
 
 
 def cost_of(ops: Iterable[Operation]) -> float:
@@ -56,7 +56,7 @@ def cost_of_op(op: Operation) -> float:
         return prod(array_values(op.properties["shape"])) * body
     if kind is ttc.DotOp:
         a, b = map(ttc.buffer_of, op.operands[:2])
-        return prod(a.shape) * b.shape[-1] * PER_PRODUCT
+        return prod(a.shape) * b.shape[-1] * PER_MULTIPLICATION
     if kind is scf.ForOp:
         inner = 1 + cost_of(op.regions[0].block.ops)
         trips = trip_count(op)
@@ -98,19 +98,19 @@ def burn(low: Lowering, cost: float, waits: bool = False) -> None:
     """Use up fuel; end the function if there is none and the launch is over."""
     b = low.builder
     with b.if_(is_empty(b, low.arena, fuel_of(cost)), weights=RARE):
-        ask(low, waits)
+        poll_launch(low, waits)
 
 
 def is_empty(b: Builder, arena: Value, amount: int) -> Value:
-    """Take some fuel; whether none is left."""
-    place = b.gep(arena, FUEL)
-    left = b.sub(b.load(i32, place, align=4), constant(i32, amount))
-    b.store(left, place, align=4)
+    """Take some fuel; true if none is left."""
+    address = b.gep(arena, FUEL)
+    left = b.sub(b.load(i32, address, align=4), constant(i32, amount))
+    b.store(left, address, align=4)
     return b.icmp("slt", left, 0)
 
 
-def ask(low: Lowering, waits: int) -> None:
-    """Look at the launch, and end the function with it."""
+def poll_launch(low: Lowering, waits: int) -> None:
+    """Poll the launch, and end the function if it is over."""
     b = low.builder
     code = call_poll(b, low.module, low.arena, waits)
     with b.if_(b.icmp("ne", code, 0), weights=RARE):
@@ -150,7 +150,7 @@ class Counted(Rounds):
 
         def look() -> list[Value]:
             if self.waits:
-                ask(low, True)
+                poll_launch(low, True)
             else:
                 burn(low, self.cost * self.rounds)
             return [constant(i32, self.rounds)]

@@ -14,8 +14,8 @@ with a known neutral element starts from it; others take the first element by a 
 
 The last chunk may have fewer lanes (`Nest.last_lanes`): those are combined with as many of the accumulators.
 
-Lanes that are accumulated apart are combined out of order. A combination that is not proved to be commutative therefore
-folds each chunk to one number first, neighbours with neighbours. Where the order is promised chunks join as
+Lanes that are accumulated apart are combined out of order. A combination that is not known to be commutative therefore
+folds each chunk to one element first, neighbours with neighbours. Where the order is fixed, chunks join as
 `reduce_rules.py` says.
 
 Folding by the tree of `ir/module_facts.py` while the elements come one after the other: a binary counter of partial
@@ -28,7 +28,7 @@ results.
 
 Element `t` is combined with as many levels as `t` has ones at its end, and is left on the next one. What is left behind
 the last element is combined from the lowest level up. An element may be a vector (the fold goes across it), or the
-total of a chunk whose lanes lie along the axis and have been folded, neighbours with neighbours: the chunk is a power
+total of a chunk whose lanes are along the axis and have been folded, neighbours with neighbours: the chunk is a power
 of two, so its total is a node of the tree.
 """
 
@@ -63,17 +63,17 @@ class Stack:
         self.sizes = [lanes * element_bytes(element) for element in elements]
         self.memory = [low.builder.alloca(i8, size * levels, align=64) for size in self.sizes]
 
-    def places(self, level: Value) -> list[Value]:
+    def addresses(self, level: Value) -> list[Value]:
         b = self.low.builder
         return [b.gep(stack, b.mul(level, size)) for stack, size in zip(self.memory, self.sizes, strict=True)]
 
     def read(self, level: Value) -> Row:
-        pairs = zip(self.elements, self.places(level), strict=True)
-        return [self.low.read(element, place, self.lanes) for element, place in pairs]
+        pairs = zip(self.elements, self.addresses(level), strict=True)
+        return [self.low.read(element, address, self.lanes) for element, address in pairs]
 
     def write(self, level: Value, values: Row) -> None:
-        for element, value, place in zip(self.elements, values, self.places(level), strict=True):
-            self.low.write(element, value, place)
+        for element, value, address in zip(self.elements, values, self.addresses(level), strict=True):
+            self.low.write(element, value, address)
 
 
 class Counter:
@@ -94,9 +94,9 @@ class Counter:
     def levels(count: int) -> int:
         return count.bit_length()
 
-    def add(self, b: Builder, number: Value, values: Row) -> None:
-        """The element `number` (an i64) joins."""
-        ones = b.cttz(b.xor(number, constant(i64, -1)))
+    def add(self, b: Builder, index: Value, values: Row) -> None:
+        """Add the element `index` (an i64)."""
+        ones = b.cttz(b.xor(index, constant(i64, -1)))
         with b.loop_carrying(constant(i64, 0), ones, 1, values, unroll=1) as loop:
             loop.next(self.combine(self.read(loop.index), list(loop.carried)))
         self.write(ones, list(loop.results))
@@ -115,7 +115,7 @@ NEUTRAL_FLOATS: dict[type[Operation], float] = {
     arith.MulfOp: 1.0,
     arith.MaximumfOp: -math.inf,
     arith.MinimumfOp: math.inf,
-    arith.MaxnumfOp: math.nan,  # ignored beside any number, and the result if all are NaN
+    arith.MaxnumfOp: math.nan,  # ignored unless all are NaN
     arith.MinnumfOp: math.nan,
 }
 
@@ -128,7 +128,7 @@ def neutral_element(combine: Block, type: Type) -> Value | None:
     if type.kind != "int":
         return None
     largest = (1 << (type.bits - 1)) - 1
-    numbers = {
+    identities = {
         arith.AddiOp: 0,
         arith.OrIOp: 0,
         arith.XOrIOp: 0,
@@ -139,7 +139,7 @@ def neutral_element(combine: Block, type: Type) -> Value | None:
         arith.MaxSIOp: largest + 1,
         arith.MinSIOp: largest,
     }
-    return constant(type, numbers[cls]) if cls in numbers else None
+    return constant(type, identities[cls]) if cls in identities else None
 
 
 class Fold:
@@ -188,12 +188,12 @@ class Fold:
 
     @property
     def folds_chunks(self) -> bool:
-        """Return True if the accumulators are single numbers, into which whole chunks are folded in order."""
+        """Return True if the accumulators are scalars, into which whole chunks are folded in order."""
         return (self.is_ordered or self.is_tree) and self.axis == self.nest.dim and self.nest.lanes > 1
 
     @property
     def chunks(self) -> int:
-        """The number of chunks, or of single elements, that are folded."""
+        """How many chunks, or single elements, are folded."""
         return -(-self.nest.shape[self.axis] // self.step)
 
     def joined(self, before: list[Value], after: list[Value]) -> list[Value]:
@@ -215,8 +215,8 @@ class Fold:
             self.first_byte, nest.fold_bytes = nest.fold_bytes, nest.fold_bytes + levels * sum(sizes)
         memory = b.gep(low.scratch(nest.fold_bytes), self.first_byte)
 
-        def places(level: Value) -> list[Kind]:
-            starts = [levels * sum(sizes[:number]) for number in range(len(sizes))]
+        def addresses(level: Value) -> list[Kind]:
+            starts = [levels * sum(sizes[:index]) for index in range(len(sizes))]
             return [
                 address_of(nest, b.gep(b.gep(memory, start), b.mul(level, size)), scaled(type, self.indices))
                 for start, size, type in zip(starts, sizes, types, strict=True)
@@ -224,12 +224,13 @@ class Fold:
 
         def read(level: Value) -> list[Value]:
             return [
-                load(nest, type.element, place, None, None) for type, place in zip(types, places(level), strict=True)
+                load(nest, type.element, address, None, None)
+                for type, address in zip(types, addresses(level), strict=True)
             ]
 
         def write(level: Value, values: list[Value]) -> None:
-            for type, value, place in zip(types, values, places(level), strict=True):
-                store(nest, type.element, place, value, None)
+            for type, value, address in zip(types, values, addresses(level), strict=True):
+                store(nest, type.element, address, value, None)
 
         return Counter(self.chunks, read, write, self.joined)
 
@@ -255,7 +256,7 @@ class Fold:
             self.values = combined
 
     def combined(self, new: list[Value]) -> list[Value]:
-        """The accumulators and `new`, lane by lane; where `new` has fewer lanes, the other accumulators stay."""
+        """The accumulators and `new`, lane by lane; lanes that `new` does not have are unchanged."""
         b, held, count = self.nest.b, self.values, lanes_in(new[0])
         wide = lanes_in(held[0])
         first = held if count == wide else [b.some_lanes(value, range(count)) for value in held]
@@ -263,7 +264,7 @@ class Fold:
         return made if count == wide else [replaced(b, old, some) for old, some in zip(held, made, strict=True)]
 
     def finish(self) -> None:
-        """Write the accumulators, folded to one number if the lanes lie along the axis."""
+        """Write the accumulators, folded to one scalar if the lanes are along the axis."""
         nest = self.nest
         values = self.counter.total() if self.is_tree and not self.is_single else self.values
         if self.axis == nest.dim and nest.lanes > 1 and not self.folds_chunks:
@@ -272,7 +273,7 @@ class Fold:
         self.is_carried = False
 
     def fold_lanes(self, values: list[Value]) -> list[Value]:
-        """One number: the upper half of the lanes with the lower one, or neighbours, until one is left.
+        """Fold to a scalar: the upper half of the lanes with the lower one, or neighbours, until one is left.
 
         Lanes that have no partner wait: of 7 the last one of all, or those in the middle.
         """
@@ -308,9 +309,9 @@ class Fold:
         index = nest.kind(nest.block.args[self.axis])
         assert isinstance(index, Value), "the axis of a fold in memory is not that of the vector"
         if self.is_tree:
-            counter, number = self.counter_in_arena(), b.sext(index, i64)
-            counter.add(b, number, new)
-            with b.if_(b.icmp("eq", number, self.chunks - 1)):
+            counter, wide = self.counter_in_arena(), b.sext(index, i64)
+            counter.add(b, wide, new)
+            with b.if_(b.icmp("eq", wide, self.chunks - 1)):
                 self.write(counter.total())
             return
         is_first = b.icmp("eq", index, 0)

@@ -28,7 +28,7 @@ left operand is always what came earlier in the scan.
     in front              t0        t01            t2, then t01                 t0123
     kept           t0     t01       t2             t0123                        t4            on level 0, 1, 0, 2, 0
 
-Chunk `i` takes the totals that its ones (in reverse, its zeros) stand for in front of all its elements, from the lowest
+Chunk `i` combines the totals that its ones (in reverse, its zeros) select with all its elements, from the lowest
 level up. With the ones at its end done its last element is the total of a whole block, which is kept. A chunk is one
 element, or as many as a vector has lanes; those are scanned in the same way, by shuffles. A total is put in front of
 about half as many vectors as there are levels.
@@ -96,7 +96,7 @@ class Scan:
         self.is_sum = count == 1 and type(only_op(self.block)) in SUMS
 
     def parts(self) -> tuple[int, int]:
-        """The independent parts of a scan: columns of a matrix, or else rows; and the number of them that are scanned
+        """The independent parts of a scan: columns of a matrix, or else rows; and how many of them are scanned
         together.
         """
         if self.inner > 1 and self.outer == 1:
@@ -199,7 +199,7 @@ class Scan:
         b, lanes = self.b, self.lanes
         corner = b.add(start, self.index(position, width))
         rows = [self.read(b.add(corner, row * self.length), width) for row in range(lanes)]
-        steps = [transposed(b, [b.widened(row[number], lanes) for row in rows]) for number in range(len(self.buffers))]
+        steps = [transposed(b, [b.widened(row[index], lanes) for row in rows]) for index in range(len(self.buffers))]
         results: list[Row] = [[] for _ in self.buffers]
         for step in range(width - 1, -1, -1) if self.reverse else range(width):
             values = [columns[step] for columns in steps]
@@ -234,12 +234,12 @@ class Scan:
         b, lanes, count = self.b, self.lanes, width // self.lanes
         corner = b.add(start, self.index(position, width))
         order = range(count - 1, -1, -1) if self.reverse else range(count)
-        places = [b.add(corner, place * lanes) for place in order]
-        local = [self.within(self.flipped(self.read(place, lanes))) for place in places]
+        starts = [b.add(corner, offset * lanes) for offset in order]
+        local = [self.within(self.flipped(self.read(offset, lanes))) for offset in starts]
         before: Row | None = None  # what comes before a vector inside this run
-        for place, values in zip(places, local, strict=True):
+        for offset, values in zip(starts, local, strict=True):
             earlier = running if before is None else before if running is None else self.combine(running, before)
-            self.write(self.flipped(values if earlier is None else self.combine(earlier, values)), place)
+            self.write(self.flipped(values if earlier is None else self.combine(earlier, values)), offset)
             total = [b.shuffle(value, None, [lanes - 1] * lanes) for value in values]
             before = total if before is None else self.combine(before, total)
         assert before is not None
@@ -278,12 +278,12 @@ class Scan:
 
 def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
     """n vectors of n lanes, n a power of two. Short ones: each round interleaves the vectors of the first half with the
-    others; of long ones each bit of the number of a vector changes places with that of a lane.
+    others; of long ones each bit of the index of a vector is exchanged with one of the lane.
     """
     count, current, bits = len(rows), list(rows), range(len(rows).bit_length() - 1)
     if rows[0].type.bits > INTERLEAVED:
         for bit in bits:
-            for first in (number for number in range(count) if not number >> bit & 1):
+            for first in (index for index in range(count) if not index >> bit & 1):
                 second = first | 1 << bit
                 current[first], current[second] = b.exchanged(current[first], current[second], bit)
         return current
@@ -307,7 +307,7 @@ def lower_scan(low: Lowering, op: Operation) -> None:
 
 
 class TreeScan(Scan):
-    """A scan whose order is promised."""
+    """A scan in a fixed order."""
 
     def parts(self) -> tuple[int, int]:
         return super().parts() if self.inner > 1 else (self.outer, 1)
@@ -328,8 +328,8 @@ class TreeScan(Scan):
         b, levels = self.b, Levels(self, width, self.length)
         with b.loop(constant(i64, 0), self.length, unroll=1) as position:
             index = self.index(position)
-            place = b.add(start, b.mul(index, self.inner))
-            self.write(levels.join(index, self.read(place, width), lambda row: row), place)
+            offset = b.add(start, b.mul(index, self.inner))
+            self.write(levels.join(index, self.read(offset, width), lambda row: row), offset)
 
     def vectors(self, start: Value) -> None:
         """Scan one row, a vector of it at a time."""
@@ -337,15 +337,15 @@ class TreeScan(Scan):
         whole, rest = divmod(self.length, lanes)
         levels = Levels(self, 1, whole + (rest > 0))
 
-        def chunk(number: Value, count: int) -> None:
-            place = b.add(start, b.mul(number, lanes))
-            values = self.within_lanes(self.read(place, count), count)
+        def chunk(index: Value, count: int) -> None:
+            offset = b.add(start, b.mul(index, lanes))
+            values = self.within_lanes(self.read(offset, count), count)
             last = 0 if self.reverse else count - 1
 
             def total(row: Row) -> Row:
                 return [b.extract(value, last) for value in row] if count > 1 else row
 
-            self.write(levels.join(number, values, total), place)
+            self.write(levels.join(index, values, total), offset)
 
         if rest and self.reverse:
             chunk(constant(i64, whole), rest)
@@ -367,11 +367,11 @@ class TreeScan(Scan):
         return values
 
 
-def other_half(place: int, bit: int, count: int, reverse: bool) -> int | None:
+def other_half(position: int, bit: int, count: int, reverse: bool) -> int | None:
     """The index of the total in front of an element: the last one of the half before, or the first of the half
     behind.
     """
-    block = place >> bit
+    block = position >> bit
     if reverse:
         return (block + 1) << bit if block % 2 == 0 and (block + 1) << bit < count else None
     return (block << bit) - 1 if block % 2 else None
@@ -384,27 +384,27 @@ class Levels:
         self.scan, self.count, self.top = scan, count, (count - 1).bit_length()
         self.stack = Stack(scan.low, [buffer.element for buffer in scan.buffers], width, self.top + 1)
 
-    def join(self, number: Value, values: Row, total: Callable[[Row], Row]) -> Row:
-        """The elements of chunk `number` with all in front that is before them; its total is kept."""
+    def join(self, index: Value, values: Row, total: Callable[[Row], Row]) -> Row:
+        """The elements of chunk `index`, combined with all that precede them; its total is kept."""
         scan, b = self.scan, self.scan.b
-        ends = b.cttz(number if scan.reverse else b.xor(number, constant(i64, -1)))
+        ends = b.cttz(index if scan.reverse else b.xor(index, constant(i64, -1)))
         level = b.smin(ends, constant(i64, self.top))  # chunk 0, in reverse the last one, ends everything
         with b.loop_carrying(constant(i64, 0), level, 1, values, unroll=1) as loop:
-            loop.next(self.in_front(number, loop.index, list(loop.carried)))
+            loop.next(self.in_front(index, loop.index, list(loop.carried)))
         values = list(loop.results)
         self.stack.write(level, total(values))
-        taken = b.xor(number, constant(i64, (1 << self.top) - 1)) if scan.reverse else number
+        taken = b.xor(index, constant(i64, (1 << self.top) - 1)) if scan.reverse else index
         left = b.lshr(taken, level)
         with b.loop_carrying(constant(i64, 0), b.ctpop(left), 1, [left, level, *values], unroll=1) as loop:
             bits, below, *row = loop.carried
             skipped = b.cttz(bits)
             here = b.add(below, skipped)
-            following = self.in_front(number, here, row)
+            following = self.in_front(index, here, row)
             rest = b.lshr(b.lshr(bits, skipped), 1)
             loop.next([rest, b.add(here, 1), *following])
         return list(loop.results[2:])
 
-    def in_front(self, number: Value, level: Value, values: Sequence[Value]) -> Row:
+    def in_front(self, index: Value, level: Value, values: Sequence[Value]) -> Row:
         """The partial result of a level in front of the elements, if the block behind it has any chunks."""
         scan, b, row = self.scan, self.scan.b, list(values)
 
@@ -413,5 +413,5 @@ class Levels:
 
         if not scan.reverse or self.count == 1 << self.top:
             return joined()
-        first = b.shl(b.or_(b.lshr(number, level), 1), level)
+        first = b.shl(b.or_(b.lshr(index, level), 1), level)
         return list(b.if_else(b.icmp("slt", first, self.count), joined, lambda: row))

@@ -13,16 +13,15 @@ For 1024 elements: chunk (stages 1 to 6), and for stages 7 to 10 stride (bits fr
 and strides are functions that all stages call, so code hardly grows with the number of elements. Runs that fill no
 chunk come last, one by one.
 
-Partners meet in the same lane of two registers. A bit of the index that tells lanes apart changes places with one that
-tells registers apart:
+Two elements are compared in the same lane of two registers. A lane bit of the index is exchanged with a register bit:
 
     a0 a1 a2 a3        a0 b0 a2 b2
     b0 b1 b2 b3  <==>  a1 b1 a3 b3
 
-and stays there until the place is needed (`sort_runs.py`). What is to be sorted has no order yet, so its first stages
-begin with whichever bits are in registers.
+and remains there until its slot is needed. The input has no order yet, so the first stages begin with whichever bits
+select registers.
 
-Elements of a sort in vector registers, and which bit of their index each bit of their place is.
+The map from the bits of a slot (lane and register) to the bits of the element's index:
 
     32 elements in two registers of 16: lanes count from 0, registers from bit 4
 
@@ -32,8 +31,8 @@ Elements of a sort in vector registers, and which bit of their index each bit of
     compare bit 0               the smaller of each two goes to the first register
     exchange  0 1 2 3 | 4
 
-Comparing costs two instructions for two registers, exchanging as many. So a bit stays among those of registers until
-its place is needed for another, which takes that of the bit that is needed last.
+A comparison costs two instructions for two registers, an exchange as many. So a bit remains a register bit until
+another bit needs a register slot, and then the bit that is needed last gives way.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,26 +53,24 @@ from tilework.targets.llvm.values import Value, constant
 
 
 class HeldKeys:
-    """Registers of ``2**lanes`` integers each; `order` has the bit of the index for each bit of the place."""
+    """Registers of ``2**lanes`` integers each; `order` maps each bit of the slot to a bit of the index."""
 
     def __init__(self, b: Builder, sign: str, values: list[Value], lanes: int) -> None:
         self.b, self.sign, self.values, self.lanes = b, sign, values, lanes
         self.order = list(range(lanes + len(values).bit_length() - 1))
 
     def begin_with_registers(self, bits: int) -> None:
-        """Call elements of a run of ``2**bits``, which have no order yet, so that those in different registers are
-        neighbours.
+        """Renumber the elements of a run of ``2**bits``, which have no order yet, so that elements in different
+        registers are neighbours.
         """
         free = range(min(bits, len(self.order)))
         names = iter(free)
-        for place in [*free[self.lanes :], *free[: self.lanes]]:
-            self.order[place] = next(names)
+        for slot in [*free[self.lanes :], *free[: self.lanes]]:
+            self.order[slot] = next(names)
 
-    def index(self, place: int) -> int:
-        """The index of the element at a place, which counts lanes of the first register, then of the second and so
-        on.
-        """
-        return sum((place >> position & 1) << bit for position, bit in enumerate(self.order))
+    def index(self, slot: int) -> int:
+        """The index of the element in a slot; slots count the lanes of the first register, then of the second ..."""
+        return sum((slot >> position & 1) << bit for position, bit in enumerate(self.order))
 
     def masks(self, given: Value | int | None) -> list[Value]:
         """For each register -1 where an index has the bit `given`; or the value that all have; or none."""
@@ -83,9 +80,9 @@ class HeldKeys:
         if given is None:
             return [constant(type, 0)] * len(self.values)
         position = self.order.index(given)
-        places = range(size * len(self.values))
-        lanes = [-(place >> position & 1) for place in places]
-        found = [tuple(lanes[start : start + size]) for start in places[::size]]
+        slots = range(size * len(self.values))
+        lanes = [-(slot >> position & 1) for slot in slots]
+        found = [tuple(lanes[start : start + size]) for start in slots[::size]]
         return [constant(type, mask if type.is_vector else mask[0]) for mask in found]
 
     def invert(self, masks: Sequence[Value]) -> None:
@@ -95,14 +92,14 @@ class HeldKeys:
         """Put the smaller element of each two that differ in one bit first, for one bit after the other; `later` ones
         follow.
         """
-        for number, bit in enumerate(bits):
-            place = self.order.index(bit)
+        for done, bit in enumerate(bits, 1):
+            slot = self.order.index(bit)
             if len(self.values) == 1:
-                self.compare_lanes(place)
+                self.compare_lanes(slot)
                 continue
-            if place < self.lanes:
-                place = self.exchange(place, self.least_needed(place, [*bits[number + 1 :], *later]))
-            apart = 1 << (place - self.lanes)
+            if slot < self.lanes:
+                slot = self.exchange(slot, self.least_needed(slot, [*bits[done:], *later]))
+            apart = 1 << (slot - self.lanes)
             for first in range(len(self.values)):
                 if not first & apart:
                     pair = self.values[first], self.values[first | apart]
@@ -116,34 +113,34 @@ class HeldKeys:
         self.values = [b.shuffle(small, large, [lane + len(lanes) * (lane >> bit & 1) for lane in lanes])]
 
     def least_needed(self, lane: int, later: Sequence[int]) -> int:
-        """The place among registers whose bit is needed last; of those that are not, one that is at home in `lane`."""
+        """The register bit that is needed last; among those that are not needed, the one that belongs to `lane`."""
 
-        def need(place: int) -> tuple[int, bool]:
-            bit = self.order[place]
+        def need(slot: int) -> tuple[int, bool]:
+            bit = self.order[slot]
             return later.index(bit) if bit in later else len(later), bit == lane
 
         return max(range(self.lanes, len(self.order)), key=need)
 
-    def exchange(self, lane: int, place: int) -> int:
-        """Let two bits change places, of which the second is one of registers; the latter."""
-        b, beside = self.b, 1 << (place - self.lanes)
+    def exchange(self, lane: int, slot: int) -> int:
+        """Exchange a lane bit with a register bit; return the latter."""
+        b, beside = self.b, 1 << (slot - self.lanes)
         for first in range(len(self.values)):
             if not first & beside:
                 pair = b.exchanged(self.values[first], self.values[first | beside], lane)
                 self.values[first], self.values[first | beside] = map(b.opaque, pair)
-        self.order[lane], self.order[place] = self.order[place], self.order[lane]
-        return place
+        self.order[lane], self.order[slot] = self.order[slot], self.order[lane]
+        return slot
 
     def in_order(self) -> list[Value]:
-        """The registers, each element at the place of its index."""
+        """The registers, with each element in the slot of its index."""
         b, size = self.b, 1 << self.lanes
         for lane in range(self.lanes):
             if self.order[lane] >= self.lanes:
                 self.exchange(
-                    lane, next(place for place in range(self.lanes, len(self.order)) if self.order[place] < self.lanes)
+                    lane, next(slot for slot in range(self.lanes, len(self.order)) if self.order[slot] < self.lanes)
                 )
-        places = {self.index(place): place for place in range(size)}  # in each register
-        lanes = [places[lane] for lane in range(size)]
+        slots = {self.index(slot): slot for slot in range(size)}  # in each register
+        lanes = [slots[lane] for lane in range(size)]
         found = {self.index(register * size): value for register, value in enumerate(self.values)}
         return [b.shuffle(found[register * size], None, lanes) for register in range(len(self.values))]
 
@@ -190,7 +187,7 @@ class Sorter:
         self.suffix = f"{'i' if is_signed else 'u'}{element.bits}.{lanes}.{chunk}"
 
     def function(self, name: str, types: Sequence[Type], body: Callable[[Builder, Sequence[Value]], None]) -> str:
-        """An internal function, written when it is first asked for."""
+        """An internal function, written when it is first used."""
         if (b := unwritten(self.module, name, void, types, ("nounwind", "noinline"))) is not None:
             body(b, b.function.args)
             b.ret()
@@ -199,45 +196,45 @@ class Sorter:
     def address(self, b: Builder, base: Value, index: Value) -> Value:
         return b.gep(base, index, self.element)
 
-    def parity(self, b: Builder, number: Value) -> Value:
-        """-1 for odd numbers, 0 for even ones."""
-        return b.cast(b.sub(constant(i64, 0), b.and_(number, 1)), self.element)
+    def parity(self, b: Builder, index: Value) -> Value:
+        """-1 for an odd index, 0 for an even one."""
+        return b.cast(b.sub(constant(i64, 0), b.and_(index, 1)), self.element)
 
-    def spread(self, b: Builder, number: Value) -> Value:
-        return b.splat(number, 1 << self.lanes) if self.lanes else number
+    def spread(self, b: Builder, value: Value) -> Value:
+        return b.splat(value, 1 << self.lanes) if self.lanes else value
 
-    def load(self, b: Builder, places: Sequence[Value]) -> list[Value]:
-        return [b.load(self.register, place, align=self.element.bits // 8) for place in places]
+    def load(self, b: Builder, addresses: Sequence[Value]) -> list[Value]:
+        return [b.load(self.register, address, align=self.element.bits // 8) for address in addresses]
 
-    def store(self, b: Builder, held: Sequence[Value], places: Sequence[Value]) -> None:
-        for value, place in zip(held, places, strict=True):
-            b.store(value, place, align=self.element.bits // 8)
+    def store(self, b: Builder, held: Sequence[Value], addresses: Sequence[Value]) -> None:
+        for value, address in zip(held, addresses, strict=True):
+            b.store(value, address, align=self.element.bits // 8)
 
-    def chunk_places(self, b: Builder, base: Value, number: Value) -> list[Value]:
+    def chunk_addresses(self, b: Builder, base: Value, index: Value) -> list[Value]:
         """The addresses of the registers of a chunk."""
-        start = self.address(b, base, b.shl(number, self.chunk))
+        start = self.address(b, base, b.shl(index, self.chunk))
         size = (self.element.bits // 8) << self.lanes
         return [b.gep(start, register * size) for register in range(1 << (self.chunk - self.lanes))]
 
     def merge_chunks(self, b: Builder, args: Sequence[Value]) -> None:
         """The last bits of a stage, of `count` chunks, and the inversion at its end."""
         base, count, inverts = args
-        with b.loop(constant(i64, 0), count, unroll=1) as number:
-            places = self.chunk_places(b, base, number)
-            held = self.held(b, places)
+        with b.loop(constant(i64, 0), count, unroll=1) as index:
+            addresses = self.chunk_addresses(b, base, index)
+            held = self.held(b, addresses)
             held.compare(range(self.chunk)[::-1])
-            self.store(b, [b.xor(value, self.spread(b, inverts)) for value in held.in_order()], places)
+            self.store(b, [b.xor(value, self.spread(b, inverts)) for value in held.in_order()], addresses)
 
     def strides(self, bits: int, b: Builder, args: Sequence[Value]) -> None:
         """Bits ``low .. low + bits - 1`` of `count` runs of ``2**(low + bits)`` elements.
 
-        First elements are inverted: by `inverts`, in every second run if `turns` is 1, and in upper halves by `upper`
-        too.
+        First elements are inverted: by `inverts`, in every second run if `alternates` is 1, and in upper halves by
+        `upper` too.
         """
-        source, target, low, count, turns, inverts, upper = args
+        source, target, low, count, alternates, inverts, upper = args
         registers = 1 << bits
         with b.loop(constant(i64, 0), count, unroll=1) as run:
-            lower = b.xor(self.parity(b, b.and_(run, turns)), inverts)
+            lower = b.xor(self.parity(b, b.and_(run, alternates)), inverts)
             masks = [self.spread(b, mask) for mask in (lower, b.xor(lower, upper)) for _ in range(registers // 2)]
             start = b.shl(run, b.add(low, bits))
             with b.loop(constant(i64, 0), b.shl(constant(i64, 1), low), 1 << self.lanes, unroll=1) as inner:
@@ -248,9 +245,9 @@ class Sorter:
                 held.compare(range(self.lanes, self.lanes + bits)[::-1])
                 self.store(b, held.in_order(), [self.address(b, target, index) for index in indices])
 
-    def held(self, b: Builder, places: Sequence[Value]) -> HeldKeys:
+    def held(self, b: Builder, addresses: Sequence[Value]) -> HeldKeys:
         """The keys in memory, in their own order."""
-        return HeldKeys(b, self.sign, self.load(b, places), self.lanes)
+        return HeldKeys(b, self.sign, self.load(b, addresses), self.lanes)
 
 
 class Network:
@@ -265,10 +262,10 @@ class Network:
         """
         sorter, (source, target) = self.sorter, args
         size = max(self.bits, sorter.chunk)
-        with b.loop(constant(i64, first >> size), last >> size, unroll=1) as number:
-            start = b.shl(number, size)
-            in_turns = self.order == SortOrder.IN_TURNS
-            falls = sorter.parity(b, number) if in_turns else constant(sorter.element, -self.order)
+        with b.loop(constant(i64, first >> size), last >> size, unroll=1) as index:
+            start = b.shl(index, size)
+            alternates_runs = self.order == SortOrder.IN_TURNS
+            falls = sorter.parity(b, index) if alternates_runs else constant(sorter.element, -self.order)
             self.portion(b, sorter.address(b, source, start), sorter.address(b, target, start), size, falls)
 
     def portion(self, b: Builder, source: Value, target: Value, size: int, falls: Value) -> None:
@@ -278,8 +275,8 @@ class Network:
         first = self.bits if self.merges else 1
         if first <= sorter.chunk:
             stages = range(first, min(self.bits, sorter.chunk) + 1)
-            with b.loop(constant(i64, 0), 1 << (size - sorter.chunk), unroll=1) as number:
-                self.first_stages(b, source, target, number, stages, falls)
+            with b.loop(constant(i64, 0), 1 << (size - sorter.chunk), unroll=1) as index:
+                self.first_stages(b, source, target, index, stages, falls)
             source, first = target, stages.stop
         for stage in range(first, self.bits + 1):
             is_last, high = stage == self.bits, stage
@@ -291,38 +288,36 @@ class Network:
                     [ptr, ptr, i64, i64, i64, element, element],
                     partial(sorter.strides, high - low),
                 )
-                turns, upper = int(enters and not is_last), -int(enters and not self.merges)
-                numbers = [constant(i64, number) for number in (low, 1 << (size - high), turns)]
+                alternates, upper = int(enters and not is_last), -int(enters and not self.merges)
+                constants = [constant(i64, value) for value in (low, 1 << (size - high), alternates)]
                 inverts = falls if enters and is_last else none
-                b.call(name, void, [source, target, *numbers, inverts, constant(element, upper)])
+                b.call(name, void, [source, target, *constants, inverts, constant(element, upper)])
                 source, high = target, low
             merge = sorter.function(f"sort.chunks.{sorter.suffix}", [ptr, i64, element], sorter.merge_chunks)
             count = constant(i64, 1 << (size - sorter.chunk))
             b.call(merge, void, [target, count, falls if is_last else none])
 
-    def first_stages(
-        self, b: Builder, source: Value, target: Value, number: Value, stages: range, falls: Value
-    ) -> None:
+    def first_stages(self, b: Builder, source: Value, target: Value, index: Value, stages: range, falls: Value) -> None:
         """The stages of one chunk that need no other."""
         sorter = self.sorter
-        held = sorter.held(b, sorter.chunk_places(b, source, number))
+        held = sorter.held(b, sorter.chunk_addresses(b, source, index))
         if not self.merges:
             held.begin_with_registers(self.bits)
         later = [bit for stage in stages for bit in range(stage)[::-1]]
         before = None
         for stage in stages:
-            now = self.falling(b, stage, number, falls)
+            now = self.falling(b, stage, index, falls)
             held.invert([b.xor(new, old) for new, old in zip(held.masks(now), held.masks(before), strict=True)])
             held.compare(later[:stage], later[stage:])
             later, before = later[stage:], now
         if stages[-1] == self.bits:
             held.invert(held.masks(before))
-        sorter.store(b, held.in_order(), sorter.chunk_places(b, target, number))
+        sorter.store(b, held.in_order(), sorter.chunk_addresses(b, target, index))
 
-    def falling(self, b: Builder, stage: int, number: Value, falls: Value) -> Value | int:
+    def falling(self, b: Builder, stage: int, index: Value, falls: Value) -> Value | int:
         """The direction of the runs of a stage: the bit of the index that makes them fall, or -1 or 0 for a chunk as a
         whole.
         """
         if stage < self.sorter.chunk and (stage < self.bits or self.order == SortOrder.IN_TURNS):
             return stage
-        return self.sorter.spread(b, falls if stage == self.bits else self.sorter.parity(b, number))
+        return self.sorter.spread(b, falls if stage == self.bits else self.sorter.parity(b, index))

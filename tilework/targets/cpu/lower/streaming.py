@@ -1,4 +1,4 @@
-"""Stores past the caches: those that ask for it (``.cs``), and those of launches that store more than the last cache
+"""Stores past the caches: those that request it (``.cs``), and those of launches that store more than the last cache
 holds.
 
     tl.store(out + i, x + y)        65536 elements of 4 bytes; in a grid of 256 programs these are 64 MB
@@ -6,13 +6,13 @@ holds.
     if grid * 262144 >= 36 MB and the row begins at a multiple of 16 bytes:      once for each row
         stores go past the caches: lines are not read first, and drive no others out
     else:
-        they stay in the cache, for who reads them next
+        they remain in the cache for the next reader
 
 The size of the cache is that of the machine which compiles. Whether such stores pay depends on the processor:
-`target.py` has those that were measured; on others they have to be asked for. A loop around the nest multiplies what is
-stored by its rounds. Left alone are arrays that the kernel itself reads, tiles that each round of a loop stores to the
-same place, small ones, and kernels whose programs may wait for each other. x86 keeps no order of such stores: a fence
-follows each nest (`fork.py`).
+`target.py` has those that were measured; on others the kernel must request them. A loop around the nest multiplies what
+is stored by its rounds. Left alone are arrays that the kernel itself reads, tiles that each round of a loop stores to
+the same place, small ones, and kernels whose programs may wait for each other. x86 keeps no order of such stores: a
+fence follows each nest (`fork.py`).
 
 Lines of memory that a nest fetches into the cache before they are needed: of rows further down, and of stores that
 later nests do. Those at some distance in the same row are `nest_access.fetch_ahead`'s.
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tilework.targets.cpu.lower.nests import Nest
 
 
-ROWS_AHEAD = 2  # of a tile: its rows lie apart, so that the processor does not find the next one by itself
+ROWS_AHEAD = 2  # of a tile: its rows are far apart, so the hardware prefetcher does not find the next one
 
 
 class Promised(NamedTuple):
@@ -113,20 +113,20 @@ def streamed_stores(function: Operation) -> frozenset[Operation]:
     stores = [op for op in ops if type(op) is tt.StoreOp and is_plain(op)]
     if not stores or any(type(op) in MEETING or (type(op) is tt.LoadOp and is_volatile(op)) for op in ops):
         return frozenset()
-    origins: Provenance = {}
+    provenance: Provenance = {}
     for position, argument in enumerate(function.regions[0].blocks[0].args):
         if is_address(argument.type):
-            origins[argument] = frozenset({position})
-    spread(origins, [edge for op in ops for edge in flows(op)])
-    read = [origins.get(op.operands[0], NO_PARAMETER) for op in ops if type(op) is tt.LoadOp]
+            provenance[argument] = frozenset({position})
+    spread(provenance, [edge for op in ops for edge in flows(op)])
+    read = [provenance.get(op.operands[0], NO_PARAMETER) for op in ops if type(op) is tt.LoadOp]
     if NO_PARAMETER in read:
         return frozenset()
     known = frozenset[int]().union(*read)
-    return frozenset(op for op in stores if (own := origins.get(op.operands[0], NO_PARAMETER)) and not own & known)
+    return frozenset(op for op in stores if (own := provenance.get(op.operands[0], NO_PARAMETER)) and not own & known)
 
 
 def is_plain(store: Operation) -> bool:
-    """A store of a tile that says nothing about caches, to another place in each round of the loops around it."""
+    """A store of a tile without a cache modifier, to another address in each iteration of the loops around it."""
     nest = store.parent_op()
     if type(nest) is not ttc.NestOp or number_of(store, "cache") != CacheModifier.NONE:
         return False
@@ -174,12 +174,12 @@ def is_large(low: Lowering, nest: Operation, size: int) -> Value:
 
 def stores_past(nest: "Nest", op: Operation) -> dict[Operation, Value]:
     """The stores of a nest that go past the caches, and whether they do."""
-    asked = {store: constant(i1, 1) for store in nest.ops if streams(store)}
+    requested = {store: constant(i1, 1) for store in nest.ops if streams(store)}
     fitting = [store for store in nest.ops if store in nest.low.streamed and suits(nest, store)]
     stored = sum(element_bytes(store.operands[1].type) for store in fitting) * prod(nest.shape)
     if stored < LEAST:
-        return asked
-    return asked | dict.fromkeys(fitting, is_large(nest.low, op, stored))
+        return requested
+    return requested | dict.fromkeys(fitting, is_large(nest.low, op, stored))
 
 
 def suits(nest: "Nest", store: Operation) -> bool:
@@ -195,7 +195,7 @@ def rows_past(nest: "Nest") -> dict[Operation, tuple[Value, Value]]:
     for store, past in nest.past.items():
         line = nest.kinds.get(store.operands[0])
         if isinstance(line, Linear) and line.sum is None and step_of(line) == element_bytes(store.operands[1].type):
-            place = b.ptrtoint(line.start, i64)
-            is_line, is_aligned = (b.icmp("eq", b.and_(place, align - 1), 0) for align in (CACHE_LINE, STREAM_ALIGN))
+            address = b.ptrtoint(line.start, i64)
+            is_line, is_aligned = (b.icmp("eq", b.and_(address, align - 1), 0) for align in (CACHE_LINE, STREAM_ALIGN))
             found[store] = b.and_(past, is_aligned), is_line
     return found

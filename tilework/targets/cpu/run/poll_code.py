@@ -102,7 +102,7 @@ def let_others(b: Code, launch: Value, time: Value) -> None:
 
 @code("void start_more(ptr launch, i64 now, i64 next, i64 left)")
 def start_more(b: Code, launch: Value, time: Value, following: Value, left: Value) -> None:
-    """Start threads if no program has begun for some time; give up if that does not help. One thread does it for all."""
+    """Start threads if no program has begun for some time; give up if that does not help."""
     it = b.record(launch, LAUNCH_FIELDS)
     with b.if_(b.icmp("ne", it.get("seen", "monotonic"), following)):
         it.set("monotonic", seen=following, since=time)

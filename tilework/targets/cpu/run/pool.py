@@ -101,7 +101,7 @@ class Arena:
         WORKER.pack_into(self.worker, 0, self.address, self.size, 0)
 
     def at_least(self, size: int) -> int:
-        """The address of `size` bytes, undefined except for the control block, which has no fault and no poll function."""
+        """The address of `size` bytes, undefined except for the control block, which is cleared."""
         if size > self.size:
             self.grow(size)
         self.control[:] = FRESH

@@ -1,4 +1,4 @@
-"""System functions for the machine code of the pool: sleep, clocks, threads. Linux futexes, POSIX or Windows SRW locks."""
+"""System functions for the code of the pool: sleep, clocks, threads, by Linux futexes, POSIX or Windows SRW locks."""
 
 from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
 from tilework.targets.llvm.types import i32, i64
