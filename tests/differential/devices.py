@@ -275,7 +275,7 @@ def run_amd_emulator(
         text = amd_emit.emit_module(module, target)
     except PassError as error:
         raise Refused(str(error)) from error
-    facts = code_object.told(text)
+    facts = code_object.metadata(text)
     scratch = np.zeros(max(16, facts.get("global_scratch_size", 0) * int(np.prod(grid))), np.uint8)
     values = [args[name] for name in signature]
     threads = target.warp_size * WARPS

@@ -85,7 +85,7 @@ def emulate(
 ) -> list[Finding]:
     """Run the code on the arrays of `args`, which change; what the checker found."""
     if target.backend == "hip":
-        facts = code_object.told(text)
+        facts = code_object.metadata(text)
         scratch = np.zeros(max(16, facts.get("global_scratch_size", 0) * kernel.grid[0]), np.uint8)
         values = [*(args[name] for name in kernel.signature), scratch, None]
         threads = target.warp_size * warps

@@ -18,7 +18,7 @@ Release = Callable[[Path], str | None]
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
     """What a new process finds out about a program; each time that one is asked it says another number."""
     asked: list[str] = []
-    monkeypatch.setattr(cuda_tools, "asked_release", lambda path: asked.append(path) or f"13.{len(asked)}")
+    monkeypatch.setattr(cuda_tools, "printed_release", lambda path: asked.append(path) or f"13.{len(asked)}")
     monkeypatch.setattr(managers, "releases_file", lambda: str(tmp_path / "releases.known"))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     assert managers.kept_release in cuda_tools.RELEASE_KEEPERS
