@@ -68,18 +68,18 @@ def dimensions(type: Attribute) -> PerAxis:
 
 @cache
 def pessimistic(rank: int) -> AxisInfo:
-    """Nothing is known."""
+    """The facts about an unknown value."""
     return AxisInfo((1,) * rank, (1,) * rank, (1,) * rank)
 
 
 def unknown(type: Attribute) -> AxisInfo:
-    """Nothing is known about a value of `type`."""
+    """The facts about an unknown value of `type`."""
     return pessimistic(len(dimensions(type)))
 
 
 @cache
 def undefined(rank: int) -> AxisInfo:
-    """Everything holds: the value of a poison, neutral in `join`."""
+    """The facts about a poison value, which are neutral in `join`."""
     return AxisInfo((MAX,) * rank, (MAX,) * rank, (MAX,) * rank)
 
 
@@ -89,7 +89,7 @@ def power_of_two_divisor(value: int) -> int:
 
 
 def of_constant(value: int, type: Attribute) -> AxisInfo:
-    """All elements of `type` are `value` (taken modulo the width)."""
+    """The facts about a constant whose elements are all `value` (taken modulo the width)."""
     value &= (1 << bit_width(type)) - 1
     shape = dimensions(type)
     rank = len(shape)

@@ -424,7 +424,7 @@ def convert(meter: Meter, op: Operation) -> None:
 
 
 def reduce(meter: Meter, op: Operation) -> None:
-    """Each element is combined once; across lanes a shuffle and a combination for each step."""
+    """Count one combination per element, and across lanes a shuffle and a combination per step."""
     for operand, result in zip(op.operands, op.results, strict=False):
         layout = layout_of(operand.type)
         steps = 2 * layout.in_size("lane").bit_length() * (registers(result.type) if is_tensor(result.type) else 1)

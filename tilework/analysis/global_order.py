@@ -241,8 +241,8 @@ def between(first: Position, second: Position) -> tuple[Operation, Operation]:
 
 
 def drop_repeated(found: GlobalOrder, copies: set[Operation]) -> None:
-    """Of fences in one block without one of `copies` between them keep only the last; an existing barrier serves
-    too."""
+    """Keep only the last of several fences in one block without one of `copies` between them; an existing barrier
+    serves too."""
     for op in list(found.fences):
         following = op.next_op
         while following is not None and not any(inner in copies for inner in following.walk()):

@@ -215,7 +215,7 @@ def divide(op: Operation, known: Sequence[Range]) -> Range | None:
 
 
 def remainder(op: Operation, known: Sequence[Range]) -> Range | None:
-    """At most as large as the dividend, and smaller than the divisor; its sign is that of the dividend."""
+    """A remainder is at most as large as the dividend and smaller than the divisor, with the sign of the dividend."""
     (low, high), divisor = known
     if divisor[0] <= 0:
         return None
@@ -224,7 +224,7 @@ def remainder(op: Operation, known: Sequence[Range]) -> Range | None:
 
 
 def conjunction(op: Operation, known: Sequence[Range]) -> Range | None:
-    """At most the smallest of the operands that are not negative."""
+    """The result is at most the smallest of the operands that are not negative."""
     non_negative = [high for low, high in known if low >= 0]
     return (0, min(non_negative)) if non_negative else None
 

@@ -283,7 +283,7 @@ def barriers(
 
 
 class BarrierWalk(Walk):
-    """One function; callees are done."""
+    """Finds the barriers of one function, after those of its callees."""
 
     def __init__(
         self,
@@ -477,7 +477,7 @@ def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
 
 
 class FenceWalk(Walk):
-    """One function."""
+    """Finds the fences of one function."""
 
     def __init__(self, allocation: Allocation, found: dict[Operation, None]) -> None:
         super().__init__(allocation)

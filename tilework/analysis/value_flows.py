@@ -75,7 +75,7 @@ def parent_of(op: Operation) -> Operation:
 
 
 def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
-    """To the results of the parent op, and for loops to the next iteration."""
+    """Return the targets of a yielded value: a result of the parent op, and for loops the next iteration."""
     parent = parent_of(op)
     if type(parent) is scf.WhileOp:
         return (entry_args(parent)[index],)

@@ -91,7 +91,7 @@ class SharedPlan:
 
 @dataclass(frozen=True)
 class Side:
-    """One layout with the tensor's index as a single integer: the columns of each level."""
+    """A layout with the tensor's index as a single integer: the columns of each level."""
 
     register: tuple[int, ...]
     lane: tuple[int, ...]
@@ -100,7 +100,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Choice:
-    """One arrangement: bases of the vector, the banks and the segments, and its cost."""
+    """An arrangement in shared memory: bases of the vector, the banks and the segments, and its cost."""
 
     vector: tuple[int, ...]
     bank: tuple[int, ...]
@@ -141,7 +141,7 @@ def shared_plan(
 
 
 def cost(choice: Choice) -> tuple[int, int]:
-    """Fewer conflicts, then more rounds through less memory."""
+    """The key to minimise: conflicts, then memory, which more rounds need less of."""
     return sum(choice.conflicts), -len(choice.reps)
 
 

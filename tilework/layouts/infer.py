@@ -190,7 +190,7 @@ def is_same_shared(encoding: NvmmaShared, shape: Ints, layout: LinearLayout) -> 
 
 
 def infer_reduce(encoding: Distributed, axis: int) -> Slice:
-    """Each thread keeps the results of the rows it had elements of."""
+    """The layout of a reduction: each thread keeps the results of the rows it had elements of."""
     return Slice(axis, encoding)
 
 
@@ -253,7 +253,7 @@ def permute_outs(layout: LinearLayout, perm: Ints) -> LinearLayout:
 
 @lru_cache(maxsize=MEMO)
 def infer_join(encoding: Distributed, shape: Ints) -> Distributed:
-    """Two tensors of `shape` side by side in a new last dimension: two neighbouring registers.
+    """The layout of two tensors of `shape`, joined in a new last dimension: two adjacent registers.
 
     >>> infer_join(Blocked((4,), (32,), (4,), (0,)), (512,)).size_per_thread
     (4, 2)
@@ -321,7 +321,7 @@ def infer_split(encoding: Distributed, shape: Ints) -> Distributed:
 
 
 def infer_fp4_to_fp(encoding: Distributed, axis: int, shape: Ints) -> Distributed:
-    """Two elements for each packed one, along `axis`: two neighbouring registers; `shape` is the operand's.
+    """The layout of two elements for each packed one, along `axis`: two adjacent registers; `shape` is the operand's.
 
     >>> infer_fp4_to_fp(Blocked((1, 4), (4, 8), (4, 1), (1, 0)), 1, (16, 32)).size_per_thread
     (1, 8)

@@ -191,7 +191,7 @@ INK, FAINT, PADDING = "#1a1a1a", "#666666", "#e4e4e4"
 
 @dataclass(frozen=True)
 class Cell:
-    """One box: its colour, its text (large and small), its tooltip, its owner."""
+    """A box: its colour, its text (large and small), its tooltip, its owner."""
 
     colour: str
     text: str
@@ -355,7 +355,7 @@ def memory_grids(layout: LinearLayout, bits: int, seen: Sequence[int] | None) ->
 
 
 def thread_legend(layout: LinearLayout) -> list[tuple[str, list[str]]]:
-    """For every warp its name and the colours of its lanes."""
+    """Return the name of every warp with the colours of its lanes."""
     lanes, warps = layout.in_size("lane"), layout.in_size("warp")
     return [
         (

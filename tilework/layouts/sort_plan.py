@@ -127,8 +127,7 @@ def sort_plan(layout: LinearLayout, bits: int) -> SortPlan | None:
 
 
 def within_warps(layout: LinearLayout, bits: int) -> LinearLayout:
-    """If only warps have the bits of the index in a run, which cannot compare, swap them with bits of registers or
-    lanes."""
+    """Swap the bits of a run with bits of registers or lanes if only warps, which cannot compare, have them."""
     columns = {level: list(layout.by_in[level]) for level in LEVELS}
     inside = [bit for bit, column in enumerate(columns["warp"]) if 0 < column < 1 << bits]
     if len(inside) < bits:

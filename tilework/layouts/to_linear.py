@@ -156,7 +156,7 @@ def mma(encoding: NvidiaMma, shape: Shape) -> LinearLayout:
 
 
 def blocked_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
-    """A thread has all of K."""
+    """Blocked, with all of K in each thread."""
     parent, k = encoding.parent, encoding.k_dim
     assert isinstance(parent, Blocked)
     order = parent.order
@@ -189,7 +189,7 @@ def slice_of(encoding: Slice, shape: Shape) -> LinearLayout:
 
 
 def linear(encoding: Linear, shape: Shape) -> LinearLayout:
-    """As written, with more registers for a larger shape; registers outside a smaller one are dropped."""
+    """The given layout, with more registers for a larger shape; registers outside a smaller one are dropped."""
     layout = encoding.layout
     for dim in first_moved(layout, "register"):
         name = f"dim{dim}"

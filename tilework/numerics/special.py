@@ -212,7 +212,7 @@ def log_gamma(x: float) -> float:
 
 
 def gamma(x: float) -> float:
-    """At 0 a pole, with the sign of the zero; at negative integers NaN."""
+    """The gamma function: at 0 a pole with the sign of the zero, at negative integers NaN."""
     if abs(x) < 1e-300:
         return 1 / x if x else math.copysign(math.inf, x)
     return math.gamma(x)

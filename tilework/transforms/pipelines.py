@@ -49,7 +49,7 @@ def checking_pipeline(sanitize: bool | str) -> list[str]:
 
 
 def ttc_pipeline(sanitize: bool | str = False, may_alias: bool = False) -> list[str]:
-    """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access if `sanitize`.
+    """The passes from optimised TTIR to loop nests over buffers, for the CPU; with checks of accesses if `sanitize`.
 
     `may_alias`: arguments may be the same or overlapping memory.
     """

@@ -28,7 +28,7 @@ Rule = Callable[["Flattening", Operation], None]
 
 
 class Flattening:
-    """One walk in program order; `known` maps each replaced value seen so far to the values that replace it.
+    """A rewrite in program order; `known` maps each replaced value to the values that replace it.
 
     Values of types for which `replaces` holds are replaced by values of the types that `components` gives; messages
     call them `what`. The first replacement of a function argument gets the argument's attributes, and `mark`.
@@ -188,7 +188,7 @@ def flatten_select(rewrite: Flattening, op: Operation) -> None:
 
 
 class BlockAccess:
-    """One access to a block; the offsets along each axis are built once, for addresses and mask."""
+    """An access to a block; the offsets along each axis are built once, for addresses and mask."""
 
     def __init__(self, code: Emitter, block: Shape, offsets: Sequence[SSAValue]) -> None:
         """`offsets` are i64 scalars, the first element of the block along each axis."""

@@ -134,7 +134,7 @@ class Expansion:
         return self.code.convert(arith.ExtFOp if element == f32 else arith.TruncFOp, value, type)
 
     def unpacked(self, value: SSAValue, axis: int) -> SSAValue:
-        """Two values of the type `compute` for each byte, along an axis that doubles."""
+        """Unpack each byte to two values of the type `compute`, along `axis`, whose size doubles."""
         shape = shape_of(value.type)
         full = tuple(size * 2 if dim == axis else size for dim, size in enumerate(shape))
         if (encoding := encoding_of(value.type)) is not None:

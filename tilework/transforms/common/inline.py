@@ -104,7 +104,7 @@ class Inliner:
 
 
 def can_inline(call: Operation, callee: Operation) -> bool:
-    """One block fits anywhere; several only where a block may branch."""
+    """Return True if `callee` may replace `call`: several blocks only fit where a block may branch."""
     noinline = callee.attributes.get("noinline")
     if isinstance(noinline, IntegerAttr) and noinline.value.data:
         return False
@@ -134,7 +134,7 @@ class CallSites:
         return found
 
     def move(self, body: Region, caller: LocationAttr) -> None:
-        """Every op and block argument of `body` is now at ``callsite(where it was at caller)``."""
+        """Give every op and block argument of `body` the location ``callsite(its own at caller)``."""
         for op in ops_in_order(body):
             op.location = self.at(op.location, caller)
             for region in op.regions:

@@ -153,7 +153,7 @@ class Propagation:
                 self.learn(result, fact)
 
     def visit_unknown(self, op: Operation) -> None:
-        """Nothing is known of what the op passes to its regions (`tt.reduce`)."""
+        """Assume nothing about the arguments of the regions of an op (`tt.reduce`)."""
         for value in values_of(op):
             self.learn(value, VARIES)
         for region in op.regions:
@@ -168,7 +168,7 @@ class Propagation:
             self.execute(target)
 
     def possible(self, condition: Fact, choices: Sequence[Any]) -> Sequence[Any]:
-        """Of the choices for true and false, those that `condition` allows."""
+        """Return the choices, given for true and false, that `condition` allows."""
         if isinstance(condition, State):
             return choices if condition is VARIES else ()
         return choices[:1] if condition else choices[1:]

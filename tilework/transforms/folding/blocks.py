@@ -167,7 +167,7 @@ def join_edges(end: Operation, condition: SSAValue, taken: Edge, other: Edge, dr
 
 
 def propagate_condition(end: Operation, condition: SSAValue, targets: Sequence[Block], driver: Driver) -> bool:
-    """In a block that only this branch reaches, the condition is known."""
+    """Replace the condition by a constant in blocks that only this branch reaches."""
     changed = False
     for known, target in zip((1, 0), targets, strict=True):
         if not has_one_predecessor(target):

@@ -50,19 +50,19 @@ def clean_converts(function: Operation) -> bool:
 
 @cache
 def is_kept(source: Attribute, result: Attribute) -> bool:
-    """From an accumulator to a dot operand, as between the two dots of attention."""
+    """Return True for a conversion from an accumulator to a dot operand, as between the two dots of attention."""
     return is_accumulator(source) and operand_index(result) is not None
 
 
 @cache
 def is_trivial_convert(source: Attribute, result: Attribute) -> bool:
-    """Every thread holds the same elements in the same registers."""
+    """Return True if every thread holds the same elements in the same registers."""
     return layout_of(source) == layout_of(result)
 
 
 @cache
 def is_expensive_reshape(source: Attribute, result: Attribute) -> bool:
-    """A reshape that may reorder would have to move elements between threads."""
+    """Return True if a reshape that may reorder would have to move elements between threads."""
     before, after = distributed_of(source), distributed_of(result)
     if before is None or after is None:
         return True

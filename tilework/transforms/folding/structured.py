@@ -156,7 +156,7 @@ def drop_unused_results(op: Operation, driver: Driver) -> bool:
 
 
 def values_to_selects(op: Operation, driver: Driver) -> bool:
-    """A result whose two values come from outside needs no branch."""
+    """Replace results whose two values come from outside by selects."""
     if not op.results:
         return False
     yielded = [end_of(region.first_block)._operands for region in op.regions]
@@ -205,7 +205,7 @@ def drop_empty_else(op: Operation, driver: Driver) -> bool:
 
 
 def combine_with_previous(op: Operation, driver: Driver) -> bool:
-    """Two `scf.if` in a row on the same condition: the second moves into the first."""
+    """Merge two consecutive `scf.if` on the same condition: the second moves into the first."""
     previous = op.prev_op
     if type(previous) is not scf.IfOp or previous._operands[0] is not op._operands[0]:
         return False
@@ -257,7 +257,7 @@ def combine_nested(op: Operation, driver: Driver) -> bool:
 
 
 def propagate_condition(op: Operation, driver: Driver) -> bool:
-    """Inside the first branch the condition is true, inside the second false."""
+    """Replace the condition by true inside the first branch, and by false inside the second."""
     condition = op._operands[0]
     if condition.has_one_use():
         return False
@@ -286,7 +286,7 @@ def rewrite_while(op: Operation, driver: Driver) -> bool:
 
 
 def drop_invariant_inputs(op: Operation, before: Block, after: Block, driver: Driver) -> bool:
-    """An input that comes back unchanged from the second region is its initial value."""
+    """Replace an input that the second region yields unchanged by its initial value."""
     condition, end = end_of(before), end_of(after)
     keep: list[int] = []
     for i, (initial, yielded) in enumerate(zip(op._operands, end._operands, strict=True)):
@@ -332,7 +332,7 @@ def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Dr
 
 
 def know_condition(before: Block, after: Block, driver: Driver) -> bool:
-    """The second region runs only if the condition held."""
+    """Replace the condition, where it is passed on to the second region, by true."""
     condition, *passed = end_of(before)._operands
     for argument, value in zip(after.args, passed, strict=True):
         if value is condition and argument.first_use is not None:

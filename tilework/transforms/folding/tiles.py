@@ -80,7 +80,7 @@ def fold_advance(op: Operation) -> SSAValue | None:
 
 
 def fold_fp_to_fp(op: Operation) -> SSAValue | Scalar | None:
-    """Only zeros are folded: other constants would need the rounding of the target."""
+    """Fold zeros; other constants would need the rounding of the target."""
     (source,) = op._operands
     if is_same(source.type, op.results[0].type):
         return source
@@ -147,7 +147,7 @@ def rewrite_reshape(op: Operation, driver: Driver) -> bool:
 
 
 def rewrite_trans(op: Operation, driver: Driver) -> bool:
-    """Two transpositions are one: dimension i of the result is dimension inner[outer[i]] of the source."""
+    """Merge two transpositions: dimension i of the result is dimension inner[outer[i]] of the source."""
     if (inner := producer(op._operands[0], type(op))) is None:
         return False
     first = array_values(inner.properties["order"])

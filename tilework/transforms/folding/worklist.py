@@ -294,7 +294,7 @@ class Driver:
 
 
 def ops_in_postorder(region: Region) -> list[Operation]:
-    """Every op of `region`, each behind those nested in it."""
+    """Return the ops of `region`, each after those nested in it."""
     found: list[Operation] = []
     for block in region.blocks:
         op = block.first_op

@@ -69,7 +69,7 @@ WIDEST = 64  # only narrower integers are checked, as in Triton
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One way in which an op makes elements undefined; `text` is what a report says about it."""
+    """A way in which an op makes elements undefined; reports contain `text`."""
 
     op: Operation
     id: int

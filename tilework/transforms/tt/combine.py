@@ -60,7 +60,7 @@ def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
 
 
 def combine_addptr(op: Operation, driver: Driver) -> bool:
-    """Two offsets become one."""
+    """Add two offsets of a pointer to one."""
     pointer, outer = op._operands
     if (first := producer(pointer, tt.AddPtrOp)) is None:
         return False

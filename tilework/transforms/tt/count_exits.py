@@ -397,6 +397,6 @@ class Decision:
 
 
 def concatenated(parts: Iterable[Limits | None]) -> Limits | None:
-    """All of `parts`, if each is known."""
+    """Concatenate `parts`; None if one of them is."""
     found = list(parts)
     return None if None in found else [one for part in found if part is not None for one in part]

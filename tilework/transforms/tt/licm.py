@@ -53,7 +53,7 @@ def hoist_invariants(loop: Operation) -> None:
 
 
 def is_invariant(op: Operation, inside: set[Block]) -> bool:
-    """Every value that `op` (with its regions) uses comes from outside of the loop, or from `op` itself."""
+    """Return True if `op` and its regions only use values from outside of the loop, or from `op` itself."""
     if any(home_of(value) in inside for value in op.operands):
         return False
     if not op.regions:

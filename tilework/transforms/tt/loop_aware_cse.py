@@ -44,7 +44,7 @@ def loops_within(op: Operation) -> list[Operation]:
 
 
 def equal_classes(loop: Operation) -> list[int]:
-    """For each carried value, the first one that is always equal to it."""
+    """Return, for each carried value, the index of the first one that is always equal to it."""
     (body,) = loop.regions[0].blocks
     yields = tuple(end_of(body).operands)
     classes = firsts(list(loop.operands[3:]))

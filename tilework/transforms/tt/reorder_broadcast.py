@@ -57,7 +57,7 @@ def packed_elements(op: Operation) -> int:
 
 
 def move_splat_after(op: Operation, operands: Sequence[SSAValue], driver: Driver) -> bool:
-    """All operands repeat one scalar: compute on the scalars."""
+    """Compute on scalars if all operands are splats."""
     if any(splat_of(value) is None and known_scalar(value) is None for value in operands):
         return False
     scalars = [splat_of(value) or scalar_constant(value, op, driver) for value in operands]
@@ -81,7 +81,7 @@ def scalar_constant(value: SSAValue, op: Operation, driver: Driver) -> SSAValue:
 
 
 def move_broadcast_after(op: Operation, operands: Sequence[SSAValue], driver: Driver) -> bool:
-    """All operands are broadcasts from one shape, or repeat a scalar: compute in that shape."""
+    """Compute in the smaller shape if all operands are splats or broadcasts from that shape."""
     sources = [producer(value, tt.BroadcastOp) for value in operands]
     shapes = {shape_of(source._operands[0].type) for source in sources if source is not None}
     if len(shapes) != 1:

@@ -169,7 +169,7 @@ class Converter:
         self.schedule.scope = outer
 
     def convert_block(self, block: Block) -> None:
-        """All ops but the terminator."""
+        """Convert all ops but the terminator."""
         last = block.last_op
         for op in tuple(block.ops):
             if op is not last:

@@ -175,7 +175,7 @@ def chosen(op: Operation, digits: Digits, rest: Digits) -> Sequence[Source]:
 
 
 def reduce_sources(op: Operation, index: int, digits: Digits) -> Sequence[Source]:
-    """All elements along the axis: first of every operand at 0, then at 1."""
+    """Return the elements along the axis: those of every operand at 0, then at 1."""
     shape = shape_of(op.operands[0].type)
     (start, end), count = spans(shape)[axis_of(op)], prod(shape)
     size = end // start

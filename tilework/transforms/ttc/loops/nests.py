@@ -164,7 +164,7 @@ class Nest:
         self.loc = outer
 
     def add_late(self, root: Root) -> None:
-        """One more root, also when the nest is already built."""
+        """Add a root, also to a nest that is already built."""
         if self.block is None:
             self.roots.append(root)
         else:
@@ -232,7 +232,7 @@ class Nest:
         return self.loc or self.location
 
     def buffer_indices(self, shape: Shape, digits: Digits) -> list[SSAValue]:
-        """One index per dimension of a buffer, or one for the flat buffer where that is cheaper to compute."""
+        """Return an index per dimension of a buffer, or one into the flat buffer where that is cheaper to compute."""
         is_even = is_power_of_two(self.count)  # any cut is between bits
         if len(shape) > 1 and not is_even and self.is_whole_loops(digits):
             if not all(self.is_whole_loops(part(digits, *span)) for span in spans(shape)):
@@ -244,7 +244,7 @@ class Nest:
         return all(not digit.of and (digit.divisor == 0 or self.pieces(digit) is not None) for digit in digits)
 
     def indices(self, shape: Shape, digits: Digits) -> list[SSAValue]:
-        """One index per dimension."""
+        """Return an index per dimension."""
         return [self.index(part(digits, *span)) for span in spans(shape)]
 
     def index(self, digits: Digits) -> SSAValue:
