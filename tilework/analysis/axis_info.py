@@ -17,15 +17,16 @@ back.
 Cost: one walk, and one more per round of a loop (two or three).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
 from math import gcd
 
-from xdsl.dialects import cf, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_transfer import TRANSFER, AxisInfo, join, moved, pointee_bytes, unknown
+from tilework.analysis.value_flows import branch_edges
 from tilework.ir import tt, ttg
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order, symbol_of
 from tilework.ir.nesting import end_of
@@ -133,20 +134,10 @@ def run_region(facts: AxisFacts, region: Region) -> None:
         for block in blocks:
             if block in reached:
                 run_block(facts, block)
-                for successor, values in branches(block):
+                for successor, values in branch_edges(end_of(block)):
                     changed |= successor not in reached
                     reached.add(successor)
                     changed |= meet(facts, successor.args, values)
-
-
-def branches(block: Block) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
-    """Yield the successors of `block` with the values it passes to them."""
-    terminator = end_of(block)
-    if isinstance(terminator, cf.BranchOp):
-        yield terminator.successors[0], tuple(terminator.operands)
-    elif isinstance(terminator, cf.ConditionalBranchOp):
-        yield terminator.successors[0], terminator.then_arguments
-        yield terminator.successors[1], terminator.else_arguments
 
 
 def meet(facts: AxisFacts, targets: Sequence[SSAValue], values: Sequence[SSAValue]) -> bool:

@@ -432,8 +432,8 @@ def are_alike(copy: Operation, other: Operation) -> bool:
 
 
 def waits_for_itself(op: Operation) -> bool:
-    """In a loop each warp accesses the same bytes as in the last iteration, and waits for its lanes before it writes
-    there again."""
+    """Return True if each warp accesses the same bytes in every iteration of a loop, and waits for its lanes before it
+    writes there again."""
     return type(op) is ttg.ConvertLayoutOp and is_warp_synchronous(op)
 
 

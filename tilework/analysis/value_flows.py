@@ -9,11 +9,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from xdsl.dialects import cf, scf
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilework.ir.nesting import body_of, end_of, owner_of
 
 Pair = tuple[SSAValue, SSAValue]
+Edge = tuple[Block, tuple[SSAValue, ...]]  # the target of a branch, and the values passed to it
 Node = TypeVar("Node", bound=Hashable)
 
 
@@ -56,6 +57,17 @@ def sources_of(value: SSAValue) -> tuple[list[SSAValue], list[SSAValue]]:
     if type(op) is scf.IfOp:
         return [], [end_of(region.blocks[0]).operands[index] for region in op.regions]
     return [], []
+
+
+def branch_edges(end: Operation) -> list[Edge]:
+    """Return the successors of a branch, with the values passed to each; [] for other terminators."""
+    if type(end) is cf.BranchOp:
+        return [(end.successors[0], tuple(end.operands))]
+    if type(end) is not cf.ConditionalBranchOp:
+        return []
+    (taken, other), (_, *values) = end.successors, end.operands
+    split = len(taken.args)
+    return [(taken, tuple(values[:split])), (other, tuple(values[split:]))]
 
 
 def pairs(sources: Sequence[SSAValue], *targets: Sequence[SSAValue]) -> list[Pair]:

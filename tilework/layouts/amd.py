@@ -196,7 +196,7 @@ def mfma_scales(parent: AmdMfma | AmdWmma, op_idx: int, shape: Shape) -> LinearL
 
 
 def wmma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
-    """The second half of the wave repeats the first (version 1) or goes on along K."""
+    """The second half of the wave repeats the first (version 1) or continues along K."""
     parent, k, other, tile = operand_tile(encoding)
     assert isinstance(parent, AmdWmma)
     tile.id(encoding.k_width, "register", k).id(16, "lane", other)

@@ -43,8 +43,7 @@ SHARED_INS = ("offset", "block")
 
 
 def is_power_of_two(value: int) -> bool:
-    """1, 2, 4, 8, ...
-
+    """
     >>> [n for n in range(10) if is_power_of_two(n)]
     [1, 2, 4, 8]
     """
@@ -319,12 +318,12 @@ class NvidiaMma(Accumulator, name="nvidia_mma", alias="mma"):
 
     @property
     def is_ampere(self) -> bool:
-        """`mma.sync`."""
+        """True for the accumulator of `mma.sync`."""
         return self.version_major == 2
 
     @property
     def is_hopper(self) -> bool:
-        """`wgmma`."""
+        """True for the accumulator of `wgmma`."""
         return self.version_major == 3
 
 

@@ -460,7 +460,7 @@ class LinearLayout:
         return LinearLayout.packed(tuple(columns), outs)
 
     def compose(self, outer: "LinearLayout") -> "LinearLayout":
-        """x goes to outer(self(x)); the ins of `outer` are the outs of self."""
+        """Return the map from x to outer(self(x)); the ins of `outer` are the outs of self."""
         if set(outer.in_names) != set(self.out_names):
             raise LayoutError(f"cannot compose: {list(self.out_names)} are not the ins {list(outer.in_names)}")
         for name in self.out_names:
@@ -564,7 +564,7 @@ class LinearLayout:
         return None if divided is None else LinearLayout.packed(*divided)
 
     def is_trivial_over(self, names: Iterable[str]) -> bool:
-        """Return True if each named in goes to the out of the same name unchanged, and nothing else goes there."""
+        """Return True if each named in is mapped to the out of the same name unchanged, and nothing else is."""
         for name in names:
             if name not in self.by_in or name not in self.fields:
                 return False

@@ -18,7 +18,7 @@ from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilework.analysis.value_flows import control_flows
+from tilework.analysis.value_flows import branch_edges, control_flows
 from tilework.ir import integer_ops, tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
@@ -28,7 +28,6 @@ from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all
 from tilework.ir.types import bit_width, element_type, i1
 from tilework.numerics.twos_complement import signed, unsigned
 from tilework.transforms.folding import casts as folding_casts
-from tilework.transforms.folding.blocks import edges
 from tilework.transforms.folding.worklist import ISOLATED, is_removable
 from tilework.transforms.passes import function_pass
 
@@ -160,7 +159,7 @@ class Propagation:
             self.execute(region.first_block)
 
     def visit_branch(self, op: Operation) -> None:
-        taken = edges(op)
+        taken = branch_edges(op)
         if type(op) is cf.ConditionalBranchOp:
             taken = self.possible(self.fact(op._operands[0]), taken)
         for target, passed in taken:

@@ -19,14 +19,12 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import cf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.analysis.value_flows import reached
+from tilework.analysis.value_flows import Edge, branch_edges, reached
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.nesting import end_of, start_of
 from tilework.ir.scf_ext import make_br, make_cond_br
 from tilework.transforms.folding.arith import constant_int
 from tilework.transforms.folding.worklist import Driver
-
-Edge = tuple[Block, tuple[SSAValue, ...]]  # the target of a branch, and the values passed to it
 
 
 def simplify_blocks(region: Region, driver: Driver) -> bool:
@@ -64,16 +62,6 @@ def erase_unreachable_blocks(region: Region, driver: Driver) -> bool:
     return bool(dead)
 
 
-def edges(end: Operation) -> list[Edge]:
-    """The successors of a branch, with the values passed to each."""
-    if type(end) is cf.BranchOp:
-        return [(end.successors[0], tuple(end.operands))]
-    taken, other = end.successors
-    operands = tuple(end.operands)
-    split = 1 + len(taken.args)
-    return [(taken, operands[1:split]), (other, operands[split:])]
-
-
 def has_one_predecessor(block: Block) -> bool:
     return block.first_use is not None and block.has_one_use()
 
@@ -96,7 +84,7 @@ def pass_through(edge: Edge) -> Edge | None:
 
 
 def simplify_br(end: Operation, driver: Driver) -> bool:
-    (target,) = edges(end)
+    (target,) = branch_edges(end)
     block = end.parent
     if block is None or target[0] is block:
         return False
@@ -124,7 +112,7 @@ def merge_into(block: Block, end: Operation, target: Edge, driver: Driver) -> No
 
 def simplify_cond_br(end: Operation, driver: Driver) -> bool:
     condition = end.operands[0]
-    taken, other = edges(end)
+    taken, other = branch_edges(end)
     known = constant_int(condition)
     if known is None:
         known = condition_from_predecessor(end, condition)
@@ -188,7 +176,8 @@ def drop_unused_arguments(region: Region, driver: Driver) -> bool:
             continue
         for end in {use.operation: None for use in block.uses}:
             kept = [
-                (target, tuple(passed[i] for i in keep) if target is block else passed) for target, passed in edges(end)
+                (target, tuple(passed[i] for i in keep) if target is block else passed)
+                for target, passed in branch_edges(end)
             ]
             if len(kept) == 1:
                 replace_end(end, make_br(*kept[0], end.location), driver)

@@ -48,7 +48,7 @@ def identity(attribute: Attribute) -> int:
 
 
 def is_same(a: Attribute, b: Attribute) -> bool:
-    """`a` and `b` are equal; cheaper than ``==`` for types that differ, which xDSL compares field by field."""
+    """Return True if `a` equals `b`; cheaper than ``==``, by which xDSL compares types field by field."""
     return a is b or identity(a) == identity(b)
 
 

@@ -236,7 +236,7 @@ def varied_values(flow: Flow, partial: set[SSAValue], sources: Collection[Operat
 
 
 def is_choice(op: Operation, partial: set[SSAValue]) -> bool:
-    """An operand decides, element by element, whether another one matters."""
+    """Return True if an operand decides, element by element, whether another one matters."""
     if type(op) in ABSORBING:
         return any(is_tensor(value.type) and scalar_of(value) is None for value in op.operands if value not in partial)
     return type(op) in (SelectOp, tt.LoadOp) and is_tensor(op.operands[0].type)
@@ -281,7 +281,7 @@ def closure(start: Collection[SSAValue], edges: list[tuple[SSAValue, SSAValue]])
 
 
 def flows(op: Operation) -> Iterator[Pair]:
-    """(source, target) wherever one value depends on another."""
+    """Yield (source, target) wherever one value depends on another."""
     if op.successors:  # which block comes next depends on the operands, too
         yield from ((source, argument) for block in op.successors for source in op.operands for argument in block.args)
     elif (passed := control_flows(op)) is not None:

@@ -117,7 +117,7 @@ def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
 
 
 def is_float_sum(op: Operation) -> bool:
-    """The reduction adds its two arguments, floats of at most 32 bits."""
+    """Return True if the reduction adds its two arguments, floats of at most 32 bits."""
     add = only_op(body_of(op))
     return add is not None and type(add) is arith.AddfOp and bit_width(add.results[0].type) <= 32
 

@@ -21,6 +21,7 @@ from tilework.ir.create import append_op, create_op
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import attr_value, insert_before, splat_attr
 from tilework.ir.types import Shape, axis_of, bit_width, element_type, i32, is_tensor, shape_of
+from tilework.layouts.encodings import is_power_of_two
 from tilework.transforms.ttc.loops.hazards import Access
 from tilework.transforms.ttc.loops.index_maps import (
     Digit,
@@ -316,10 +317,6 @@ class Nest:
 
 
 Item = Nest | Code
-
-
-def is_power_of_two(size: int) -> bool:
-    return size & (size - 1) == 0
 
 
 def slot(buffer: Buffer) -> SSAValue:
