@@ -58,8 +58,8 @@ from tilework.transforms.remarks import remark
 # Select the matrix instruction of a `tt.dot`, and the layouts of its result and operands.
 #
 #     128x128 += 128x64 @ 64x128, f16, 4 warps
-#         hip:gfx942     mfma 32x32x8        warps (2, 2), 4 neighbours along K in a lane
-#         hip:gfx1100    wmma 16x16x16       warps (2, 2), 16 neighbours
+#         hip:gfx942     mfma 32x32x8        warps (2, 2), 4 adjacent elements along K per lane
+#         hip:gfx1100    wmma 16x16x16       warps (2, 2), 16 elements
 #
 # None means that no instruction fits: the dot is lowered to multiply-adds.
 
@@ -72,9 +72,9 @@ F32: Forms = {32: ((2, 1),), 16: ((4, 1),), 4: ((16, 1),)}
 XF32: Forms = {32: ((4, 2),), 16: ((8, 2),)}
 HALF: Forms = {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)}
 WIDE_HALF: Forms = {32: ((16, 8), (8, 4)), 16: ((32, 8), (16, 4)), 4: ((64, 4),)}
-SCALED_RUN = 32  # elements that share a scale, and a lane's part of the instruction that knows scales
+SCALED_RUN = 32  # elements that share a scale, and a lane's elements of a scaled instruction
 BYTES: Forms = {32: ((16, 8),), 16: ((32, 8),)}
-MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
+MFMA: dict[str, dict[int, Forms]] = {  # by operand type and version
     "f64": {2: F64, 3: F64, 4: F64},
     "f32": {1: F32, 2: F32, 3: F32, 4: F32},
     "xf32": {3: XF32},
@@ -102,17 +102,17 @@ SCALED_FORMATS = (ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, ScaleDotElemType
 
 @dataclass(frozen=True)
 class Choice:
-    """The layout of a result, elements that a lane holds along K, and the types that are multiplied and summed."""
+    """The layout of a result, the elements of a lane along K, and the types of operands and accumulator."""
 
     layout: AmdMfma | AmdWmma
     k_width: int
-    factor: Attribute | None  # operands become this first; None: they stay
+    operand: Attribute | None  # the type to which operands are cast; None: no cast
     total: Attribute
-    is_scaled: bool = False  # a dot without scales runs on an instruction that knows them
+    is_scaled: bool = False  # a dot without scales uses a scaled instruction
 
 
 def version_of(target: Target, unit: str) -> int:
-    """The version of the ``mfma`` or ``wmma`` unit of a target; 0 if it has none."""
+    """Return the version of the ``mfma`` or ``wmma`` unit of a target; 0 if it has none."""
     return next((version for version in (4, 3, 2, 1) if f"{unit}{version}" in target.features), 0)
 
 
@@ -121,7 +121,7 @@ def total_of(kind: str) -> Attribute:
 
 
 def choose(op: Operation, target: Target, side: int = 0, kpack: int = 1) -> Choice | None:
-    """The instruction for `op`; None if its result has one already, or there is none."""
+    """Return the instruction for `op`; None if its result has one already, or there is none."""
     a, b, c = (operand.type for operand in op.operands)
     result = distributed_of(c)
     if result is None or result.is_accumulator:
@@ -129,13 +129,12 @@ def choose(op: Operation, target: Target, side: int = 0, kpack: int = 1) -> Choi
     if version := version_of(target, "mfma"):
         return choose_mfma(op, version, a, b, c, side, kpack)
     version = version_of(target, "wmma")
-    return (
-        choose_wmma(op, version, a, b, c) if version in (1, 2) else None
-    )  # version 3: as Triton, for scaled dots only
+    # version 3 is used for scaled dots only, as in Triton
+    return choose_wmma(op, version, a, b, c) if version in (1, 2) else None
 
 
 def kind_of(op: Operation, a: Attribute, b: Attribute, version: int) -> tuple[str, Attribute | None] | None:
-    """The kind of mfma for these element types, and the type to which operands are cast first (None: they stay)."""
+    """Return the kind of mfma for these element types, and the type to which operands are cast (None: no cast)."""
     left, right = element_type(a), element_type(b)
     if left in OCP + FNUZ and right in OCP + FNUZ:
         own = {3: FNUZ, 4: OCP}.get(version, ())
@@ -150,7 +149,7 @@ def kind_of(op: Operation, a: Attribute, b: Attribute, version: int) -> tuple[st
 
 
 def sides(m: int, n: int, kind: str, wanted: int) -> tuple[int, int] | None:
-    """Rows and columns of the instruction for a result of m by n."""
+    """Return the rows and columns of the instruction for a result of m by n."""
     if wanted:
         return (wanted, wanted)
     least = min(m, n)
@@ -166,7 +165,7 @@ def choose_mfma(
 ) -> Choice | None:
     if (found := kind_of(op, a, b, version)) is None:
         return None
-    kind, factor = found
+    kind, operand = found
     (m, n), k = shape_of(c)[-2:], shape_of(a)[-1]
     forms = MFMA[kind].get(version)
     if forms is None or (tile := sides(m, n, kind, side)) is None or min(tile) not in forms:
@@ -176,12 +175,12 @@ def choose_mfma(
     if k % depth:
         return None
     is_tail = is_chain_tail(op)
-    bits = bit_width(factor) if factor is not None else bit_width(a)
+    bits = bit_width(operand) if operand is not None else bit_width(a)
     width = (4 if bits == 16 else base) if is_tail else base * kpack
     width = SCALED_WIDTH if base == SCALED_RUN else width
     grid = warp_grid(op, tile, is_tail)
     beside, is_transposed = (1,) * len(grid), tile != (4, 64)
-    if version == 4 and tile == (16, 16) and bits == 16 and len(grid) == 2:  # two instructions of a chain side by side
+    if version == 4 and tile == (16, 16) and bits == 16 and len(grid) == 2:  # two adjacent instructions of a chain
         if is_chain_head(op) and n == 16 and grid[1] == 1 and m >= 32 * grid[0]:
             beside = (2, 1)
         elif is_chain_head(op, 1) and m == 16 and grid[0] == 1 and n >= 32 * grid[1]:
@@ -195,11 +194,11 @@ def choose_mfma(
         element_bit_width=64 if kind == "f64" else 32,
         cga=result_cga(c),
     )
-    return Choice(layout, width, factor, total_of(kind), base == SCALED_RUN)
+    return Choice(layout, width, operand, total_of(kind), base == SCALED_RUN)
 
 
 def choose_scaled(op: tt.DotScaledOp, target: Target, side: int = 0) -> Choice | None:
-    """The instruction that knows scales, if the operands have its formats, packed along K, and enough of K."""
+    """Return the scaled instruction, if the operands have its formats, packed along K, and enough of K."""
     formats = [ScaleDotElemType(format.value.data) for format in (op.a_elem_type, op.b_elem_type)]
     scales = [scale for scale in (op.a_scale, op.b_scale) if scale is not None]
     (*batch, m, n), depth = shape_of(op.c.type), shape_of(op.a.type)[-1] * (1 + (formats[0] is ScaleDotElemType.E2M1))
@@ -217,9 +216,9 @@ def choose_scaled(op: tt.DotScaledOp, target: Target, side: int = 0) -> Choice |
 
 def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attribute) -> Choice | None:
     left, right = element_type(a), element_type(b)
-    factor: Attribute | None = None
+    operand: Attribute | None = None
     if left in OCP + FNUZ and right in OCP + FNUZ:
-        factor = None if version == 2 and left in OCP and right in OCP else f16
+        operand = None if version == 2 and left in OCP and right in OCP else f16
     elif left != right or left not in (f16, bf16, i8):
         return None
     (m, n), k = shape_of(c)[-2:], shape_of(a)[-1]
@@ -227,7 +226,7 @@ def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attr
         return None
     grid = warp_grid(op, (WMMA_SIDE, WMMA_SIDE), is_chain_tail(op))
     layout = AmdWmma(version, True, grid, cga=result_cga(c))
-    return Choice(layout, 16 if version == 1 else 8, factor, i32 if left == i8 else f32)
+    return Choice(layout, 16 if version == 1 else 8, operand, i32 if left == i8 else f32)
 
 
 def result_cga(c: Attribute) -> tuple[tuple[int, ...], ...]:
@@ -236,7 +235,7 @@ def result_cga(c: Attribute) -> tuple[tuple[int, ...], ...]:
 
 
 def warp_grid(op: Operation, tile: tuple[int, int], is_tail: bool) -> tuple[int, ...]:
-    """Warps below each other where another dot goes on with the result; else nearly as the instructions lie."""
+    """Return the grid of warps: one column where another dot uses the result; else nearly square in instructions."""
     shape, warps = shape_of(op.results[0].type), num_warps(op)
     if len(shape) == 3:
         return (warps, 1, 1)
@@ -256,7 +255,7 @@ def warp_grid(op: Operation, tile: tuple[int, int], is_tail: bool) -> tuple[int,
 
 
 def is_chain_head(op: Operation, side: int = 0) -> bool:
-    """Return True if the left (or right, 1) operand of a later dot of the region comes from this one."""
+    """Return True if the left (or right, 1) operand of a later dot of the region depends on this one."""
     region = op.parent_region()
 
     def uses(one: Operation) -> list[Use]:
@@ -271,9 +270,9 @@ def is_chain_head(op: Operation, side: int = 0) -> bool:
 
 
 def is_chain_tail(op: Operation) -> bool:
-    """Return True if the left operand comes from a dot of the region."""
+    """Return True if the left operand depends on a dot of the region."""
     region = op.parent_region()
-    needed = reached([op.operands[0]], lambda value: value.owner.operands if isinstance(value, OpResult) else ())  # pyright: ignore
+    needed = reached([op.operands[0]], lambda value: value.op.operands if isinstance(value, OpResult) else ())
     return any(type(op := value.owner) in DOTS and op.parent_region() is region for value in needed)  # pyright: ignore
 
 
@@ -303,35 +302,35 @@ class AmdAccelerateMatmulPass(Pass):
                 op = expand_dot_scaled(op)
             found = choose(op, target, self.matrix_instruction_size, self.kpack)
             if found is not None:
-                if found.factor is not None and bit_width(op.operands[0].type) == 8:
+                if found.operand is not None and bit_width(op.operands[0].type) == 8:
                     remark(op, EMULATED)
                 accelerate(op, found)
             elif not can_multiply_add(op, target):
                 widen(op)
         for function in functions(module):
-            Driver({}).run(function)  # dead conversions go, new constants move to the front
+            Driver({}).run(function)  # removes dead conversions, hoists new constants
 
 
 def accelerate(op: Operation, found: Choice) -> None:
-    """Put the dot into the layouts of its instruction."""
+    """Convert the dot to the layouts of its instruction."""
     c, given = op.operands[2], op.results[0].type
     total = cast(op, laid_out_there(op, c, found.layout), found.total)
-    factors = []
+    operands = []
     for index, operand in enumerate(op.operands[:2]):
         moved = laid_out_there(op, operand, DotOperand(index, found.layout, found.k_width))
-        factors.append(moved if found.factor is None else cast(op, moved, found.factor))
+        operands.append(moved if found.operand is None else cast(op, moved, found.operand))
     if found.is_scaled:
-        a, b = (FORMATS[element_type(factor.type)] for factor in factors)
-        new: Operation = tt.DotScaledOp.make(*factors, total, None, None, a, b, False, op.location)
+        a, b = (FORMATS[element_type(operand.type)] for operand in operands)
+        new: Operation = tt.DotScaledOp.make(*operands, total, None, None, a, b, False, op.location)
     else:
-        new = recreate(op, operands=(*factors, total, *scales(op, found)), result_types=(total.type,))
+        new = recreate(op, operands=(*operands, total, *scales(op, found)), result_types=(total.type,))
     insert_before(op, new)
     moved = laid_out_there(op, new.results[0], encoding_of(given))
     replace_op(op, results=(cast(op, moved, element_type(given)),))
 
 
 def scales(op: Operation, found: Choice) -> list[SSAValue]:
-    """The scales that a dot has, where its instruction wants them."""
+    """Return the scales of a dot, in the layout of its instruction."""
     if not isinstance(op, tt.DotScaledOp):
         return []
     given = [(index, scale) for index, scale in enumerate((op.a_scale, op.b_scale)) if scale is not None]
@@ -348,8 +347,9 @@ def is_of_one_type(op: Operation) -> bool:
 
 
 def can_multiply_add(op: Operation, target: Target) -> bool:
-    """Return True if the dot needs no instruction: integers, floats of one type that is computed with, or pairs with a
-    wider accumulator."""
+    """Return True if the dot can be lowered to multiply-adds as it is: of integers, floats of one native type, or pairs
+    with a wider accumulator.
+    """
     a, b, c = (element_type(operand.type) for operand in op.operands[:3])
     is_even = shape_of(op.operands[0].type)[-1] % 2 == 0
     pairs = {f16: "dot2", bf16: "dot2_bf16"}
@@ -359,7 +359,7 @@ def can_multiply_add(op: Operation, target: Target) -> bool:
 
 
 def widen(op: Operation) -> None:
-    """Multiply and add in f16 if every value is one, else in f32."""
+    """Widen the operands to f16 if all values fit, else to f32."""
     kinds = [element_type(operand.type) for operand in op.operands[:3]]
     given = op.results[0].type
     common = f16 if all(bit_width(kind) <= 16 and kind != bf16 for kind in kinds) else f32
@@ -369,7 +369,7 @@ def widen(op: Operation) -> None:
 
 
 def wider(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
-    """`value` as floats that hold it, in front of `op`."""
+    """Convert `value` to a wider float type before `op`."""
     if element_type(value.type) == element:
         return value
     return put(op, tt.FpToFpOp.make(value, with_element(value.type, element), op.location))

@@ -1,17 +1,19 @@
-"""Ping-pong scheduling of two waves of a SIMD: one loads while the other multiplies.
+"""Ping-pong scheduling of two waves of a SIMD: one loads while the other runs its dot.
 
-    %a = ttg.local_load        rocdl.s.setprio 1            the matrix unit goes on with the other wave
-    %p = tt.load               rocdl.sched.barrier 0        the scheduler keeps what is above there
+    %a = ttg.local_load        rocdl.s.setprio 1            the matrix unit continues with the other wave
+    %p = tt.load               rocdl.sched.barrier 0        the scheduler moves no op across it
     %b = ttg.local_load        rocdl.s.setprio 0
     %q = tt.load               rocdl.sched.barrier 1
     rocdl.s.setprio 1          tt.dot %a, %b                rocdl.s.setprio 0
 
-That is the form for four warps. Of eight warps, the upper half runs one *cluster* behind the lower half: the dot is cut
-along K, and its loads and parts alternate, separated by barriers. Two warps of a SIMD never load at the same time.
+That is the form for four warps. Of eight warps, the upper half runs one *cluster* behind the lower half: the dot is
+split along K, and its loads and parts alternate, separated by barriers. Two warps of a SIMD never load at the same
+time.
 
     gpu.barrier ; amdg.cond_barrier %upper                                                         before the loop
-    %p = tt.load ; %a0, %b0 = local_load of slice 0 | dot 0 | %q = tt.load ; slice 1 | dot 1 | slices 2, 3 | dot 2 | local_stores | dot 3 |
-    amdg.cond_barrier %lower                                                                       behind it
+    %p = tt.load ; local_load of slice 0 | dot 0 | %q = tt.load ; local_load of slice 1 | dot 1 |
+        local_load of slices 2, 3 | dot 2 | local_stores | dot 3 |
+    amdg.cond_barrier %lower                                                                       after it
 
 Fires in pipelined loops with one dot on the matrix unit, whose operands are the only loads. It changes no value.
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
@@ -68,7 +70,7 @@ class Matmul:
 
 
 def matmul_of(loop: Operation) -> Matmul | None:
-    """The dot of `loop` if its operands are all that it loads, and nothing is written between the loads and the dot."""
+    """Return the dot of `loop` if its operands are the only loads, and no op writes between the loads and the dot."""
     ops = body_ops(loop)
     dots, loads, reads = ([op for op in ops if type(op) in kinds] for kinds in (DOTS, (tt.LoadOp,), (ttg.LocalLoadOp,)))
     if len(dots) != 1 or len(loads) != 2 or len(reads) != 2:
@@ -88,7 +90,7 @@ def matmul_of(loop: Operation) -> Matmul | None:
 
 
 def interleave_loads(found: Matmul) -> None:
-    """Four warps."""
+    """Schedule the loop for four warps."""
     dot, (first, _), reads = found.dot, found.loads, found.reads
     location = dot.location
     for read in reads:
@@ -101,7 +103,7 @@ def interleave_loads(found: Matmul) -> None:
 
 
 def parts_of(found: Matmul, size: int) -> int:
-    """The number of parts into which a dot of eight warps is cut along K; 0 if it is not cut."""
+    """Return the number of parts into which a dot of eight warps is split along K; 0 if it is not split."""
     dot = found.dot
     parts = 2 if size == CUT_IN_TWO else 4 if size >= CUT_IN_FOUR else 0
     operand = dot_operand_of(dot.operands[0].type)
@@ -123,12 +125,12 @@ def parts_of(found: Matmul, size: int) -> int:
 
 
 def is_alone(op: Operation, target: Target) -> bool:
-    """Warps do `op` without others: what meets them inside of it would meet those of the other half somewhere else."""
+    """Return True if `op` needs no barrier, which the two halves of the warps would reach at different times."""
     return type(op) in PASSED or (is_pure(op) and not op.regions and scratch_size(op, target) == 0)
 
 
 def stagger_by_cluster(loop: Operation, found: Matmul, parts: int) -> None:
-    """Eight warps."""
+    """Schedule the loop for eight warps."""
     dot, (first, second), location = found.dot, found.loads, found.dot.location
     end, total = dot.parent_block().last_op, dot.operands[2]  # pyright: ignore
     assert end is not None
@@ -159,7 +161,7 @@ def stagger_by_cluster(loop: Operation, found: Matmul, parts: int) -> None:
 
 
 def slice_of(read: Operation, axis: int, start: int, size: int) -> tuple[Operation, Operation]:
-    """The part of what `read` reads from `start` on along `axis`: the view, and the load."""
+    """Return a view and a load of a slice of what `read` reads, from `start` on along `axis`."""
     whole = read.results[0].type
     shape = tuple(size if dim == axis else length for dim, length in enumerate(shape_of(whole)))
     offsets = [start if dim == axis else 0 for dim in range(2)]
@@ -168,7 +170,7 @@ def slice_of(read: Operation, axis: int, start: int, size: int) -> tuple[Operati
 
 
 def stagger(loop: Operation) -> None:
-    """The upper half of the threads waits once more in front of `loop`, the lower half behind it."""
+    """Let the upper half of the threads wait once more before `loop`, the lower half after it."""
     code = Emitter(loop.location)
     code.ops.append(GpuBarrierOp.make(loop.location))
     thread = code.append(amdg.WorkitemIdXOp.make(loop.location))
@@ -181,7 +183,7 @@ def stagger(loop: Operation) -> None:
 
 
 def end_cluster(location: LocationAttr) -> list[Operation]:
-    """The end of a cluster."""
+    """Return the ops that end a cluster."""
     return [GpuBarrierOp.make(location), hold(0, location)]
 
 
@@ -191,7 +193,7 @@ def size_of(dot: Operation) -> int:
 
 
 def source_of(value: SSAValue) -> Operation | None:
-    """The op that `value` comes from, through casts."""
+    """Return the op that defines `value`, looking through casts."""
     while isinstance(value, OpResult) and is_elementwise(value.op) and len(value.op.operands) == 1:
         value = value.op.operands[0]
     return value.op if isinstance(value, OpResult) else None

@@ -1,15 +1,14 @@
 """Split pointers into small arrays into the array's base pointer and a 32-bit offset, so that buffer instructions can
 be used.
 
-    %a {tt.pointer_range = 32}                                  %row = arith.muli %pid_m, %stride                 one number
-    %p = tt.addptr (tt.splat %a), %rows           ==>           %o = arith.addi (tt.splat %row), %rest            i32
-    %q = tt.addptr (tt.broadcast %p), %columns                  tt.load (tt.addptr (tt.splat %a), %o)
+    %a {tt.pointer_range = 32}                              %row = arith.muli %pid_m, %stride             a scalar
+    %p = tt.addptr (tt.splat %a), %rows           ==>       %o = arith.addi (tt.splat %row), %rest        i32
+    %q = tt.addptr (tt.broadcast %p), %columns              tt.load (tt.addptr (tt.splat %a), %o)
     tt.load %q
 
-Loops, branches and selects pass on the offset. Parts that are the same for all elements are added as scalars. Sums of
-64 bits are truncated to 32, which is exact for every element of the array, because it is smaller than 2**31 bytes.
-Pointers that may belong to several arrays, or to one that is not known to be small, are left alone, and so are uses
-that are no access.
+Loops, branches and selects pass on the offset. Terms that are uniform are added as scalars. 64-bit sums are truncated
+to 32 bits, which is exact for every element of the array, because it is smaller than 2**31 bytes. Pointers that may
+belong to several arrays, or to one that is not known to be small, are left alone, and so are uses other than accesses.
 Stage: TTGIR to TTGIR. Cost: one walk, and the address computations of the accesses.
 """
 
@@ -42,14 +41,15 @@ EXTENSIONS = frozenset({arith.ExtSIOp, arith.ExtUIOp})
 @dataclass(frozen=True)
 class Offset:
     """The distance of a pointer from the start of its array, in elements modulo 2**32: a scalar part and a per-element
-    part; None is 0."""
+    part; None is 0.
+    """
 
     uniform: SSAValue | None = None
     varying: SSAValue | None = None
 
 
 def small_arguments(function: Operation) -> Iterator[SSAValue]:
-    """The parameters that point to arrays of less than 2**31 bytes."""
+    """Yield the parameters that point to arrays of less than 2**31 bytes."""
     attributes = function.properties.get("arg_attrs")
     given = attributes.data if isinstance(attributes, ArrayAttr) else ()
     for argument, known in zip(function.regions[0].blocks[0].args, given, strict=False):
@@ -75,11 +75,10 @@ class Rewrite:
         self.small = small
         self.offsets: dict[SSAValue, Offset] = {}
         self.bases: dict[SSAValue, SSAValue | None] = {}
-        self.parts: dict[SSAValue, Offset] = {}  # of integers
-        self.begun: set[Operation] = set()  # loops that hand on offsets, or are about to
-        self.carried: list[
-            tuple[BlockArgument, Operation, int]
-        ] = []  # pointers of loops, and what hands on the next ones
+        self.parts: dict[SSAValue, Offset] = {}  # the parts of integers
+        self.begun: set[Operation] = set()  # loops that carry offsets, or are about to
+        # pointers that loops carry, with the terminator and the index of the next value
+        self.carried: list[tuple[BlockArgument, Operation, int]] = []
 
     def access(self, op: Operation) -> None:
         pointers = op.operands[0]
@@ -95,7 +94,7 @@ class Rewrite:
         op.operands[0] = moved.results[0]
 
     def base_of(self, pointers: SSAValue) -> SSAValue | None:
-        """The small array that everything comes from that leads to `pointers`; None where there is another way."""
+        """Return the small array that is the only base of `pointers`, or None."""
         if pointers in self.bases:
             return self.bases[pointers]
         roots = {value for value in reached([pointers], self.sources) if not self.sources(value)}
@@ -107,13 +106,13 @@ class Rewrite:
         return is_pointer(value.type) and self.base_of(value) is not None
 
     def is_start(self, value: SSAValue) -> bool:
-        """Return True if a pointer is a small array, seen as elements of some type."""
+        """Return True if a pointer is a small array, possibly cast to another element type."""
         if isinstance(value, OpResult) and type(value.op) is tt.BitcastOp:
             value = value.op.operands[0]
         return value in self.small
 
     def sources(self, value: SSAValue) -> list[SSAValue]:
-        """The pointers that a pointer is made of, in a way that its offset can be; nothing for others."""
+        """Return the pointers from which a pointer is derived by ops that have an offset rule; none for others."""
         op = owner_of(value)
         if isinstance(value, OpResult) and type(op) in ALONG and size_of(value) == size_of(value.op.operands[0]):
             return [value.op.operands[0]]
@@ -122,7 +121,7 @@ class Rewrite:
         return [*sources_of(value)[0], *sources_of(value)[1]]
 
     def of(self, value: SSAValue) -> Offset:
-        """The offset of a pointer that has a base."""
+        """Return the offset of a pointer that has a base."""
         if value not in self.offsets:
             op = owner_of(value)
             rule = RULES.get(type(op)) if op is not None else None
@@ -130,17 +129,17 @@ class Rewrite:
         return self.offsets[value]
 
     def drop_unused(self) -> None:
-        """Loops hand on no pointers that only lead to themselves."""
+        """Make loops carry constants instead of pointers that only feed themselves."""
         for argument, end, index in self.carried:
             loop = argument.block.parent_op()
             assert loop is not None
             if not is_used(argument) and not is_used(end.operands[index]):
                 end.operands[index] = argument if type(loop) is scf.ForOp else loop.operands[index]
 
-    # numbers
+    # Integers
 
     def total(self, offset: Offset, type: Attribute, before: Operation) -> SSAValue:
-        """The two parts added, as one value of `type`, i32 or a tensor of it."""
+        """Return the sum of the two parts as one value of `type`, i32 or a tensor of it."""
         uniform, varying = offset.uniform, offset.varying
         if uniform is None and varying is None:
             return put(before, constant(0, type, before.location))
@@ -159,8 +158,7 @@ class Rewrite:
         return Offset(self.sum(a.uniform, b.uniform, before), self.sum(a.varying, b.varying, before))
 
     def apart(self, value: SSAValue) -> Offset:
-        """Split an integer modulo 2**32 into the part that is the same for all its elements and the rest; values with
-        hints stay whole."""
+        """Split an integer modulo 2**32 into a uniform part and the rest; values with hints are not split."""
         if value not in self.parts:
             made, is_narrow = self.take_apart(value), bit_width(value.type) == 32
             if made is None or (made.uniform is None and made.varying is not None and is_narrow):
@@ -181,15 +179,15 @@ class Rewrite:
             return None
         if kind is arith.AddiOp or kind is arith.MuliOp:
             left, right = map(self.apart, op.operands)
-            return (self.plus if kind is arith.AddiOp else self.product)(left, right, before)
+            return (self.plus if kind is arith.AddiOp else self.times)(left, right, before)
         if kind in SHAPING:
             return self.shaped(self.apart(op.operands[0]), op, before)
         if kind in EXTENSIONS and bit_width(op.operands[0].type) == 32:
             return self.apart(op.operands[0])
         return None
 
-    def product(self, a: Offset, b: Offset, before: Operation) -> Offset | None:
-        """The product of two offsets, one of which has only a scalar part."""
+    def times(self, a: Offset, b: Offset, before: Operation) -> Offset | None:
+        """Multiply two offsets, one of which has only a scalar part; None if neither has."""
         if a.varying is not None:
             a, b = b, a
         if a.varying is not None:
@@ -197,16 +195,16 @@ class Rewrite:
         if a.uniform is None:
             return Offset()
 
-        def times(one: SSAValue | None, type: Attribute | None = None) -> SSAValue | None:
+        def scaled(one: SSAValue | None, type: Attribute | None = None) -> SSAValue | None:
             if one is None or a.uniform is None:
                 return None
             factor = a.uniform if type is None else put(before, tt.SplatOp.make(a.uniform, type, before.location))
             return put(before, binary(arith.MuliOp, one, factor, before.location))
 
-        return Offset(times(b.uniform), times(b.varying, b.varying.type if b.varying is not None else None))
+        return Offset(scaled(b.uniform), scaled(b.varying, b.varying.type if b.varying is not None else None))
 
     def shaped(self, offset: Offset, op: Operation, before: Operation) -> Offset:
-        """The same with the shape that `op` gives."""
+        """Apply the shape change of `op` to an offset."""
         if offset.varying is None:
             return offset
         type = with_element(op.results[0].type, i32)
@@ -214,7 +212,7 @@ class Rewrite:
         return Offset(offset.uniform, put(before, moved))
 
     def cut(self, value: SSAValue) -> SSAValue:
-        """The lowest 32 bits."""
+        """Return the lowest 32 bits of an integer."""
         bits, type_ = bit_width(value.type), with_element(value.type, i32)
         if bits == 32:
             return value
@@ -225,7 +223,7 @@ class Rewrite:
 
 
 def is_used(pointer: SSAValue) -> bool:
-    """Return True if a pointer leads to an op that does more than to move it."""
+    """Return True if a pointer reaches an op other than address computations and control flow."""
 
     def targets(value: SSAValue) -> Iterator[SSAValue]:
         for use in value.uses:
@@ -240,7 +238,7 @@ def is_pointer(type: Attribute) -> bool:
 
 
 def size_of(pointer: SSAValue) -> int:
-    """The bytes of what a pointer points to; one that is no pointer has 1."""
+    """Return the bytes of the pointee; 1 for a value that is not a pointer."""
     return pointee_bytes(pointer.type)
 
 
@@ -256,7 +254,7 @@ def of_addptr(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
 
 
 def of_bitcast(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
-    """Elements of another type and the same size, or the array itself as elements of another size."""
+    """Keep the offset in elements of the same size; a cast to another size is one of the array itself, at offset 0."""
     source = op.operands[0]
     return rewrite.of(source) if size_of(source) == size_of(value) else Offset()
 

@@ -1,7 +1,7 @@
 """Turn loads, stores and atomics whose offsets are known to fit into buffer instructions.
 
-    %p = tt.addptr (tt.splat %a), %o                                %a {tt.pointer_range = 32}, or %o is in [0, 2**31 bytes)
-    %x = tt.load %p, %mask, %zero                   ==>             %x = amdg.buffer_load %a[%o], %mask
+    %p = tt.addptr (tt.splat %a), %o                        %a {tt.pointer_range = 32}, or %o is in [0, 2**31 bytes)
+    %x = tt.load %p, %mask, %zero                   ==>     %x = amdg.buffer_load %a[%o], %mask
 
 Buffer instructions use 31 bits of a byte offset, and need no branch where a mask is off. An argument's
 `tt.pointer_range` states that its whole array is in that range; for other pointers range analysis of the offsets must
@@ -78,7 +78,7 @@ class Search:
         self.features = target_of(module).features
 
     def address_of(self, pointers: SSAValue) -> tuple[SSAValue, SSAValue] | None:
-        """The base and the offsets of a tile of pointers, if they fit."""
+        """Return the base and the offsets of a tile of pointers, if they fit."""
         moved = defining_op(pointers)
         if not isinstance(moved, tt.AddPtrOp) or not is_tensor(pointers.type) or moved.attributes:
             return None
@@ -94,7 +94,7 @@ class Search:
         return (cast.operands[0] if isinstance(cast, tt.BitcastOp) else base) in self.small
 
     def is_inside(self, base: SSAValue, offsets: SSAValue) -> bool:
-        """Return True if all offsets are proved to be in reach; into a small array, not to be negative."""
+        """Return True if all offsets are known to be in range; for a small array, not to be negative."""
         least, most = self.ranges.of(offsets)
         if least < 0:
             return False
@@ -102,7 +102,7 @@ class Search:
         return self.is_small(base) or (most + 1) * max(1, bit_width(base.type.pointee) // 8) <= BYTES
 
     def pairs(self, op: Operation) -> bool:
-        """Return True if two neighbours are changed at a time."""
+        """Return True if two adjacent elements can be updated at a time."""
         pointers = op.operands[0]
         encoding = encoding_of(pointers.type)
         assert encoding is not None
@@ -113,21 +113,21 @@ class Search:
 
 
 def stride_of(offsets: SSAValue) -> SSAValue | None:
-    """The scalar that rows are apart: of ``broadcast(x * splat(s)) + ...``."""
+    """Return the row stride: `s` of ``broadcast(x * splat(s)) + ...``."""
     total = defining_op(offsets)
     if total is None or type(total) is not arith.AddiOp:
         return None
     for operand in total.operands:
         spread = defining_op(operand)
-        product = defining_op(spread.operands[0]) if isinstance(spread, tt.BroadcastOp) else None
-        for factor in product.operands if product is not None and type(product) is arith.MuliOp else ():
+        scaled = defining_op(spread.operands[0]) if isinstance(spread, tt.BroadcastOp) else None
+        for factor in scaled.operands if scaled is not None and type(scaled) is arith.MuliOp else ():
             if isinstance(splat := defining_op(factor), tt.SplatOp):
                 return splat.operands[0]
     return None
 
 
 def buffer_mask(op: Operation) -> SSAValue | None:
-    """The mask of an access, unless it is true everywhere."""
+    """Return the mask of an access, unless it is true everywhere."""
     mask = mask_of(op)
     return None if mask is not None and is_true(mask) else mask
 
@@ -138,7 +138,7 @@ def is_true(mask: SSAValue) -> bool:
 
 
 def other_of(other: SSAValue | None, mask: SSAValue | None) -> SSAValue | None:
-    """The value of masked elements; None if it is 0, which buffer loads return anyway."""
+    """Return the value of masked elements; None if it is 0, which buffer loads return anyway."""
     default = None if other is None else constant_value(other)
     is_zero = default is not None and default == 0 and copysign(1, default) > 0
     return None if is_zero or mask is None else other

@@ -1,10 +1,10 @@
-"""Transpose dot operands in registers on their way to LDS, so that they are read along K.
+"""Transpose dot operands in registers before they are stored to LDS, so that they are read along K.
 
-    %v = tt.load %p : 64x128xf16, sizePerThread = [1, 8], rows are K         one row of K per thread: LDS is read element by element
+    %v = tt.load %p : 64x128xf16, sizePerThread = [1, 8], rows are K      one row of K per thread: scalar LDS reads
     ttg.local_store %v, %buffer : ... #ttg.swizzled_shared<{vec = 1, ...}>
 
-    %v = tt.load %q : sizePerThread = [4, 8]                                 four rows, still 8 neighbours of each
-    %t = amdg.in_thread_transpose %v : #blocked2 -> #linear                  the same elements, those along K first
+    %v = tt.load %q : sizePerThread = [4, 8]                              four rows, still 8 adjacent elements of each
+    %t = amdg.in_thread_transpose %v : #blocked2 -> #linear               the same elements, those along K first
     ttg.local_store %t, %buffer : ... #ttg.amd_rotating_shared<{vec = 4, ..., order = [0, 1]}>
 
 Fires for a buffer that only dots read, that is filled by `tt.load`s of one blocked layout whose fastest dimension is
@@ -33,7 +33,7 @@ from tilework.layouts.to_linear import to_linear
 from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import function_pass
 
-WORD = 64  # bits that a thread should write to LDS at once
+STORE_BITS = 64  # that a thread should write to LDS at a time
 PASSED_ON = CONTROL_FLOW | {ttg.MemDescIndexOp, ttg.LocalDeallocOp}
 
 
@@ -47,8 +47,9 @@ def in_thread_transpose(function: Operation) -> None:
 
 @dataclass(frozen=True)
 class Operand:
-    """A buffer that holds a dot operand: its descriptors, the ops that fill it, the loads they come from, and how dots
-    read it."""
+    """A buffer that holds a dot operand: its descriptors, the ops that fill it, the loads of their values, and the
+    layout in which dots read it.
+    """
 
     descriptors: list[SSAValue]
     fills: list[Operation]
@@ -59,7 +60,7 @@ class Operand:
 
 
 def operand_in(buffer: SSAValue, known: Aliases) -> Operand | None:
-    """The operand stored in `buffer`; None if its layout should not change."""
+    """Return the operand stored in `buffer`; None if its layout should not change."""
     descriptors = [value for value, named in known.items() if buffer in named]
     if any(len(known[value]) > 1 for value in descriptors):
         return None
@@ -85,20 +86,20 @@ def operand_in(buffer: SSAValue, known: Aliases) -> Operand | None:
     if not isinstance(given, Blocked) or len(shape) != 2 or given.order[0] == dot.k_dim or given.cga:
         return None
     k = dot.k_dim
-    held = min(shape[k] // (given.threads_per_warp[k] * given.warps_per_cta[k]), WORD // bit_width(type_))
+    held = min(shape[k] // (given.threads_per_warp[k] * given.warps_per_cta[k]), STORE_BITS // bit_width(type_))
     sizes = tuple(held if dim == k else size for dim, size in enumerate(given.size_per_thread))
     return Operand(descriptors, fills, loads, dot, given, replace(given, size_per_thread=sizes)) if held > 1 else None
 
 
 def loads_behind(value: SSAValue) -> Iterator[Operation]:
-    """The loads that a value comes from, through loops and branches; other ops are returned themselves."""
+    """Yield the ops that define a value, looking through loops and branches."""
     for one in reached([value], handed_on):
         if not handed_on(one) and (op := owner_of(one)) is not None:
             yield op
 
 
 def handed_on(value: SSAValue) -> list[SSAValue]:
-    """The values that loops and branches make `value` of."""
+    """Return the values that loops and branches pass to `value`."""
     before, within = sources_of(value)
     return before + within
 
@@ -128,7 +129,7 @@ def transpose_in_threads(operand: Operand) -> None:
 
 
 def along_first(layout: LinearLayout, k: int, sizes: tuple[int, ...]) -> LinearLayout:
-    """The registers of a thread's own tile in another order: those along K first."""
+    """Return the layout with the registers of a thread's tile reordered: those along K first."""
     bases = dict(layout.bases)
     own = (sizes[0] * sizes[1]).bit_length() - 1
     tile, rest = bases["register"][:own], bases["register"][own:]

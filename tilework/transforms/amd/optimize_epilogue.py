@@ -4,7 +4,7 @@
     tt.store %p, %v : #blocked                               tt.store %q, %acc : #mma
 
 This also works through a chain of unary elementwise ops, each used once, which is then computed in the layout of the
-dot. On CDNA4 lanes first exchange half of their 16-bit results, with one instruction for two registers, so that each
+dot. On CDNA4 lanes first exchange half of their 16-bit results, by one instruction for two registers, so that each
 lane stores 16 bytes.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """

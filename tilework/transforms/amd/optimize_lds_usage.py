@@ -1,6 +1,6 @@
 """Split layout conversions that need too much LDS into two steps.
 
-    %y = ttg.convert_layout %x : #rows -> #columns          128x256xf32: 128 KiB at once, no two threads keep an element
+    %y = ttg.convert_layout %x : #rows -> #columns          128x256xf32: 128 KiB
     ==>
     %t = ttg.convert_layout %x : #rows -> #tmp              32 KiB
     %y = ttg.convert_layout %t : #tmp -> #columns           64 KiB
@@ -45,21 +45,21 @@ def optimize_lds_usage(module: ModuleOp) -> None:
     converts = sorted((op for op in sizes if sizes[op]), key=lambda op: sizes[op])
     while (largest := max(allocations(module, target), key=lambda found: found.size)).size > limit:
         if not converts:
-            kernel, places = symbol_of(largest.function), LOCATION.findall(str(largest.function.location))
-            line = f" ({places[0][0]}:{places[0][1]})" if places else ""
+            kernel, locations = symbol_of(largest.function), LOCATION.findall(str(largest.function.location))
+            line = f" ({locations[0][0]}:{locations[0][1]})" if locations else ""
             raise DoesNotFit(largest.size, limit, f"LDS of `{kernel}`{line} on {target}")
         convert = converts.pop()
         in_two_steps(convert, sizes[convert], target)
 
 
 def most_bytes(module: ModuleOp, target: Target) -> int:
-    """An upper bound of the LDS that the kernel needs: all buffers and all scratch memory at once."""
+    """Return an upper bound of the LDS of the kernel: all buffers and all scratch memory at once."""
     sizes = (explicit_bytes(op) if type(op) is ttg.LocalAllocOp else scratch_size(op, target) for op in module.walk())
     return sum(-(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for size in sizes)
 
 
 def in_two_steps(convert: Operation, bytes: int, target: Target) -> None:
-    """Replace `convert` if the larger one of two needs less."""
+    """Replace `convert` by two conversions if the larger of them needs less."""
     source, result = convert.operands[0], convert.results[0]
     shape, bits = shape_of(source.type), bit_width(source.type)
     ends = layout_of(source.type), layout_of(result.type)
@@ -76,7 +76,7 @@ def in_two_steps(convert: Operation, bytes: int, target: Target) -> None:
 
 
 def steps(convert: Operation) -> Iterator[Blocked]:
-    """Layouts that may lie between: with the neighbours of either end, or none, and any spread of lanes and warps."""
+    """Yield intermediate layouts: with the adjacent elements of either end, or one, and any grid of lanes and warps."""
     values = (convert.operands[0], convert.results[0])
     shape, warps, lanes = shape_of(values[0].type), num_warps(convert), threads_per_warp(convert)
     ends = [layout for value in values if (layout := distributed_of(value.type)) is not None]
@@ -89,7 +89,7 @@ def steps(convert: Operation) -> Iterator[Blocked]:
 
 
 def spreads(count: int, rank: int) -> Iterator[tuple[int, ...]]:
-    """The ways to write `count`, a power of two, as a product of `rank` factors."""
+    """Yield the factorisations of `count`, a power of two, into `rank` factors."""
     if rank == 1:
         yield (count,)
         return

@@ -1,10 +1,10 @@
 """Start loads early, and shorten the live ranges of registers and LDS.
 
-    1  a conversion sinks below the `ttg.local_dealloc`s in front of its first use: the two share memory
-    2  a transposition moves up behind its source
-    3  a load in front of a pipelined loop moves up behind its pointers, with what its mask needs
+    1  a conversion sinks below the `ttg.local_dealloc`s before its first use: the two share memory
+    2  a transposition is hoisted to its source
+    3  a load before a pipelined loop is hoisted to its pointers, with the ops that compute its mask
     4  a conversion to a dot operand moves into the loop that alone uses it
-    5  where one large product is all that a loop does, the load of its second operand waits until just before it: fewer registers
+    5  in a loop with one large dot, the load of its second operand sinks to just before the dot: fewer registers
 
 No load moves over a write to global memory, or out of a region.
 Stage: TTGIR to TTGIR. Cost: one walk; for each load that moves the ops it passes.
@@ -32,11 +32,11 @@ from tilework.transforms.ttg.reorder_instructions import (
     users,
 )
 
-# Hoist the layout conversion of loop-invariant dot operands: the queries of attention stay in registers.
+# Hoist the layout conversion of loop-invariant dot operands: the queries of attention remain in registers.
 #
 #     scf.for ... { %q1 = ttg.convert_layout %q : #blocked -> #dot_op ...          %q known before the loop
 #
-# The conversion moves right behind the value.
+# The conversion moves directly after the definition of the value.
 # Stage: TTGIR to TTGIR. Cost: one walk.
 
 
@@ -72,7 +72,7 @@ class InsertInstructionSchedHintsPass(Pass):
 
 
 TO_LDS = frozenset({ttg.LocalAllocOp, ttg.LocalStoreOp, ttg.LocalDeallocOp})
-LARGE = (128, 128, 64)  # rows, columns and depth of a product whose operands leave no registers to wait in
+LARGE = (128, 128, 64)  # rows, columns and K of a dot whose operands leave no registers for early loads
 
 
 @module_pass("tritonamdgpu-reorder-instructions")
@@ -92,7 +92,7 @@ def reorder_instructions(module: ModuleOp) -> None:
 
 
 def raise_load(load: Operation) -> None:
-    """Step 3."""
+    """Hoist a load to its pointers (step 3)."""
     pointers = defining_op(load.operands[0])
     needed, slice_ = {value.owner for value in load.operands}, [load]
     earlier = load.prev_op
@@ -111,7 +111,7 @@ def raise_load(load: Operation) -> None:
 
 
 def delay_second_load(loop: Operation) -> None:
-    """Step 5."""
+    """Sink the load of the second operand (step 5)."""
     ops = body_ops(loop)
     dots, loads = ([op for op in ops if type(op) in kinds] for kinds in (DOTS, (tt.LoadOp,)))
     if len(dots) != 1 or len(loads) != 2 or any(len(shape_of(load.results[0].type)) != 2 for load in loads):

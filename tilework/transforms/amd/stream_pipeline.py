@@ -3,14 +3,14 @@
     %a = tt.load %p        stage 0             %a = tt.load %p                            stage 0: of the next iteration
     %x = convert %a        stage 1     ==>     %x = ttg.local_load %view -> dot_op        stage 1: of this one
     %d = tt.dot %x, ...    stage 1             %d = tt.dot %x, ...                        stage 1
-                                               %view = ttg.memdesc_index %buffers[%next]  stage 0, behind all else
+                                               %view = ttg.memdesc_index %buffers[%next]  stage 0, after all others
                                                ttg.local_store %a, %view                  stage 0
 
 There are as many buffers as stages between store and read, one more if an iteration fills one buffer before it reads
 another, so that no buffer is overwritten before its last read. A circular counter selects the buffer to fill; the index
 of the buffer that an iteration reads is carried to it. Loads that are used by more than dots are kept in registers.
 With `use_async_copy` a load that an instruction can copy to LDS bypasses registers; it needs one more buffer, and a
-wait at the start of the iteration. The last iterations are peeled, so that nothing in the loop is conditional.
+wait at the start of the iteration. The last iterations are peeled, so that no op in the loop is conditional.
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and two copies of the body per stage.
 """
 
@@ -64,25 +64,27 @@ from tilework.transforms.ttg.pipeline.waits import update_waits
 
 # Assign the loads and dots of a loop to stages.
 #
+#     num-stages = 2
 #     scf.for ... {                                    %a = tt.load %pa {loop.cluster = 0, loop.stage = 0}
 #       %a = tt.load %pa                               %b = tt.load %pb {loop.cluster = 0, loop.stage = 0}
-#       %b = tt.load %pb                   ==>         %d = tt.dot ...  {loop.cluster = 0, loop.stage = 1}        num-stages = 2
+#       %b = tt.load %pb                   ==>         %d = tt.dot ...  {loop.cluster = 0, loop.stage = 1}
 #       %d = tt.dot %a', %b', %acc                     } {tt.scheduled_max_stage = 1}
 #
 # The stages in between are divided among loads that depend on each other. Computations on loaded values are in the last
 # stage.
 #
-# Where a second dot depends on the first (attention) and there are four stages, they work on neighbouring iterations: a
+# Where a second dot depends on the first (attention) and there are four stages, they work on adjacent iterations: a
 # dot, arithmetic that does not wait for it, memory accesses, and the same for the other dot. The stages are:
 #
-#     2 first product       3 rest of the arithmetic between         LDS: 1 store of the first's, 3 read of the second's operands
-#     3 second product      2 what it and others need of that        LDS: 2 store of the second's, 1 read of the first's operands
+#     2 first dot       3 rest of the arithmetic between        LDS: 1 stores the first's, 3 reads the second's operands
+#     3 second dot      2 arithmetic that it and others need    LDS: 2 stores the second's, 1 reads the first's operands
+#
 # Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per dot; pointer provenance where a
 # loop stores.
 
 SLOW_NARROW_LOADS = frozenset({"mfma1", "mfma2", "mfma3"})
 CHAINED_STAGES = 4
-Slot = TypeVar("Place")  # a cluster, or its number
+Slot = TypeVar("Slot")  # a cluster, or its index
 
 
 class Chained(IntEnum):
@@ -103,7 +105,7 @@ class Chained(IntEnum):
 
 
 class Way(NamedTuple, Generic[Slot]):
-    """Stage and cluster of each step of a load: into registers (or at once into LDS), into LDS, back from there."""
+    """Stage and cluster of each step of a load: to registers (or directly to LDS), the store to LDS, wait, and read."""
 
     load: tuple[int, Slot]
     store: tuple[int, Slot]
@@ -145,8 +147,9 @@ def assign_stages(loop: Operation, stages: int, levels: dict[Operation, int]) ->
 
 
 def assign_chained(loop: Operation, stages: int, levels: dict[Operation, int]) -> bool:
-    """Schedule two dots that work on neighbouring iterations. Return False if the loop has no such dots, or has
-    effects, whose order would change."""
+    """Schedule two dots that work on adjacent iterations. Return False if the loop has no such dots, or has side
+    effects, whose order would change.
+    """
     ops = body_ops(loop)
     dots = [op for op in ops if type(op) in DOTS]
     if stages != CHAINED_STAGES or len(dots) != 2 or any(levels.values()) or any(writes(op) for op in ops):
@@ -184,19 +187,19 @@ def assign_chained(loop: Operation, stages: int, levels: dict[Operation, int]) -
     complete(loop, trial, trial.clusters[0])
     if problem(loop, trial.in_order(loop), peels=True) is None:
         return True
-    erase_schedule(loop)  # the first product needs the second of the iteration before
+    erase_schedule(loop)  # the first dot depends on the second of the preceding iteration
     return False
 
 
 def users_of(root: Operation, loop: Operation) -> set[Operation]:
-    """The ops that depend on `root` in the same iteration."""
+    """Return the ops that depend on `root` in the same iteration."""
     body = body_of(loop)
     return set(reached(users_in(root, body), lambda op: users_in(op, body)))
 
 
 def is_narrow(load: Operation, facts: AxisFacts) -> str | None:
     if copy_width(load, facts) * bit_width(load.results[0].type) < MIN_COPY_BITS:
-        return "its elements lie too far apart: less than 4 bytes are read at once"
+        return "its elements are not contiguous: less than 4 bytes are read at a time"
     return None
 
 
@@ -221,7 +224,7 @@ class AmdPipelinePass(Pass):
 
 
 def mark_prologue(before: Operation | None, loop: Operation) -> None:
-    """Say of the loads between `before` and `loop` that they may move up."""
+    """Mark the loads between `before` and `loop`, which may be hoisted."""
     op = loop.prev_op
     while op is not None and op is not before:
         if type(op) is tt.LoadOp:
@@ -271,10 +274,11 @@ def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_
 
 
 def ways(schedule: Schedule) -> Callable[[Operation], Way[Cluster] | None]:
-    """A function that gives the slots in which a load is issued, stored and read; None for a load that runs in the
-    stage of its users."""
-    if len(numbered := schedule.numbered) == len(Chained):
-        first, second = (Way(*((stage, numbered[number]) for stage, number in way)) for way in (FIRST, SECOND))
+    """Return a function from a load to the slots in which it is issued, stored and read; None for a load that runs in
+    the stage of its users.
+    """
+    if len(clusters := schedule.initial_clusters) == len(Chained):
+        first, second = (Way(*((stage, clusters[index]) for stage, index in way)) for way in (FIRST, SECOND))
         chained = {first.load: first, second.load: second}
         return lambda load: chained.get(schedule.slots[load])
     last, compute, stores = schedule.last_stage, schedule.clusters[-1], schedule.back_cluster()
@@ -289,13 +293,14 @@ def ways(schedule: Schedule) -> Callable[[Operation], Way[Cluster] | None]:
 
 
 def copied_width(load: Operation, encoding: SwizzledShared, facts: AxisFacts, target: Target) -> int:
-    """The number of neighbouring elements that one async copy writes to LDS, with zeros where the mask is off; 0 if no
-    instruction fits."""
+    """Return the number of adjacent elements that one async copy writes to LDS, with zeros where masked off; 0 if no
+    instruction fits.
+    """
     type_ = load.results[0].type
     bytes = max(bit_width(type_) // 8, 1)
-    beside = copy_width(load, facts)
-    beside = beside if encoding.max_phase == 1 else min(beside, encoding.vec)
-    width = copied_together(beside * bytes, target) // bytes
+    contiguous = copy_width(load, facts)
+    contiguous = contiguous if encoding.max_phase == 1 else min(contiguous, encoding.vec)
+    width = copied_together(contiguous * bytes, target) // bytes
     if width == 0 or needs_other(load):
         return 0
     fits = lanes_in_order(shape_of(type_), encoding, width, threads_per_warp(load), num_warps(load))
@@ -303,7 +308,7 @@ def copied_width(load: Operation, encoding: SwizzledShared, facts: AxisFacts, ta
 
 
 def operand_encoding(value: SSAValue) -> SwizzledShared | None:
-    """The LDS layout that all users of `value` want; None if a user is not a dot, or they disagree."""
+    """Return the LDS layout for all users of `value`; None if a user is not a dot, or they disagree."""
     found: SwizzledShared | None = None
     given = distributed_of(value.type)
     if given is None or not is_tensor(value.type):
@@ -322,7 +327,7 @@ def operand_encoding(value: SSAValue) -> SwizzledShared | None:
 
 
 def carry_counter(low: Lowering, buffers: int, slot: tuple[int, Cluster]) -> SSAValue:
-    """The index of the buffer to fill next, incremented in each iteration in `slot`."""
+    """Return the index of the buffer to fill next, incremented in each iteration in `slot`."""
     code = Emitter(low.loop.location)
     minus_one, zero, one, limit = (code.constant(value, i32) for value in (-1, 0, 1, buffers))
     code.insert_before(low.loop)

@@ -1,4 +1,4 @@
-"""Give every access of global memory a layout in which neighbouring threads make wide accesses side by side.
+"""Give every access of global memory a layout in which adjacent threads make wide, adjacent accesses.
 
     %v = tt.load %p : tensor<64x64x!tt.ptr<f32>, #d>           contiguous along axis 1, aligned to 16 bytes
 ==>
@@ -6,14 +6,14 @@
     %w = tt.load %q : tensor<64x64x!tt.ptr<f32>, #n>
     %v = ttg.convert_layout %w : .. #n -> .. #d
 
-The fastest dimension is the one with the longest runs of addresses (AxisInfo). A thread takes as many neighbours as are
-known to be aligned, at most 16 bytes, and no more than there are elements for all threads. Accesses that belong
-together (connected by values, of the same shape and order) take the widest of them, so that no conversion is needed in
-between; a store or an atomic is never wider than its own pointers allow, since each element is written once. The same
-holds for a load that only feeds addresses and values of atomics privatized in shared memory (`private_atomics.py`): the
-atomics cost more than narrow loads, and a conversion in between costs two barriers.
+The fastest dimension is the one with the longest contiguous runs of addresses (AxisInfo). A thread accesses as many
+adjacent elements as are known to be aligned, at most 16 bytes, and no more than there are elements for all threads.
+Connected accesses (by values, of the same shape and order) take the widest of their widths, so that no conversion is
+needed in between; a store or an atomic is never wider than its own pointers allow, since each element is written once.
+The same holds for a load that only feeds addresses and values of atomics privatized in shared memory
+(`private_atomics.py`): the atomics cost more than narrow loads, and a conversion in between costs two barriers.
 
-Descriptors (TMA) give rows of 16 bytes to a thread.
+With descriptors (TMA) a thread has rows of 16 bytes.
 Stage: TTGIR. Cost: AxisInfo, and one walk.
 """
 
@@ -73,7 +73,7 @@ class Access:
 
 
 def pointer_access(op: Operation) -> Access | None:
-    """The access of `op`, if it has one through a tensor of pointers that is laid out."""
+    """Return the access of `op`, if it goes through a tensor of pointers with a layout."""
     if type(op) not in ACCESSES:
         return None
     pointers = op.operands[0]
@@ -88,7 +88,7 @@ def pointer_access(op: Operation) -> Access | None:
 
 
 def choose(accesses: Sequence[Access], facts: AxisFacts, ops: Sequence[Operation]) -> dict[Operation, Blocked]:
-    """The encoding of each access."""
+    """Return the encoding of each access."""
     orders = [contiguity_order(facts, access) for access in accesses]
     widths = [width_of(facts, access, order) for access, order in zip(accesses, orders, strict=True)]
     narrow = loads_for_tables(accesses, widths)
@@ -101,7 +101,7 @@ def choose(accesses: Sequence[Access], facts: AxisFacts, ops: Sequence[Operation
 
 
 def loads_for_tables(accesses: Sequence[Access], widths: Sequence[int]) -> dict[Operation, int]:
-    """The loads that only atomics need which shared memory collects, with the width of these."""
+    """Return the loads that only feed atomics privatized in shared memory, with the width of these."""
     collected = {
         access.op: width for access, width in zip(accesses, widths, strict=True) if window(access.op) is not None
     }
@@ -112,7 +112,7 @@ def loads_for_tables(accesses: Sequence[Access], widths: Sequence[int]) -> dict[
 
 
 def ends_of(op: Operation) -> set[Operation]:
-    """The ops that the results of `op` reach through values: those that do more than to compute."""
+    """Return the ops with side effects or regions that depend on `op` through pure ops."""
     ends, seen, todo = set[Operation](), {op}, [op]
     while todo:
         users = {use.operation for result in todo.pop().results for use in result.uses} - seen
@@ -124,13 +124,13 @@ def ends_of(op: Operation) -> set[Operation]:
 
 
 def contiguity_order(facts: AxisFacts, access: Access) -> tuple[int, ...]:
-    """The dimensions from the longest runs of addresses to the shortest; of equal ones, the first first."""
+    """Return the dimensions from the longest contiguous runs of addresses to the shortest; ties keep their order."""
     runs = facts.of(access.pointers).contiguity
     return tuple(sorted(range(len(runs)), key=lambda dim: -runs[dim]))
 
 
 def width_of(facts: AxisFacts, access: Access, order: Sequence[int]) -> int:
-    """The number of neighbouring elements that a thread may access at once."""
+    """Return the number of adjacent elements that a thread may access at a time."""
     info, dim = facts.of(access.pointers), order[0]
     encoding = encoding_of(access.type)
     assert encoding is not None
@@ -142,13 +142,13 @@ def width_of(facts: AxisFacts, access: Access, order: Sequence[int]) -> int:
 def shared_widths(
     accesses: Sequence[Access], orders: Sequence[tuple[int, ...]], widths: Sequence[int], ops: Sequence[Operation]
 ) -> list[int]:
-    """For each access, the widest of those that it is connected to, with the same shape and order.
+    """Return, for each access, the widest of those that it is connected to, with the same shape and order.
 
     One whose pointers are carried by a loop keeps its own width, as in the reference compiler.
     """
     keys = [(shape_of(access.type), order) for access, order in zip(accesses, orders, strict=True)]
     if len(set(zip(keys, widths, strict=True))) == len(set(keys)):
-        return list(widths)  # all alike already
+        return list(widths)  # equal already
     group_of = connected(ops)
     groups = [(group_of(access.op), *key) for access, key in zip(accesses, keys, strict=True)]
     widest: dict[tuple[object, ...], int] = {}
@@ -161,7 +161,7 @@ def shared_widths(
 
 
 def connected(ops: Sequence[Operation]):
-    """A function that gives ops that a chain of uses connects the same answer. Arguments of functions connect nothing."""
+    """Return a function that maps ops connected by uses to one representative; function arguments do not connect."""
     sets = DisjointSet(ops)
     for op in ops:
         for value in op.operands:
@@ -171,13 +171,13 @@ def connected(ops: Sequence[Operation]):
 
 
 def source_op(value: SSAValue) -> Operation | None:
-    """The op that makes `value`, or the loop whose argument it is."""
+    """Return the op that defines `value`, or the loop whose argument it is."""
     owner = owner_of(value)
     return None if type(owner) is tt.FuncOp else owner
 
 
 def accessing(access: Access, order: tuple[int, ...], own: int, together: int, is_alone: bool) -> Blocked:
-    """The blocked encoding with `together` elements a thread, or `own`, as far as there are elements for all threads."""
+    """Return the blocked encoding with `together` elements per thread, or `own`, limited by the tile's elements."""
     shape, encoding = shape_of(access.type), encoding_of(access.type)
     assert encoding is not None
     warps, lanes = num_warps(access.op), threads_per_warp(access.op)
@@ -192,7 +192,7 @@ def accessing(access: Access, order: tuple[int, ...], own: int, together: int, i
 
 
 def descriptor_encoding(op: Operation) -> Blocked | None:
-    """Rows of 16 bytes a thread, for an access through a descriptor."""
+    """Return the encoding with 16 bytes per thread, for an access through a descriptor."""
     if type(op) not in DESCRIPTOR_ACCESSES:
         return None
     tile = op.results[0] if op.results else op.operands[TILE_OPERAND[type(op)]]
@@ -211,7 +211,7 @@ def descriptor_encoding(op: Operation) -> Blocked | None:
 
 
 def access_in(op: Operation, encoding: Distributed) -> None:
-    """Convert the tensors that `op` takes, and its results back.
+    """Convert the tensor operands of `op` to `encoding`, and its results back.
 
     As in the reference compiler, a conversion to the same type is left out for the results of pointer accesses and for
     the operands of descriptor accesses only.
@@ -238,21 +238,21 @@ def access_in(op: Operation, encoding: Distributed) -> None:
 
 
 def is_laid_out(type: Attribute) -> bool:
-    """A tensor with an encoding."""
+    """Return True for a tensor with an encoding."""
     return isinstance(type, TensorType) and encoding_of(type) is not None
 
 
-# Limit the neighbours that a thread of an asynchronous copy holds to those that it can write to shared memory at once.
+# Limit the elements per thread of an asynchronous copy to those that it can write to shared memory at a time.
 #
-#     int8 pointers with 16 neighbours per thread, into memory that is swizzled in pieces of 8:
+#     int8 pointers with 16 adjacent elements per thread, into memory that is swizzled in pieces of 8:
 #
 #     ttg.async_copy_global_to_local %p, %m           %q = ttg.convert_layout %p : [1, 16] -> [1, 8] per thread
 #                                              ==>    ttg.async_copy_global_to_local %q, %m
 #
-# One `cp.async` moves bytes that are contiguous in global and in shared memory. Where the swizzle cuts a thread's
-# neighbours into several pieces, threads would write far apart; with fewer elements for each thread, neighbouring
-# threads write neighbouring pieces. Only from pointers in a blocked layout to memory in a swizzled one: that of tensor
-# cores is swizzled in pieces of 16 bytes, the most that a copy moves.
+# One `cp.async` moves bytes that are contiguous in global and in shared memory. Where the swizzle splits a thread's
+# elements into several pieces, threads would write far apart; with fewer elements per thread, adjacent threads write
+# adjacent pieces. Only from pointers in a blocked layout to memory in a swizzled one: that of tensor cores is swizzled
+# in pieces of 16 bytes, the most that a copy moves.
 # Stage: TTGIR to TTGIR. Cost: one walk; AxisInfo if something changes.
 
 
@@ -267,7 +267,7 @@ def coalesce_async_copy(module: ModuleOp) -> None:
 
 
 def clipped(copy: ttg.AsyncCopyGlobalToLocalOp) -> Blocked | None:
-    """The layout with as many neighbours per thread as one write takes; None if the pointers have no more."""
+    """Return the layout with as many elements per thread as one write takes; None if the pointers have no more."""
     pointers = copy.src.type
     given = encoding_of(pointers)
     if not isinstance(given, Blocked) or not isinstance(encoding_of(copy.dst.type), SwizzledShared):
@@ -281,12 +281,12 @@ def clipped(copy: ttg.AsyncCopyGlobalToLocalOp) -> Blocked | None:
 
 
 def written_together(copy: ttg.AsyncCopyGlobalToLocalOp) -> int:
-    """The number of registers of a thread, from the first, that are neighbours in shared memory."""
+    """Return how many of a thread's first registers are adjacent in shared memory."""
     return layout_of(copy.src.type).invert_and_compose(layout_of(copy.dst.type)).num_consecutive_in_out
 
 
 def convert_operands(copy: ttg.AsyncCopyGlobalToLocalOp, encoding: Blocked, facts: AxisFacts) -> None:
-    """Bring the pointers and what belongs to them to `encoding`, and say again how many are contiguous."""
+    """Convert the operands of a copy to `encoding`, and update its contiguity."""
     pointers, mask = copy.src, copy.mask
     contiguity = facts.contiguity(pointers, encoding.order, contig_per_thread(encoding, shape_of(pointers.type)))
     if mask is not None:

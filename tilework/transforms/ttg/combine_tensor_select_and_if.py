@@ -8,9 +8,9 @@
                                                 }
                                                 use %s
 
-A select of a tensor costs a register move for each element, the existing branch costs nothing more. The `scf.if` must
-be in the block of the select, behind it, and every other use of the select behind that. Inside the branches, and inside
-those of any other `scf.if` on the same condition, the select is simply one of its operands. Scalars are left alone:
+A select of a tensor costs a register move for each element, the existing branch costs no more. The `scf.if` must
+be in the block of the select, after it, and every other use of the select after that. Inside the branches, and inside
+those of any other `scf.if` on the same condition, the select is one of its operands. Scalars are left alone:
 selecting one is a single instruction.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
@@ -48,7 +48,7 @@ def is_candidate(select: Operation) -> bool:
 
 
 def use_operands_in_branches(select: Operation) -> None:
-    """Uses in a branch that is taken only for one value of the condition are uses of one operand."""
+    """Replace uses in branches on the condition of `select` by the operand of that side."""
     condition, on_true, on_false = select.operands
     for use in tuple(select.results[0].uses):
         side = known_side(use.operation, condition)
@@ -57,7 +57,7 @@ def use_operands_in_branches(select: Operation) -> None:
 
 
 def known_side(op: Operation, condition: SSAValue) -> bool | None:
-    """Return True if `condition` is true wherever `op` runs; None if that is not known."""
+    """Return the value of `condition` wherever `op` runs; None if it is unknown."""
     region = op.parent_region()
     while region is not None and (parent := region.parent) is not None:
         if type(parent) is scf.IfOp and parent.operands[0] is condition:
@@ -67,10 +67,10 @@ def known_side(op: Operation, condition: SSAValue) -> bool | None:
 
 
 def matching_branch(select: Operation) -> Operation | None:
-    """The first `scf.if` behind `select` on the same condition, in front of all users; None if there is none."""
+    """Return the first `scf.if` after `select` on the same condition, before all users; None if there is none."""
     condition, block = select.operands[0], block_of(select)
     if (around := block.parent_op()) is not None and SKIPS in around.attributes:
-        return None  # what the next iteration loads from must not wait for what this one computes
+        return None  # pointers of the next iteration must not wait for computations of this one
     users = {enclosing_op(use.operation, block) for use in select.results[0].uses}
     op = select.next_op
     while op is not None and op not in users:

@@ -1,15 +1,15 @@
 """Give every tensor a layout over threads: TTIR becomes TTGIR.
 
-    %r = tt.make_range {..} : tensor<64xi32>                 %r = tt.make_range {..} : tensor<64xi32, #blocked>
-    %e = tt.expand_dims %r {axis = 1}                  ==>   %s = ttg.convert_layout %r : .. -> tensor<64xi32, #slice>
-    %m = arith.muli %e, %n : tensor<64x1xi32>                %e = tt.expand_dims %s : .. -> tensor<64x1xi32, #blocked1>
-                                                             %d = ttg.convert_layout %e : .. -> tensor<64x1xi32, #blocked2>
-                                                             %m = arith.muli %d, %n : tensor<64x1xi32, #blocked2>
+    %r = tt.make_range {..} : tensor<64xi32>             %r = tt.make_range {..} : tensor<64xi32, #blocked>
+    %e = tt.expand_dims %r {axis = 1}              ==>   %s = ttg.convert_layout %r : .. -> tensor<64xi32, #slice>
+    %m = arith.muli %e, %n : tensor<64x1xi32>            %e = tt.expand_dims %s : .. -> tensor<64x1xi32, #blocked1>
+                                                         %d = ttg.convert_layout %e : .. -> tensor<64x1xi32, #blocked2>
+                                                         %m = arith.muli %d, %n : tensor<64x1xi32, #blocked2>
 
-Each type has a default layout (`default_blocked`: one element a thread, rows first), and each op takes its operands in
-the default layouts of their types. Some ops give their results another one (`RESULTS`) or want operands in another one
-(`OPERANDS`): then a `ttg.convert_layout` is inserted, which later passes move and remove. A result that differs from
-its default is converted once, right behind its op; an operand in front of the op.
+Each type has a default layout (`default_blocked`: one element per thread, rows first), and each op takes its operands
+in the default layouts of their types. Some ops have results in another layout (`RESULTS`) or need operands in another
+one (`OPERANDS`): then a `ttg.convert_layout` is inserted, which later passes move and remove. A result that differs
+from its default is converted once, directly after its op; an operand before the op.
 
 Module attributes hold the `target`, warps, lanes and blocks (`ir/module_facts.py`). Tensors that have a layout already
 keep it.
@@ -58,9 +58,9 @@ class ConvertTritonToTritonGPUPass(Pass):
 
     target: str = ""
     num_warps: int = 4
-    threads_per_warp: int = 0  # as the target has
+    threads_per_warp: int = 0  # 0: that of the target
     num_ctas: int = 1
-    enable_source_remat: bool = False  # accepted, and of no effect: every conversion is made where it is used
+    enable_source_remat: bool = False  # accepted, without effect
 
     def run(self, module: ModuleOp) -> None:
         try:
@@ -82,13 +82,13 @@ class Machine:
     num_ctas: int
 
     def blocked(self, shape: tuple[int, ...], held: tuple[int, ...] | None = None) -> Blocked:
-        """The default encoding of `shape`, rows first, with `held` elements a thread (one by default)."""
+        """Return the default encoding of `shape`, rows first, with `held` elements per thread (one by default)."""
         return default_blocked(shape, held, None, self.num_warps, self.threads_per_warp, self.num_ctas)
 
 
 @cache
 def converted_type(machine: Machine, type: Attribute) -> Attribute:
-    """`type` with the default encoding, if it is a tensor, or a pointer to one, that has none."""
+    """Return `type` with the default encoding, if it is a tensor, or a pointer to one, without encoding."""
     if isinstance(type, TensorType):
         if not isinstance(type.encoding, NoneAttr) or not shape_of(type):
             return type
@@ -99,7 +99,7 @@ def converted_type(machine: Machine, type: Attribute) -> Attribute:
 
 
 def lay_out(root: Operation, machine_of: Callable[[Operation], Machine]) -> None:
-    """Give the tensors under `root` that have no encoding one; `machine_of` says what runs an op."""
+    """Give the tensors under `root` without encoding one; `machine_of` returns the machine that runs an op."""
     conversion = LayOut(machine_of)
     ops = ops_in_order(*root.regions)
     for op in ops:
@@ -109,13 +109,13 @@ def lay_out(root: Operation, machine_of: Callable[[Operation], Machine]) -> None
 
 
 class LayOut:
-    """Sets the types of results, then gives every op the operands it wants."""
+    """Sets the types of results, then converts the operands of every op."""
 
     def __init__(self, machine_of: Callable[[Operation], Machine]) -> None:
         self.machine_of = machine_of
-        self.machine = Machine(1, 1, 1)  # what runs the op at hand
-        self.wanted: dict[SSAValue, Attribute] = {}  # the default type of a value that has another one
-        self.defaults: dict[SSAValue, SSAValue] = {}  # such a value, converted
+        self.machine = Machine(1, 1, 1)  # of the current op
+        self.wanted: dict[SSAValue, Attribute] = {}  # the default types of values that have another one
+        self.defaults: dict[SSAValue, SSAValue] = {}  # such values, converted
         self.special: set[Operation] = set()  # ops whose results had no encoding
 
     def converted(self, type: Attribute) -> Attribute:
@@ -147,7 +147,7 @@ class LayOut:
             set_type(value, type)
 
     def default(self, value: SSAValue) -> Attribute:
-        """The type in which users take `value`."""
+        """Return the type in which users take `value`."""
         return self.wanted.get(value) or self.converted(value.type)
 
     def convert_operands(self, op: Operation) -> None:
@@ -166,7 +166,7 @@ class LayOut:
                 op.operands[index] = put(op, ttg.ConvertLayoutOp.make(value, type_, location))
 
     def in_default(self, value: SSAValue, user: Operation) -> SSAValue:
-        """`value` in its default layout, converted behind its op on the first request."""
+        """Return `value` in its default layout, converted after its op on the first request."""
         if (found := self.defaults.get(value)) is None:
             convert = ttg.ConvertLayoutOp.make(value, self.wanted[value], user.location)
             assert isinstance(value, OpResult), "arguments have default layouts"
@@ -179,17 +179,17 @@ class LayOut:
 
 
 def tensor_operand(conversion: LayOut, op: Operation, index: int = 0) -> Tensor:
-    """The type in which `op` takes an operand, before its own rule."""
+    """Return the type in which `op` takes an operand, before its own rule."""
     type = conversion.default(op.operands[index])
     assert isinstance(type, TensorType), type
     return type
 
 
 def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
-    """The layout of the operand with a dimension of one thread and one warp, rows counted first."""
+    """Return the layout of the operand with a new dimension of one thread and one warp, rows first."""
     source, axis = tensor_operand(conversion, op), axis_of(op)
     encoding = encoding_of(source)
-    if not isinstance(encoding, Blocked):  # a dimension is put into its fields
+    if not isinstance(encoding, Blocked):  # the rule below needs blocked fields
         encoding = conversion.machine.blocked(shape_of(source))
 
     def with_one(values: Sequence[int]) -> tuple[int, ...]:
@@ -205,7 +205,7 @@ def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
 
 
 def expand_dims_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
-    """The operand is the result without the new dimension."""
+    """Return the operand as a slice of the result, without the new dimension."""
     if op not in conversion.special:
         return []
     parent = spread_of(op.results[0].type)
@@ -213,7 +213,7 @@ def expand_dims_operands(conversion: LayOut, op: Operation) -> list[tuple[int, A
 
 
 def dot_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
-    """Each thread computes a square of up to 4 by 4 elements, if there are enough."""
+    """Return layouts in which each thread computes a square of up to 4 by 4 elements."""
     machine, shape = conversion.machine, shape_of(defaults[0])
     each = prod(shape) // (machine.num_warps * machine.threads_per_warp)
     side = 4 if each >= 16 else 2 if each >= 4 else 1
@@ -222,7 +222,7 @@ def dot_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]
 
 
 def dot_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
-    """All three are converted, the accumulator even where nothing changes: as the reference compiler does."""
+    """Convert all three operands, the accumulator even to the same layout, as the reference compiler does."""
     if op not in conversion.special:
         return []
     parent = spread_of(op.results[0].type)
@@ -235,7 +235,7 @@ def dot_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute
 
 
 def cat_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
-    """Each thread keeps the elements of both operands that it has."""
+    """Return a layout in which each thread keeps its elements of both operands."""
     result = conversion.machine.blocked(shape_of(defaults[0]))
     parts = [tensor_operand(conversion, op, index) for index in (0, 1)]
     have = sum(total_elems_per_thread(spread_of(part), shape_of(part)) for part in parts)
@@ -249,7 +249,7 @@ def cat_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]
 
 
 def split_source(conversion: LayOut, op: Operation) -> Distributed:
-    """A layout in which each thread holds both halves."""
+    """Return a layout in which each thread holds both halves."""
     source = tensor_operand(conversion, op)
     if can_split(spread_of(source), shape_of(source)):
         return spread_of(source)
@@ -276,7 +276,7 @@ def split_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribu
 
 
 def gather_offsets(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
-    """Rows that TMA gathers or scatters: each warp has them four by four."""
+    """Return the layout of the rows that TMA gathers or scatters: four per warp at a time."""
     machine = conversion.machine
     rows = op.operands[1]
     if not is_tensor(rows.type):
@@ -305,10 +305,10 @@ OPERANDS: dict[type[Operation], Callable[[LayOut, Operation], list[tuple[int, At
     tt.DescriptorGatherOp: gather_offsets,
     tt.DescriptorScatterOp: gather_offsets,
 }
-NAMED_BY_OP = frozenset({tt.ExpandDimsOp, tt.SplitOp})  # a conversion for them has their location, else its operand's
+NAMED_BY_OP = frozenset({tt.ExpandDimsOp, tt.SplitOp})  # conversions have their location, else the operand's
 
 
-# Types that are written in properties
+# Types in properties
 
 
 def retype_constant(conversion: LayOut, op: Operation) -> None:
@@ -321,7 +321,7 @@ def retype_constant(conversion: LayOut, op: Operation) -> None:
 
 @cache
 def retyped(value: DenseIntOrFPElementsAttr, type: Attribute) -> DenseIntOrFPElementsAttr:
-    """The same elements in a tensor of `type`."""
+    """Return the same elements in a tensor of `type`."""
     return DenseIntOrFPElementsAttr(type, value.data)  # pyright: ignore[reportArgumentType]
 
 
@@ -342,7 +342,7 @@ PROPERTIES: dict[type[Operation], Callable[[LayOut, Operation], None]] = {
 #     %0 = ttg.local_load %m : !ttg.memdesc<..> -> tensor<64xf32>       ==>       .. -> tensor<64xf32, #blocked>
 #
 # The same rules as `convert-triton-to-tritongpu`, for a module that has these attributes already; in the partitions of
-# a `ttg.warp_specialize` tensors are spread over the warps of the partition.
+# a `ttg.warp_specialize` tensors are distributed over the warps of the partition.
 # Stage: TTGIR. Cost: two walks.
 
 

@@ -64,7 +64,7 @@ def independent_loads(first: Operation) -> list[Operation]:
     needed = set[Operation](loads)
     for op in reversed(behind):
         if op in needed:
-            needed.update(operand.owner for operand in op.operands if operand.owner in behind)  # pyright: ignore[reportArgumentType, reportUnhashable]
+            needed.update(operand.owner for operand in op.operands if operand.owner in behind)  # pyright: ignore
     return [op for op in behind if op in needed]
 
 

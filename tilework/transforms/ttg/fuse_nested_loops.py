@@ -10,17 +10,17 @@
                                           %t = select %last, 0, %t + 1
                                         }
 
-L is the trip count of the inner loop, at least one: prologue and epilogue run also if it is empty. So that the body
-needs no test, the empty inner loop is handled separately: ``scf.if %m <= 0 { the outer loop alone } else { ... }``.
-What the prologue computes for later is carried. What the inner loop carries starts anew with each outer iteration: a
-value from outside of both loops is put back at the end of the one before, where it is free for a dot (it becomes the
-flag that ignores the accumulator).
+L is the trip count of the inner loop, at least one: prologue and epilogue also run if it is empty. So that the body
+needs no test, the empty inner loop is handled separately: ``scf.if %m <= 0 { the outer loop alone } else { ... }``. The
+loop carries values that the prologue computes for later. Values that the inner loop carries are reset in each outer
+iteration: one from outside of both loops is reset at the end of the preceding one, where that is free for a dot (it
+becomes the flag that ignores the accumulator).
 
 `rounds_at_once` limits the counter to 32 bits.
 
 Fires for an outer loop with `tt.flatten` around exactly one loop, whose bounds do not depend on the outer loop or can
-be computed before it. With `ttg.always-fuse` (for tests) the outer loop may hold several loops, and these others: each
-has its window of iterations, the last of one is the first of the next. Nests of a function that will be warp
+be computed before it. With `ttg.always-fuse` (for tests) the outer loop may contain several loops, and these others:
+each has its window of iterations, the last of one is the first of the next. Nests of a function that will be warp
 specialized are not fused: the producer warps run ahead anyway, and a test in every iteration costs more.
 Stage: TTGIR to TTGIR. Cost: one walk, and a copy of the outer loop for the empty case.
 """
@@ -53,9 +53,9 @@ from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.passes import Pass
 from tilework.transforms.warp_specialize.profitability import will_split
 
-# Trip counts of loops and of the fused loop, in 32 bits, though their product need not fit.
+# The trip counts of both loops and of the fused loop are 32-bit integers, though the total need not fit.
 #
-# Where it may not, a loop around the new one does as many outer iterations at a time as fit, usually all of them:
+# Where it may not, a loop around the new one runs as many outer iterations at a time as fit, usually all of them:
 #
 #     scf.for %i = 0 to %n {                  scf.for %s = 0 to %n step (2**31 - 1) / %m : i64 {
 #       scf.for %j = 0 to %m { ... }    ==>     scf.for %i = %s to min(%n, %s + (2**31 - 1) / %m) {
@@ -70,13 +70,13 @@ MOST = (1 << 31) - 1
 
 
 def counts_by_bound(loop: Operation) -> bool:
-    """The iterations of `loop` are its upper bound, or that divided by its step: a negative one is none."""
+    """Return True if the trip count of `loop` is its upper bound divided by its step; empty if negative."""
     lower, upper, _ = loop.operands[:3]
     return constant_value(lower) == 0 and constant_value(upper) is None
 
 
 def trip_count(code: Emitter, loop: Operation) -> SSAValue:
-    """``ceil((upper - lower) / step)``: unsigned, or, if `counts_by_bound`, negative for an empty loop too."""
+    """Return ``ceil((upper - lower) / step)``: unsigned, or, if `counts_by_bound`, negative for an empty loop too."""
     lower, upper, step = loop.operands[:3]
     if not counts_by_bound(loop):
         return iterations(code, lower, upper, step)
@@ -84,8 +84,8 @@ def trip_count(code: Emitter, loop: Operation) -> SSAValue:
 
 
 def rounds_at_once(outer: Operation, inner: Operation) -> SSAValue | None:
-    """The number of iterations of `outer` to do at a time, as an i32: with those of `inner` they are below 2**31. None
-    if 64 bits are needed.
+    """Return the number of iterations of `outer` to run at a time, as an i32, such that those of the fused loop are
+    below 2**31; None if 64 bits are needed.
 
     If these may not be all iterations, `outer` is wrapped in a loop that repeats it.
     """
@@ -100,9 +100,9 @@ def rounds_at_once(outer: Operation, inner: Operation) -> SSAValue | None:
         return count
     one = before.constant(1, i32)
     length = before.binary(arith.MaxSIOp, trip_count(before, inner), one)
-    number = before.binary(arith.DivUIOp, before.constant(MOST, i32), length)
-    further = before.binary(arith.MuliOp, number, step)
-    count, at_once = (widened(before, number, i64, arith.ExtUIOp) for number in (count, number))
+    fitting = before.binary(arith.DivUIOp, before.constant(MOST, i32), length)
+    further = before.binary(arith.MuliOp, fitting, step)
+    count, at_once = (widened(before, value, i64, arith.ExtUIOp) for value in (count, fitting))
     zero, initial = before.constant(0, i64), (lower, *outer.operands[3:])
     around, inside = Block(arg_types=(i64, *(value.type for value in initial))), Emitter(outer.location)
     done, first, *carried = around.args
@@ -121,13 +121,13 @@ def rounds_at_once(outer: Operation, inner: Operation) -> SSAValue | None:
 
 
 def most_iterations(ranges: IntegerRanges, loop: Operation) -> int:
-    """More are not possible; one, if there are none."""
+    """Return an upper bound of the trip count of `loop`, at least 1."""
     (least, _), (_, most), (step, _) = map(ranges.of, loop.operands[:3])
     return max(1, -((least - most) // max(step, 1)))
 
 
 def widened(code: Emitter, count: SSAValue, type: Attribute, extension: type[Operation]) -> SSAValue:
-    """An iteration count in a wider type; a constant stays one."""
+    """Return an iteration count in a wider type; constants are folded."""
     if count.type == type:
         return count
     if isinstance(known := constant_value(count), int):
@@ -140,7 +140,7 @@ FLATTEN, ALWAYS, SPECIALIZE = "tt.flatten", "ttg.always-fuse", "tt.warp_speciali
 
 class FuseNestedLoopsPass(Pass):
     name = "tritongpu-fuse-nested-loops"
-    partitions: str = "never"  # or which loops run in partitions later (`nvgpu-warp-specialization`): "asked", "pays"
+    partitions: str = "never"  # the option `when` of `nvgpu-warp-specialization`
     num_stages: int = 3
 
     def run(self, module: ModuleOp) -> None:
@@ -156,18 +156,18 @@ class FuseNestedLoopsPass(Pass):
 
 
 def children(loop: Operation) -> list[Operation]:
-    """The loops directly in the body of `loop`."""
+    """Return the loops directly in the body of `loop`."""
     return [op for op in body_of(loop).ops if type(op) is scf.ForOp]
 
 
 def is_pair(outer: Operation) -> bool:
-    """`outer` holds one loop, which holds none, and is in none."""
+    """Return True if `outer` contains exactly one loop, and is in none."""
     inner = children(outer)
     return loop_around(outer, (scf.ForOp,)) is None and len(inner) == 1 and not children(inner[0])
 
 
 def fuse_tree(outer: Operation) -> bool:
-    """Fuse the loops in `outer`, the innermost first. False if one of them cannot be."""
+    """Fuse the loops in `outer`, the innermost first; return False if one of them cannot be fused."""
     loops = children(outer)
     for child in loops:
         if children(child) and not fuse_tree(child):
@@ -179,7 +179,7 @@ def fuse_tree(outer: Operation) -> bool:
 
 
 def flatten(outer: Operation) -> None:
-    """Fuse `outer` with the loop in it, behind the question whether that one is empty."""
+    """Fuse `outer` with its inner loop, after a test for an empty inner loop."""
     if not can_fuse(outer):
         return
     (inner,) = children(outer)
@@ -208,7 +208,7 @@ def flatten(outer: Operation) -> None:
 
 
 def without_child(outer: Operation) -> Operation:
-    """A copy of `outer` in which the inner loop has no iterations."""
+    """Return a copy of `outer` in which the inner loop has no iterations."""
     copy = outer.clone()
     copy.attributes.pop(SPECIALIZE, None)
     (inner,) = children(copy)
@@ -217,7 +217,7 @@ def without_child(outer: Operation) -> Operation:
 
 
 def can_fuse(outer: Operation) -> bool:
-    """Return True if the trip count of each child can be computed in front of `outer`; its ops are moved there."""
+    """Return True if the trip counts of all children can be computed before `outer`, and move their ops there."""
     inside = body_of(outer)
     hoisted: dict[Operation, None] = {}
     for loop in (outer, *children(outer)):
@@ -230,7 +230,7 @@ def can_fuse(outer: Operation) -> bool:
 
 
 def is_hoistable(value: SSAValue, inside: Block, hoisted: dict[Operation, None]) -> bool:
-    """`value` comes from outside of the loop with body `inside`, or from scalar code that could."""
+    """Return True if `value` is defined outside of the loop with body `inside`, or by hoistable scalar code."""
     if isinstance(value, BlockArgument):
         return value.owner is not inside
     op = defining_op(value)
@@ -247,12 +247,12 @@ def is_hoistable(value: SSAValue, inside: Block, hoisted: dict[Operation, None])
 
 @dataclass
 class Child:
-    """An inner loop, the ops between the loop before and it, and where it is among the iterations."""
+    """An inner loop, the ops between the preceding loop and it, and its window of iterations."""
 
     loop: Operation
     prologue: list[Operation]
-    captured: list[SSAValue] = field(default_factory=list)  # what later ops need of the prologue
-    renewed: list[int] = field(default_factory=list)  # carried values that start with something of the outer loop
+    captured: list[SSAValue] = field(default_factory=list)  # values of the prologue that later ops use
+    renewed: list[int] = field(default_factory=list)  # carried values whose initial value is of the outer loop
     start: SSAValue | None = None  # the iteration of its first body; None: the first one
     count: SSAValue | None = None
 
@@ -270,7 +270,7 @@ class Fusion:
         self.body = Block()
 
     def run(self) -> None:
-        """The order of what the new loop carries: time, outer index and values, each child's, captured values."""
+        """Build the fused loop; it carries time, outer index and values, those of each child, and captured values."""
         self.split()
         before = Emitter(self.outer.location)
         width = max(loop.operands[0].type.width.data for loop in self.loops)  # pyright: ignore
@@ -315,7 +315,7 @@ class Fusion:
                 section.append(op)
         self.epilogue = section
         self.sink()
-        for number, child in enumerate(self.children):
+        for position, child in enumerate(self.children):
             own = set(child.prologue)
             initial = child.loop.operands[3:]
             child.renewed = [offset for offset, value in enumerate(initial) if not self.is_invariant(value)]
@@ -325,17 +325,17 @@ class Fusion:
                 for result in op.results
                 if any(self.section_op(use.operation) not in own for use in result.uses) and result is not index
             ]
-            if number == 0:
+            if position == 0:
                 child.captured.append(index)
 
     def section_op(self, op: Operation) -> Operation:
-        """The op of the outer body that is or contains `op`."""
+        """Return the op of the outer body that is or contains `op`."""
         found = enclosing_op(op, body_of(self.outer))
         assert found is not None, "a value of a loop is used in it"
         return found
 
     def sink(self) -> None:
-        """Pure ops that only the epilogue uses belong there: they need not be carried."""
+        """Move pure ops that only the epilogue uses into it, so that they need not be carried."""
         late = set(self.epilogue)
         for child in reversed(self.children):
             for op in reversed(child.prologue[1:] if child is self.children[0] else child.prologue[:]):
@@ -346,7 +346,7 @@ class Fusion:
                     late.add(op)
 
     def lengths(self, code: Emitter) -> tuple[SSAValue, SSAValue]:
-        """The iterations for each outer one, and all of them."""
+        """Return the fused iterations of one outer iteration, and their total."""
         one = code.constant(1, self.time_type)
         length: SSAValue | None = None
         for child in self.children:
@@ -371,7 +371,7 @@ class Fusion:
         return length, total
 
     def initial_values(self, code: Emitter) -> tuple[list[SSAValue], dict[object, int]]:
-        """The initial values of the new loop, and the body argument at which each is found."""
+        """Return the initial values of the new loop, and the index of the body argument of each."""
         outer = self.outer
         values = [code.constant(0, self.time_type), code.binary(arith.SubiOp, outer.operands[0], outer.operands[2])]
         values += outer.operands[3:]
@@ -392,24 +392,24 @@ class Fusion:
         return values, slots
 
     def is_time(self, child: Child) -> bool:
-        """The index of `child` counts the iterations since the outer loop went on."""
+        """Return True if the index of `child` equals the time since the start of the outer iteration."""
         first, step = (constant_value(child.loop.operands[position]) for position in (0, 2))
         return child is self.children[0] and first == 0 and step == 1 and child.loop.operands[0].type == self.time_type
 
     def is_invariant(self, value: SSAValue) -> bool:
-        """`value` comes from outside of the outer loop."""
+        """Return True if `value` is defined outside of the outer loop."""
         body = body_of(self.outer)
         return (value.owner if isinstance(value, BlockArgument) else value.owner.parent) is not body
 
     # The body
 
     def fill(self, length: SSAValue, slots: dict[object, int]) -> None:
-        """Prologues, bodies, epilogue, and the yield."""
+        """Emit prologues, bodies, epilogue, and the yield."""
         args, outer_body = self.body.args, body_of(self.outer)
         time = args[1]
         replace_values(outer_body.args, args[2 : 2 + len(outer_body.args)])
         carried: list[SSAValue] = []
-        resets: list[tuple[int, SSAValue]] = []  # positions in `carried` that start anew with this value
+        resets: list[tuple[int, SSAValue]] = []  # indices in `carried` that are reset to this value
         kept: dict[int, SSAValue] = {}
         for child in self.children:
             first = slots[child.loop]
@@ -447,7 +447,7 @@ class Fusion:
         slots: dict[object, int],
         kept: dict[int, SSAValue],
     ) -> tuple[SSAValue, list[SSAValue]]:
-        """The prologue of `child`, in its first iteration; its index and carried values in this one."""
+        """Emit the prologue of `child`, for its first iteration; return its index and carried values in this one."""
         code, first = self.code, slots[child.loop]
         start = child.start if child.start is not None else code.constant(0, self.time_type)
         is_first = code.compare("eq", time, start)
@@ -472,7 +472,7 @@ class Fusion:
     def branch(
         self, condition: SSAValue, ops: Sequence[Operation], inside: Sequence[SSAValue], outside: Sequence[SSAValue]
     ) -> Operation:
-        """``scf.if condition { ops; yield inside } else { yield outside }``."""
+        """Emit ``scf.if condition { ops; yield inside } else { yield outside }``."""
         then_block, else_block = Block(), Block()
         then_block.add_ops(taken_out(ops))
         then_block.add_op(make_yield(inside, self.outer.location))
@@ -485,7 +485,7 @@ class Fusion:
     def run_child(
         self, child: Child, time: SSAValue, index: SSAValue, carried: list[SSAValue]
     ) -> tuple[SSAValue, list[SSAValue]]:
-        """The body of `child`; its index and carried values behind it."""
+        """Emit the body of `child`; return its index and carried values after it."""
         body = body_of(child.loop)
         replace_values(body.args, (index, *carried))
         end = end_of(body)
@@ -501,7 +501,7 @@ class Fusion:
         return following, yielded
 
     def is_running(self, child: Child, time: SSAValue) -> SSAValue:
-        """Now is in the window of `child`."""
+        """Return the condition that the time is in the window of `child`."""
         code, count = self.code, child.count
         assert count is not None
         if child.start is None:
@@ -511,7 +511,7 @@ class Fusion:
         return code.binary(arith.AndIOp, late, early)
 
     def finish(self, is_last: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """The epilogue, and what the outer loop carries into its next iteration."""
+        """Emit the epilogue; return the values that the outer loop carries into its next iteration."""
         end = end_of(body_of(self.outer))
         following = list(end.operands)
         computed = [i for i, value in enumerate(following) if defining_op(value) in self.epilogue]
@@ -529,7 +529,7 @@ class Fusion:
 
 
 def taken_out(ops: Sequence[Operation]) -> Sequence[Operation]:
-    """`ops`, in no block any more."""
+    """Detach `ops` from their blocks."""
     for op in ops:
         if op.parent is not None:
             op.detach()
@@ -537,7 +537,7 @@ def taken_out(ops: Sequence[Operation]) -> Sequence[Operation]:
 
 
 def placeholder(code: Emitter, type: Attribute) -> SSAValue:
-    """Any value of `type`: it is carried until the first real one."""
+    """Return an arbitrary value of `type`, to carry until the first real one."""
     element = element_type(type)
     if is_float(element) or is_integer(element):
         return code.constant(0, type)

@@ -4,7 +4,7 @@
       body(%i)                                 %last = %lb + ((%ub - %lb - 1) / %s) * %s
     }                                   ==>    scf.if %lb < %ub { body(%last) } else { yield %r }
 
-What the last iteration does not need can then be removed from it. The pass is for tests: it peels the loops that have
+Ops that the last iteration does not need can then be removed from it. The pass is for tests: it peels loops with
 `__test_peel_epilogue`.
 Stage: any. Cost: a copy of the body.
 """
@@ -32,7 +32,7 @@ def loop_peeling(module: ModuleOp) -> None:
 
 
 def peel_last(loop: Operation) -> Operation:
-    """Let `loop` end one iteration early, and do the last one behind it, in the `scf.if` that is returned."""
+    """Let `loop` end one iteration early, and run the last one after it, in the `scf.if` that is returned."""
     lower, upper, step = loop.operands[:3]
     before = Emitter(loop.location)
     end = before.binary(arith.SubiOp, upper, step)
@@ -54,7 +54,7 @@ def peel_last(loop: Operation) -> Operation:
 
 
 def last_iteration(loop: Operation, counter: SSAValue) -> Block:
-    """The body for `counter`, on what the loop computed."""
+    """Return a copy of the body for `counter`, on the results of the loop."""
     body = body_of(loop)
     mapping: dict[SSAValue, SSAValue] = {}
     mapping.update(zip(body.args, (counter, *loop.results), strict=True))

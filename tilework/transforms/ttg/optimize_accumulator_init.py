@@ -6,12 +6,12 @@
       scf.yield %s                                         scf.yield %d, %f
 
 The instruction has a flag that makes it ignore the accumulator, while zeros cost a register move for each element, and
-a wait for the dot before. A flag is carried by the loop: false where the accumulator counts as zero. It starts as false
-if the accumulator does, and becomes false where a `select` or `scf.if` on a scalar resets it, before the dot or behind
-it.
+a wait for the preceding dot. The loop carries a flag: false where the accumulator counts as zero. It starts as false if
+the accumulator is initially zero, and becomes false where a `select` or `scf.if` on a scalar resets it, before or after
+the dot.
 
-The result of the loop is reset too, if its last iteration resets it. An accumulator that is reset behind the dot must
-have no other use in the loop, since it is not zero any more. fp8 dots that add their parts in f32 are left alone.
+The result of the loop is reset too, if its last iteration resets it. An accumulator that is reset after the dot must
+have no other use in the loop, since it is not zero any more. fp8 dots that accumulate in parts are left alone.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -53,11 +53,11 @@ def optimize_accumulator_init(module: ModuleOp) -> None:
             changed |= optimize(dot, loop)
     if changed:
         for function in functions(module):
-            Driver({}).run(function)  # constants move to the front
+            Driver({}).run(function)  # hoists constants
 
 
 def may_ignore_accumulator(dot: Operation) -> bool:
-    """The flag is free, and the dot is one chain of instructions."""
+    """Return True if the dot does not use its flag, and is one chain of instructions."""
     a, _, c, *flag = dot.operands
     if flag and constant_value(flag[0]) != 1:
         return False
@@ -69,7 +69,7 @@ def may_ignore_accumulator(dot: Operation) -> bool:
 
 @dataclass(frozen=True)
 class Reset:
-    """An op that gives zero where `condition` is `when`, and `other` elsewhere."""
+    """An op whose result is zero where `condition` is `when`, and `other` elsewhere."""
 
     op: Operation
     condition: SSAValue
@@ -83,7 +83,7 @@ class Reset:
 
 
 def reset_of(value: SSAValue, body: Block) -> Reset | None:
-    """The select or `scf.if` of the loop that makes `value`, one of whose sides is zero."""
+    """Return the select or `scf.if` of the loop that defines `value`, if one of its sides is zero."""
     op, choice = defining_op(value), choice_of(value)
     if op is None or op.parent is not body or choice is None or is_tensor(choice[0].type):
         return None
@@ -99,7 +99,7 @@ def reset_of(value: SSAValue, body: Block) -> Reset | None:
 
 
 def optimize(dot: Operation, loop: scf.ForOp) -> bool:
-    """Find out where the accumulator of `dot` is zero, and let a flag say so."""
+    """Replace zeros of the accumulator of `dot` by a flag; return False if there are none."""
     accumulator = dot.operands[2]
     if is_zero(accumulator):
         false = constant(0, i1, dot.location)
@@ -123,14 +123,14 @@ def optimize(dot: Operation, loop: scf.ForOp) -> bool:
 
 
 def is_only_used_by(value: SSAValue, dot: Operation) -> bool:
-    """`value` is the accumulator of `dot` and nothing else."""
+    """Return True if `value` is only used by `dot`."""
     return all(use.operation is dot for use in value.uses)
 
 
 def carry_flag(
     dot: Operation, loop: scf.ForOp, index: int, starts_at_zero: bool, before: Reset | None, after: Reset | None
 ) -> None:
-    """Add the flag to the loop and to the dot, and take the zeros out."""
+    """Add the flag to the loop and to the dot, and remove the zeros."""
     body = loop.regions[0].blocks[0]
     false, true = constant(0, i1, loop.location), constant(1, i1, loop.location)
     insert_before(loop, true, false)
@@ -155,7 +155,7 @@ def carry_flag(
 
 
 def choose(reset: Reset, no: SSAValue, otherwise: SSAValue) -> SSAValue:
-    """The flag at `reset`: `no` where it gives zero."""
+    """Return the flag at `reset`: `no` where its result is zero."""
     on_true, on_false = (no, otherwise) if reset.when else (otherwise, no)
     select = SelectOp.make(reset.condition, on_true, on_false, reset.op.location)
     insert_before(reset.op, select)
@@ -163,7 +163,7 @@ def choose(reset: Reset, no: SSAValue, otherwise: SSAValue) -> SSAValue:
 
 
 def drop(reset: Reset) -> None:
-    """Remove the zeros if they have no other use; a branch that does more loses the unused result."""
+    """Remove the zeros if they have no other use; a branch with other results loses only this one."""
     if is_dead(reset.op):
         erase_op(reset.op)
     elif reset.result.first_use is None and isinstance(reset.op, scf.IfOp):
@@ -176,7 +176,7 @@ def use_flag(dot: Operation, flag: SSAValue) -> None:
 
 
 def reset_result(loop: scf.ForOp, index: int, flag: SSAValue) -> None:
-    """Behind the loop, the accumulator is zero where the flag is false."""
+    """Select zero for the accumulator after the loop where the flag is false."""
     result = loop.results[index]
     if result.first_use is not None:
         zero = constant(0, result.type, loop.location)

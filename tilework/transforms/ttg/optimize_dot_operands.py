@@ -49,7 +49,7 @@ def optimize_dot_operands(function: Operation) -> None:
 
 
 def swapped_source(value: SSAValue) -> tuple[Operation, SSAValue] | None:
-    """The transposition that makes `value` and what it transposes, before conversions; None if there is none."""
+    """Return the transposition that defines `value` and its operand, before conversions; None if there is none."""
     trans = producer(value, tt.TransOp)
     if trans is None or array_values(trans.properties["order"]) != SWAP:
         return None
@@ -57,7 +57,7 @@ def swapped_source(value: SSAValue) -> tuple[Operation, SSAValue] | None:
 
 
 def load_transposed(op: Operation, driver: Driver) -> bool:
-    """A transposed operand goes through shared memory, where `ldmatrix` can transpose it while reading."""
+    """Load a transposed operand through shared memory, where `ldmatrix` transposes it."""
     result = op.results[0]
     layout = dot_operand_of(result.type)
     use = result.get_user_of_unique_use()

@@ -1,12 +1,11 @@
 """Keep work inside threads: reductions of reordered views, gathers, and sums that a loop carries.
 
-    reshape allow_reorder, then reduce    the view is laid out so that each thread holds what it reduces
-    gather                                one warp holds whole rows along the axis: it gathers among its own lanes
-    acc += reduce(load) in a loop         each thread accumulates its own part; threads are combined once, after the loop
+    reshape allow_reorder, then reduce    the view gets a layout in which each thread holds what it reduces
+    gather                                one warp holds whole rows along the axis, and gathers among its own lanes
+    acc += reduce(load) in a loop         each thread accumulates its own part, combined once, after the loop
 
-All three leave conversions and dead ops behind, for `tritongpu-remove-layout-conversions` and `canonicalize`. The third
-is at the start of this file.
-Stage: TTGIR. Cost: one walk.
+All three leave conversions and dead ops to `tritongpu-remove-layout-conversions` and `canonicalize`. The third is at
+the start of this file. Stage: TTGIR. Cost: one walk.
 """
 
 import math
@@ -37,22 +36,22 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import elems_per_thread, is_expensive_view, order, shape_per_cta, thread_order, warp_order
 from tilework.transforms.passes import module_pass
 
-# Reductions that a loop carries: accumulate in each thread, and combine the threads once, behind the loop.
+# Reductions that a loop carries: accumulate in each thread, and combine the threads once, after the loop.
 #
 #     %acc = scf.for .. iter_args(%a = %init) {                %part = scf.for .. iter_args(%p = dense<0.0>) {
 #       %x = tt.load .. : 32x128, #b                             %x = tt.load .. : 32x128, #b
 #       %s = reduce add %x, axis 1 : 32              ==>         %v = tt.reshape %x allow_reorder : 32x16x8, #b1
-#       %n = arith.addf %a, %s                                   %s = reduce add %v, axis 2 : 32x16, no lane moves
+#       %n = arith.addf %a, %s                                   %s = reduce add %v, axis 2 : 32x16, no shuffles
 #       scf.yield %n                                             %n = arith.addf %p, %s
 #     }                                                          scf.yield %n
 #                                                              }
 #                                                              %t = reduce add %part, axis 1 : 32
 #                                                              %acc = arith.addf %init, %t
 #
-# The view splits the axis into threads (16) and what each of them holds (8). It must only rename registers:
-# `thread_view` puts the new dimension where the axis is in the order, so that every element stays in its row and its
-# register, which `keeps_rows` checks. (The reference compiler puts it first always, which mixes rows when the axis is
-# not the fastest.)
+# The view splits the axis into threads (16) and the elements of each (8). It must only rename registers: `thread_view`
+# inserts the new dimension next to the axis in the order, so that every element stays in its row and its register,
+# which `keeps_rows` checks. (The reference compiler always puts it first, which mixes rows when the axis is not the
+# fastest.)
 #
 # Fires for the float operations in `NEUTRAL`, when the same one reduces and accumulates, the accumulator starts as a
 # constant and has no other use. The old reduction and accumulator become dead.
@@ -92,11 +91,11 @@ class Carried:
         return value
 
 
-# Finding them
+# Analysis
 
 
 def carried_reduction(reduce: Operation) -> Carried | None:
-    """`reduce` with its loop, if it can be split."""
+    """Return `reduce` with its loop, if it can be split."""
     update = reduce.results[0].get_user_of_unique_use() if len(reduce.results) == 1 else None
     if update is None or type(update) not in NEUTRAL or combines_with(reduce) is not type(update):
         return None
@@ -107,21 +106,20 @@ def carried_reduction(reduce: Operation) -> Carried | None:
     if position is None or loop.results[position].first_use is None:
         return None
     start = constant_value(loop.operands[3 + position])
-    if start is None or start != start:  # a NaN is not the larger one of it and what is neutral
+    if start is None or start != start:  # max(NaN, neutral) may not be NaN
         return None
     split = thread_view(reduce)
     return None if split is None else Carried(loop, reduce, update, position, *split)
 
 
 def combines_with(reduce: Operation) -> type[Operation] | None:
-    """The class of the one op in the region of `reduce`, which combines its two arguments."""
+    """Return the class of the only op in the region of `reduce`."""
     found = only_op(reduce.regions[0].block)
     return None if found is None else type(found)
 
 
 def accumulator(update: Operation, loop: Operation) -> int | None:
-    """The index of the carried value that `update` adds to, if its result is only carried on and nothing else uses the
-    old one."""
+    """Return the index of the carried value that `update` accumulates, if neither has another use in the loop."""
     (use,) = uses if len(uses := tuple(update.results[0].uses)) == 1 else (None,)
     if use is None or type(use.operation) is not scf.YieldOp or use.operation.parent_op() is not loop:
         return None
@@ -130,7 +128,7 @@ def accumulator(update: Operation, loop: Operation) -> int | None:
 
 
 def thread_view(reduce: Operation) -> tuple[Blocked, tuple[int, ...]] | None:
-    """A view of what is reduced with the last axis split into threads and what each holds, and its shape."""
+    """Return a layout in which the last, reduced axis is split into threads and the elements of each, and its shape."""
     (source,) = reduce.operands
     encoding, shape = encoding_of(source.type), shape_of(source.type)
     axis: int = reduce.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
@@ -157,7 +155,7 @@ def thread_view(reduce: Operation) -> tuple[Blocked, tuple[int, ...]] | None:
 
 
 def keeps_rows(before: LinearLayout, after: LinearLayout, axis: int) -> bool:
-    """Return True if every register, lane, warp and block holds an element of the same row, and copies stay copies."""
+    """Return True if every register, lane, warp and block keeps its row, and duplicates remain duplicates."""
     for (_, old), (_, new) in zip(before.bases, after.bases, strict=True):
         if len(old) != len(new):
             return False
@@ -171,7 +169,7 @@ def keeps_rows(before: LinearLayout, after: LinearLayout, axis: int) -> bool:
 
 
 def split_reduction(found: Carried) -> None:
-    """Carry a part for each thread, and combine the parts behind the loop."""
+    """Carry a part for each thread, and combine the parts after the loop."""
     reduce, update, location = found.reduce, found.update, found.reduce.location
     source = reduce.operands[0]
     axis = len(found.view_shape) - 2
@@ -195,8 +193,9 @@ def split_reduction(found: Carried) -> None:
 
 
 def combine_behind(loop: Operation, position: int, part: SSAValue, axis: int, reduce: Operation) -> Operation:
-    """Yield `part` as the last carried value; return the value that combines the parts behind `loop` in the layout of
-    the one at `position`, which is unchanged."""
+    """Yield `part` as the last carried value, and the one at `position` unchanged; return the op that combines the
+    parts after `loop`, in the layout of that one.
+    """
     body = body_of(loop)
     end_of(body).operands[position] = body.args[1 + position]
     also_yield(body, [part])
@@ -222,7 +221,7 @@ def optimize_thread_locality(module: ModuleOp) -> None:
 
 
 def reduce_in_threads(view: Operation) -> None:
-    """Lay a reordered view out with the axis that is reduced inside threads."""
+    """Give a reordered view a layout with the reduced axis inside threads."""
     result, source = view.results[0], view.operands[0].type
     encoding, before = distributed_of(result.type), distributed_of(source)
     axis = reduced_axis(view)
@@ -241,7 +240,7 @@ def reduce_in_threads(view: Operation) -> None:
 
 
 def reduced_axis(view: Operation) -> int | None:
-    """The axis along which every user reduces the reordered `view`; None if there is no such axis."""
+    """Return the axis along which every user reduces the reordered `view`, or None."""
     if "allow_reorder" not in view.properties or "efficient_layout" in view.properties:
         return None
     axes = {axis_of(use.operation) for use in view.results[0].uses if type(use.operation) is tt.ReduceOp}
@@ -249,7 +248,7 @@ def reduced_axis(view: Operation) -> int | None:
 
 
 def is_inside_threads(layout: LinearLayout, axis: int) -> bool:
-    """No lane, warp or block moves along `axis`."""
+    """Return True if lanes, warps and blocks do not divide `axis`."""
     return not any(vector[axis] for name, vectors in layout.bases if name != "register" for vector in vectors)
 
 
@@ -279,7 +278,7 @@ def gather_in_warps(gather: Operation) -> None:
 
 
 def warp_local(encoding: Distributed, shape: tuple[int, ...], axis: int, warps: int, lanes: int) -> Blocked:
-    """Lanes along `axis` first, then along the dimensions that lanes have in `encoding`; warps along the others."""
+    """Return a layout with lanes along `axis`, then along the lane dimensions of `encoding`, and warps along others."""
     rank, part = len(shape), shape_per_cta(encoding, shape)
     lane_dims = [dim for dim in thread_order(encoding, shape) if dim != axis]
     warp_dims = [dim for dim in warp_order(encoding, shape) if dim != axis]

@@ -21,7 +21,7 @@ from tilework.ir.printer import ValueNames
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.transforms.passes import module_pass
 
-# Print what `analysis/axis_info.py` knows about every value, one line per result (a test of the analysis).
+# Print the facts of `analysis/axis_info.py` about every value, one line per result (a test of the analysis).
 #
 #     @kernel
 #     tt.make_range => contiguity = [128], divisibility = [1073741824], constancy = [1], constant_value = <none>
@@ -36,7 +36,7 @@ def print_alignment(module: ModuleOp) -> None:
 
 
 def alignment_remarks(module: Operation) -> Iterator[tuple[Operation, str]]:
-    """Each function with its name, then each op with the facts about its results, in program order."""
+    """Yield each function with its name, then each op with the facts about its results, in program order."""
     facts = axis_info(module)
     for op in module.walk():
         if type(op) is tt.FuncOp:
@@ -52,7 +52,7 @@ def print_alias(module: ModuleOp) -> None:
 
 
 def alias_lines(module: ModuleOp) -> Iterator[str]:
-    """The functions, and for each value of them the buffers it may name."""
+    """Yield the functions, and for each memory descriptor the buffers that it may refer to."""
     for function in functions(module):
         if type(function) is not tt.FuncOp:
             continue

@@ -3,10 +3,9 @@
     %y = ttg.convert_layout %x       %m = ttg.local_alloc %x : (tensor<64x32xf16, #blocked>) -> !ttg.memdesc<...>
                               ==>    %y = ttg.local_load %m : !ttg.memdesc<...> -> tensor<64x32xf16, #dot_op>
 
-Warps hold copies of each other's dot operands. A conversion would write these copies to shared memory; a buffer holds
+Warps hold duplicates of each other's dot operands. A conversion would write these to shared memory; a buffer holds
 every element once, in the swizzle from which `ldmatrix` reads without bank conflicts, and it can be shared and hoisted.
-Only for conversions through shared memory.
-Stage: TTGIR to TTGIR. Cost: one walk.
+Only for conversions through shared memory. Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
 from xdsl.ir import Operation

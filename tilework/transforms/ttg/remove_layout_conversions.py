@@ -1,4 +1,4 @@
-"""Remove the layout conversions that are not needed, and make the others cheap.
+"""Remove unnecessary layout conversions, and make the others cheap.
 
     %r = tt.make_range : #a
     %o = ttg.convert_layout %r : #a -> #slice                   %o = tt.make_range : #slice
@@ -8,13 +8,13 @@
 
 Earlier passes give each op its preferred layout and convert between them. This pass optimizes the whole function:
 
-    propagate_layouts      what follows a load or a dot takes over its layout
-    rematerialize          what is cheap to compute is computed in the layout in which it is wanted
-    hoist_converts         conversions that stay move to where less data is converted
-    dead_loop_arguments    the old loop-carried values go
+    propagate_layouts      users of a load or a dot take over its layout
+    rematerialize          cheap values are recomputed in the layout of their use
+    hoist_converts         the remaining conversions move to where less data is converted
+    dead_loop_arguments    the old loop-carried values are removed
 
 Between the steps `clean_converts` drops the conversions that became trivial.
-Stage: TTGIR to TTGIR. Cost: rounds of rematerialisation until none is left to do, usually two or three; each is a walk
+Stage: TTGIR to TTGIR. Cost: rounds of rematerialisation to a fixed point, usually two or three; each is a walk
 and the slices of the conversions.
 """
 
@@ -35,7 +35,7 @@ from tilework.transforms.ttg.layouts.rematerialize import conversions, remateria
 
 @function_pass("tritongpu-remove-layout-conversions")
 def remove_layout_conversions(function: Operation) -> None:
-    """Remove the conversions of one function; without any, only fold and drop what is dead."""
+    """Remove the conversions of one function; without any, only fold and remove dead code."""
     if conversions(function):
         propagate_layouts(function)
         clean_converts(function)
@@ -43,13 +43,13 @@ def remove_layout_conversions(function: Operation) -> None:
             clean_converts(function)
         hoist_converts(function)
     cut_dead_loop_arguments(function)
-    for _ in range(MAX_ROUNDS):  # a branch that becomes empty can go, and what was computed only for it
+    for _ in range(MAX_ROUNDS):  # a branch that becomes empty is removed, with ops that only it used
         if not Driver(FINAL_RULES, bottom_up=True).run(function, simplify_blocks) or not has_branches(function):
             break
 
 
 def has_branches(function: Operation) -> bool:
-    """There is an `scf.if` in `function`."""
+    """Return True if there is an `scf.if` in `function`."""
     return any(op.name == scf.IfOp.name for op in ops_in_order(*function.regions))
 
 

@@ -1,10 +1,10 @@
 """Reorder ops to shorten the live ranges of shared memory and registers.
 
-    1  a conversion sinks below the `ttg.local_dealloc`s in front of its first use: the two share memory
+    1  a conversion sinks below the `ttg.local_dealloc`s before its first use: the two share memory
     2  a load from shared memory, or a conversion to a dot operand, moves into the loop that alone uses it
-    3  `ttg.local_alloc %x` moves up behind %x: the tensor does not stay in registers until then
-    4  a transposition moves up behind its source
-    5  the load of operand B of a dot moves below the load of operand A
+    3  `ttg.local_alloc %x` is hoisted to %x: the tensor is not kept in registers until then
+    4  a transposition is hoisted to its source
+    5  the load of operand B of a dot sinks below the load of operand A
 
         %b = ttg.local_load %mb                      %a = ttg.local_load %ma
         %a = ttg.local_load %ma             ==>      %b = ttg.local_load %mb
@@ -70,7 +70,7 @@ def users(value: SSAValue) -> Iterator[Operation]:
 
 
 def sink_below_deallocs(convert: Operation) -> None:
-    """Step 1."""
+    """Sink a conversion below deallocations (step 1)."""
     block = convert.parent
     assert block is not None
     uses = {enclosing_op(user, block) for user in users(convert.results[0])}
@@ -85,7 +85,7 @@ def sink_below_deallocs(convert: Operation) -> None:
 
 
 def sink_into_loops(ops: Iterable[Operation], known: Aliases | None) -> None:
-    """Step 2; without aliases of conversions only."""
+    """Move loads and conversions into loops (step 2); without aliases only conversions."""
     moves: list[tuple[Operation, Operation]] = []
     for op in ops:
         kind = type(op)
@@ -103,8 +103,9 @@ def sink_into_loops(ops: Iterable[Operation], known: Aliases | None) -> None:
 
 
 def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
-    """Return True if the memory may be written or released between `load` and `user`, including around the loop that
-    holds it."""
+    """Return True if the memory may be written or released between `load` and `user`, including later iterations of the
+    loop that contains it.
+    """
     assert load.parent is not None
     outer = enclosing_op(user, load.parent)
     if outer is None:
@@ -119,7 +120,7 @@ def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
 
 
 def changes(op: Operation, buffers: Sequence[SSAValue], known: Aliases) -> bool:
-    """Return True if `op` may end or change what `buffers` hold; an unknown buffer may be any."""
+    """Return True if `op` may write or release `buffers`; an unknown buffer may be any."""
     kind = type(op)
     if kind in RELEASES:
         return True
@@ -130,7 +131,7 @@ def changes(op: Operation, buffers: Sequence[SSAValue], known: Aliases) -> bool:
 
 
 def raise_alloc(alloc: Operation) -> None:
-    """Step 3."""
+    """Hoist an allocation to its source (step 3)."""
     source = defining_op(alloc.operands[0])
     if source is None or type(source) in SPLATS:
         return
@@ -139,7 +140,7 @@ def raise_alloc(alloc: Operation) -> None:
 
 
 def load_a_first(load: Operation) -> None:
-    """Step 5: `load` is operand B of its only user, a dot."""
+    """Sink `load`, operand B of its only user, below the load of operand A (step 5)."""
     all_users = list(users(load.results[0]))
     if len(all_users) != 1 or type(all_users[0]) is not tt.DotOp:
         return
@@ -151,6 +152,6 @@ def load_a_first(load: Operation) -> None:
         return
     passed = list(ops_behind(load, other.op))
     if passed and passed[-1].next_op is not other.op:
-        return  # A is in front already
+        return  # A precedes it already
     if not any(writes(op) for op in passed):
         move_behind(other.op, load)

@@ -3,9 +3,9 @@
     %0 = tt.make_range : #a
     %1 = tt.splat %n : #a                       layouts: {%2: #b, %0: #b, %1: #b}
     %2 = arith.addi %0, %1 : #a                 the slice of %2 for #b stops at the range and the splat,
-    %3 = ttg.convert_layout %2 : #a -> #b       which make any layout
+    %3 = ttg.convert_layout %2 : #a -> #b       which can have any layout
 
-A slice follows operands backwards: out of branches through what they yield, around loops through their carried values.
+A slice follows operands backwards: into branches through their yields, around loops through their carried values.
 It stops at ops that absorb a conversion, at values that exist in that layout already, and at ops the caller names. It
 fails at results of loops, at ops without a rule, and where one value would need two layouts. Nothing is changed here:
 rebuilding a slice is `rematerialize.py`.
@@ -39,7 +39,7 @@ Known = dict[tuple[SSAValue, Distributed], SSAValue]
 
 @dataclass
 class Slice:
-    """The values to compute again, each with its new layout, in the order in which they were reached.
+    """The values to recompute, each with its new layout, in the order in which they were reached.
 
     `reused` values are known already; `stopped` ones are left to the caller. All others are cloned.
     """
@@ -56,15 +56,15 @@ class Slice:
 
     @property
     def can_clone(self) -> bool:
-        """Every op may be computed again."""
+        """True if every op may be recomputed."""
         return all(map(can_clone, self.ops))
 
     def agrees(self, other: "Slice") -> bool:
-        """No value has one layout here and another one there."""
+        """Return True if no value has different layouts in the two slices."""
         return all(self.layouts.get(value, layout) == layout for value, layout in other.layouts.items())
 
     def merge(self, other: "Slice") -> None:
-        """Add what `other` computes."""
+        """Add the values of `other`."""
         self.layouts.update(other.layouts)
         self.reused.update(other.reused)
         self.cloned |= other.cloned
@@ -74,7 +74,7 @@ class Slice:
 def backward_slice(
     value: SSAValue, user: Operation, layout: Distributed, known: Known, stop: Stop | None = None
 ) -> Slice | None:
-    """The slice that gives `value`, an operand of `user`, in `layout`; None if there is none."""
+    """Return the slice that computes `value`, an operand of `user`, in `layout`; None if there is none."""
     found = Slice()
     pending = [(value, user, layout)]
 
@@ -105,7 +105,7 @@ def expand(
     push: Callable[[SSAValue, Operation, Distributed], None],
     stop: Stop | None,
 ) -> bool:
-    """Request the values that `value` is computed from; return False if it cannot have `layout`."""
+    """Push the values that `value` is computed from; return False if it cannot have `layout`."""
     if isinstance(value, BlockArgument):
         return expand_argument(value, layout, push)
     assert isinstance(value, OpResult)
@@ -143,7 +143,7 @@ def expand(
 def expand_argument(
     value: BlockArgument, layout: Distributed, push: Callable[[SSAValue, Operation, Distributed], None]
 ) -> bool:
-    """A carried value of a loop: its initial value, and what the loop yields for it."""
+    """Push the initial value and the yielded value of a loop-carried argument."""
     loop = value.block.parent_op()
     if not isinstance(loop, scf.ForOp) or value.index == 0:
         return False
@@ -157,7 +157,7 @@ def expand_argument(
 
 
 def properly_dominates(value: SSAValue, user: Operation) -> bool:
-    """`value` exists wherever `user` runs."""
+    """Return True if the definition of `value` properly dominates `user`."""
     owner = value.owner
     block = owner.parent if isinstance(owner, Operation) else owner
     if block is None or (around := ancestor_in(user, block)) is None:
@@ -168,7 +168,7 @@ def properly_dominates(value: SSAValue, user: Operation) -> bool:
 
 
 def ancestor_in(op: Operation, block: Block) -> Operation | None:
-    """`op`, or the op around it, that is in the region of `block`."""
+    """Return `op`, or the op around it, that is in the region of `block`."""
     region = block.parent
     current: Operation | None = op
     while current is not None and current.parent_region() is not region:
@@ -177,7 +177,7 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
 
 
 def is_before(first: Operation, second: Operation) -> bool:
-    """`first` comes before `second` in their block; looks from both sides at once, since most are close."""
+    """Return True if `first` precedes `second` in their block; searches from both ends, since most are close."""
     forward, back = first.next_op, second.prev_op
     while forward is not None and back is not None:
         if forward is second or back is first:
@@ -187,7 +187,7 @@ def is_before(first: Operation, second: Operation) -> bool:
 
 
 def block_dominates(first: Block, second: Block) -> bool:
-    """Every path to `second` passes through `first`."""
+    """Return True if every path to `second` passes through `first`."""
     region = first.parent
     assert region is not None, "a block is in a region"
     children = dominator_children(region)

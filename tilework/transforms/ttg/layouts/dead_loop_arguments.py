@@ -7,8 +7,8 @@
       scf.yield %p1, %q1
     }
 
-`%p` keeps itself alive, and nothing else. A value is live if an op with an effect, the control flow, or a used result
-of the loop needs it. Dead arguments yield themselves here; `canonicalize` and its relatives then drop them.
+`%p` only keeps itself alive. A value is live if an op with side effects, control flow, or a used result of the loop
+depends on it. Dead arguments yield themselves here; `canonicalize` and its relatives then drop them.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ from tilework.ir.effects import TERMINATORS, is_pure, writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, owner_of
 
-FOLLOWED = frozenset({scf.ForOp, scf.IfOp})  # what these yield is only as live as their results
+FOLLOWED = frozenset({scf.ForOp, scf.IfOp})  # their yielded values are as live as their results
 TERMINATOR_NAMES = frozenset(kind.name for kind in TERMINATORS)
 
 
 def cut_dead_loop_arguments(function: Operation) -> bool:
-    """Let the dead arguments of all `scf.for` under `function` yield themselves. True if there was one."""
+    """Let the dead arguments of all `scf.for` under `function` yield themselves; return True if there was one."""
     ops = ops_in_order(*function.regions)
     loops = [op for op in ops if type(op) is scf.ForOp and len(op._operands) > 3]
     if not loops:
@@ -47,7 +47,7 @@ def cut_dead_loop_arguments(function: Operation) -> bool:
 
 
 def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
-    """The values that something outside of their own computation needs."""
+    """Return the values on which side effects, control flow or used results depend."""
     roots: list[SSAValue] = []
     for op in ops:
         kind = type(op)
@@ -64,7 +64,7 @@ def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
 
 
 def needed_for(value: SSAValue) -> Sequence[SSAValue]:
-    """The values that `value` is computed from."""
+    """Return the values that `value` is computed from."""
     if type(value) is OpResult and type(value.op) not in FOLLOWED:
         return value.op._operands
     is_followed = type(owner_of(value)) in FOLLOWED

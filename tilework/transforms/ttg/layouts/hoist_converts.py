@@ -6,10 +6,10 @@
     into a branch           %x = scf.if %c { yield %v } else { yield %zero }       one branch converts, the other
                             %y = convert_layout %x                                 computes in the new layout
 
-    to the loads            %x = arith.addf %v, %u ; dot(convert_layout %x)        what a dot follows is converted
-                                                                                   where it is loaded
+    to the loads            %x = arith.addf %v, %u ; dot(convert_layout %x)        dot operands are converted
+                                                                                   where they are loaded
 
-Each hoist is a slice that ends at the new conversion; everything behind it is computed in the new layout.
+Each hoist is a slice that ends at the new conversion; ops after it are recomputed in the new layout.
 """
 
 from xdsl.dialects import arith, scf
@@ -32,7 +32,7 @@ LOADS = frozenset({tt.LoadOp.name, tt.DescriptorLoadOp.name})
 
 
 def hoist_converts(function: Operation) -> None:
-    """Move the conversions of `function` over extensions, into branches, and to the loads in front of dots."""
+    """Move the conversions of `function` over extensions, into branches, and to the loads before dots."""
     for hoist in (hoist_over_extension, hoist_into_branches, hoist_to_loads):
         remat = Rematerializer()
         for convert in conversions(function):
@@ -45,7 +45,7 @@ def hoist_converts(function: Operation) -> None:
 
 
 def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
-    """Convert the smaller operand of the one widening op in between. Return True if it was done."""
+    """Convert the smaller operand of the only widening op in between; return True if this was possible."""
     layout = target_layout(convert)
     if layout.operand_index is not None:
         return False
@@ -77,7 +77,7 @@ def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
 
 
 def is_widening(op: Operation) -> bool:
-    """The result has more bits than the operand."""
+    """Return True if the result has more bits than the operand."""
     if op.name == tt.FpToFpOp.name:
         return bit_width(op._operands[0].type) < bit_width(op.results[0].type)
     return op.name in WIDENING
@@ -87,7 +87,7 @@ def is_widening(op: Operation) -> bool:
 
 
 def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
-    """Convert in the branches that need it, if one does not. True if it was done."""
+    """Convert in the branches that need it, if one does not; return True if this was possible."""
     layout = target_layout(convert)
     if layout.operand_index is not None:
         return False
@@ -114,7 +114,7 @@ def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
 
 
 def slice_branches(value: OpResult, found: Slice, remat: Rematerializer) -> list[int]:
-    """Add to `found` what the branches compute again for `value`; the branches that cannot."""
+    """Add the values that the branches recompute for `value` to `found`; return the branches that cannot."""
     sides: list[Slice | None] = []
     for region in value.op.regions:
         end = end_of(region.first_block)
@@ -132,21 +132,22 @@ def slice_branches(value: OpResult, found: Slice, remat: Rematerializer) -> list
 
 
 def converted_behind(value: SSAValue, found: Slice, convert: Operation) -> SSAValue:
-    """A value of the slice in its new layout, as soon as it is known."""
+    """Convert a value of the slice to its new layout, directly after its definition."""
     return put(behind(value), converted(value, found.layouts[value], convert))
 
 
 def converted(value: SSAValue, layout: Distributed, convert: Operation) -> ttg.ConvertLayoutOp:
-    """A conversion like `convert` of another value."""
+    """Return a conversion like `convert` of another value."""
     return ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), convert.location)
 
 
-# To the loads in front of a dot
+# To the loads before a dot
 
 
 def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
-    """Convert in front of a dot what was loaded right behind the load, so that it can be pipelined. True if it was
-    done."""
+    """Convert dot operands directly after their loads, so that the conversion can be pipelined; return True if this was
+    possible.
+    """
     if not feeds_dot(convert):
         return False
     layout = target_layout(convert)
@@ -161,7 +162,7 @@ def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
 
 
 def feeds_dot(convert: Operation) -> bool:
-    """A tensor-core dot on registers follows in the same block."""
+    """Return True if a tensor-core dot on registers follows in the same block."""
     op = convert.next_op
     while op is not None:
         if op.name in DOTS:

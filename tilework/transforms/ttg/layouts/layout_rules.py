@@ -5,8 +5,8 @@
     backward(addf, #mma)                                 #mma: elementwise ops have one layout
     backward(tt.dot, #mma)                               None: its layouts are not free
 
-Also: ops that choose layouts of their own (`is_anchor`), that may be cloned (`can_clone`), and that give their result
-in any layout at no cost (`absorbs`).
+Also: ops that determine their own layouts (`is_anchor`), that may be cloned (`can_clone`), and that compute their
+result in any layout at no cost (`absorbs`).
 """
 
 from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ VIEWS = frozenset({tt.ExpandDimsOp.name, tt.ReshapeOp.name, tt.TransOp.name, tt.
 
 
 def encoding(value: SSAValue) -> Distributed | None:
-    """The layout of a tensor; None for anything else."""
+    """Return the layout of a tensor; None for other values."""
     type = value._type  # pyright: ignore[reportPrivateUsage]  # the property costs as much as the rest
     return getattr(type.encoding, "data", None) if type.__class__ is TensorType else None  # pyright: ignore
 
@@ -65,7 +65,7 @@ def encoding(value: SSAValue) -> Distributed | None:
 
 
 def forward(op: Operation, layout: Distributed) -> Distributed | None:
-    """The layout of the results of `op` if its operands have `layout`; None if there is no rule."""
+    """Return the layout of the results of `op` if its operands have `layout`; None if there is no rule."""
     name = op.name
     if name in SAME_LAYOUT:
         return layout
@@ -82,7 +82,7 @@ def order_of(op: Operation) -> tuple[int, ...]:
 
 
 def reshaped(op: Operation, layout: Distributed, source: SSAValue, target: SSAValue) -> Distributed | None:
-    """A reshape that keeps the order of elements; one that does not has no rule."""
+    """Return the layout through a reshape that keeps the order of elements; one that does not has no rule."""
     if "allow_reorder" in op.properties:
         return None
     return infer_reshape(shape_of(source.type), layout, shape_of(target.type))
@@ -94,7 +94,7 @@ def split(layout: Distributed, whole: SSAValue) -> Distributed | None:
 
 
 def backward_fp4(op: Operation, layout: Distributed) -> Distributed | None:
-    """Both halves of a byte are the first two registers of a thread; without them, its bytes."""
+    """Return the layout of the bytes: that of the values without the register bit that selects a half."""
     axis, shape = axis_of(op), shape_of(op.results[0].type)
     whole = to_linear(layout, shape)
     registers, *others = whole.bases
@@ -126,7 +126,7 @@ FORWARD: dict[str, Rule] = {
 
 
 def backward(op: Operation, layout: Distributed) -> Distributed | None:
-    """The layout that the operands of `op` need for results in `layout`; None if there is no rule."""
+    """Return the layout that the operands of `op` need for results in `layout`; None if there is no rule."""
     name = op.name
     if name in SAME_LAYOUT:
         return layout
@@ -150,15 +150,15 @@ BACKWARD: dict[str, Rule] = {
 
 
 def laid_out_operands(op: Operation) -> Sequence[int]:
-    """The operands that have to follow the layout of the results: of a gather only the indices."""
+    """Return the operands that follow the layout of the results: of a gather only the indices."""
     return (1,) if op.name == tt.GatherOp.name else range(len(op._operands))
 
 
-# Which ops are tied to a layout
+# Ops that are tied to a layout
 
 
 def is_anchor(op: Operation) -> bool:
-    """`op` has the layout it should have: other ops had better follow it."""
+    """Return True if `op` has its preferred layout, which other ops should follow."""
     name = op.name
     if name == tt.LoadOp.name or name == tt.StoreOp.name:
         return is_expensive_access(op)
@@ -170,7 +170,7 @@ def is_anchor(op: Operation) -> bool:
 
 
 def is_expensive_access(op: Operation) -> bool:
-    """A load or store of a block, or of a tensor in which every thread has an element of its own."""
+    """Return True for an access of a block pointer, or of a tensor with an element for every thread."""
     pointer = op._operands[0].type
     if is_block_pointer(pointer):
         return True
@@ -181,7 +181,7 @@ def is_expensive_access(op: Operation) -> bool:
 
 
 def can_clone(op: Operation) -> bool:
-    """`op` may be computed a second time, next to where it is computed now."""
+    """Return True if a copy of `op` may be computed next to it."""
     name = op.name
     if name == tt.LoadOp.name:
         return not writes(op) and not is_expensive_access(op)
@@ -193,7 +193,7 @@ def can_clone(op: Operation) -> bool:
 
 
 def moves_no_data(op: Operation) -> bool:
-    """Every thread computes its elements of the result from its elements of the operands."""
+    """Return True if every thread computes its elements of the result from its own elements of the operands."""
     name = op.name
     if name in VIEWS or name in (tt.BroadcastOp.name, ttg.Fp4ToFpOp.name, ttg.ConvertLayoutOp.name):
         return True
@@ -209,18 +209,18 @@ def is_renaming(source: Attribute, target: Attribute) -> bool:
 
 
 def absorbs(op: Operation, layout: Distributed) -> bool:
-    """`op` makes its result in `layout` as easily as in its own."""
+    """Return True if `op` computes its result in `layout` at no additional cost."""
     rule = ABSORBS.get(op.name)
     return rule is not None and rule(op, layout)
 
 
 def convert_absorbs(op: Operation, layout: Distributed) -> bool:
-    """Accumulators come from dots: converting something else to that layout is not free."""
+    """Return False for other values converted to the layout of an accumulator, which dots determine."""
     return not layout.is_accumulator or encoding(op._operands[0]) == layout
 
 
 def cat_absorbs(op: Operation, layout: Distributed) -> bool:
-    """Each thread has at least the elements that it gets from both operands."""
+    """Return True if each thread holds at least as many elements as it gets from both operands."""
     result, own = op.results[0].type, encoding(op.results[0])
     if own is None:
         return False
@@ -229,7 +229,7 @@ def cat_absorbs(op: Operation, layout: Distributed) -> bool:
 
 
 def reshape_absorbs(op: Operation, layout: Distributed) -> bool:
-    """A reshape that may reorder, as long as threads keep their elements."""
+    """Return True for a reordering reshape in which threads keep their elements."""
     source = encoding(op._operands[0])
     if source is None or "allow_reorder" not in op.properties or "efficient_layout" in op.properties:
         return False

@@ -1,15 +1,14 @@
-"""Propagate good layouts to the ops behind them, so that conversions disappear.
+"""Propagate good layouts to users, so that conversions disappear.
 
     %v = tt.load %p : #a                          %v = tt.load %p : #a
     %w = ttg.convert_layout %v : #a -> #b   ==>   %x = arith.addf %v, %v : #a
     %x = arith.addf %w, %w : #b                   %y = ttg.convert_layout %x : #a -> #b
     tt.store %q, %x : #b                          tt.store %q, %y : #b
 
-First the candidates are collected. Anchors (expensive loads, dots, atomics) have the layout they should have. From them
+First the candidates are collected. Anchors (expensive loads, dots, atomics) have their preferred layout. From them
 layouts flow to the users of a value, through loops and branches and through conversions, as `candidates`: each value
-gets a list of layouts it could have. Then one is chosen for each, and the types change in place; where a value is still
-wanted in its old layout, a conversion follows its definition. Conversions that became useless are left to
-`clean_converts`.
+gets a list of possible layouts. Then one is chosen for each, and the types change in place; where a value is still
+needed in its old layout, a conversion follows its definition. Useless conversions are left to `clean_converts`.
 
 Cost: one visit per use and candidate, and one walk.
 """
@@ -46,7 +45,7 @@ CONTROL = tuple(kind.name for kind in (scf.ForOp, scf.WhileOp, scf.IfOp, scf.Yie
 
 
 def propagate_layouts(function: Operation) -> None:
-    """Choose a layout for every tensor of `function` behind an anchor, and change the types."""
+    """Choose a layout for every tensor of `function` that depends on an anchor, and change the types."""
     Rewriter(choose(candidates(function))).run(function)
 
 
@@ -54,7 +53,7 @@ def propagate_layouts(function: Operation) -> None:
 
 
 def candidates(function: Operation) -> dict[SSAValue, Layouts]:
-    """The layouts that each value could have, in the order in which they were found."""
+    """Return the candidate layouts of each value, in the order in which they were found."""
     found: dict[SSAValue, Layouts] = {}
     for value in anchored_values(function):
         if (layout := encoding(value)) is not None:
@@ -79,7 +78,7 @@ def anchored_values(function: Operation) -> list[SSAValue]:
 
 
 def targets(user: Operation, index: int) -> Sequence[SSAValue]:
-    """The values that should have the layout of operand `index` of `user`, or one that follows from it."""
+    """Return the values that should have the layout of operand `index` of `user`, or one derived from it."""
     name = user.name
     if name in SAME_LAYOUT or (name in FORWARD and name != ttng.WarpGroupDotWaitOp.name):
         return user.results
@@ -95,20 +94,20 @@ def targets(user: Operation, index: int) -> Sequence[SSAValue]:
 def add_layouts(
     found: dict[SSAValue, Layouts], target: SSAValue, user: Operation, layouts: Sequence[Distributed]
 ) -> bool:
-    """Add what becomes of `layouts` in `user` to the candidates of `target`; True if there are more now."""
+    """Add `layouts`, propagated through `user`, to the candidates of `target`; return True if there are new ones."""
     own = found.get(target)
     size = 0 if own is None else len(own)
     for layout in layouts:
-        image = forward(user, layout) if user.name in FORWARD else layout
-        if image is not None:
+        moved = forward(user, layout) if user.name in FORWARD else layout
+        if moved is not None:
             if own is None:
                 own = found[target] = {}
-            own[image] = None
+            own[moved] = None
     return own is not None and len(own) > size
 
 
 def choose(found: dict[SSAValue, Layouts]) -> dict[SSAValue, Distributed]:
-    """One layout for each value: the first, unless a later one suits the op better."""
+    """Choose one layout for each value: the first, unless a later one suits the op better."""
     chosen: dict[SSAValue, Distributed] = {}
     for value, layouts in found.items():
         if len(layouts) > 1:
@@ -123,8 +122,9 @@ def choose(found: dict[SSAValue, Layouts]) -> dict[SSAValue, Distributed]:
 
 
 class Rewriter:
-    """Gives values their `chosen` layouts. `old` has the layout that a changed value had; a value that is still made in
-    its old layout is in `converted`, with the conversion to the chosen one."""
+    """Gives values their `chosen` layouts. `old` has the previous layout of a changed value; `converted` maps a value
+    that is still computed in its old layout to its conversion to the chosen one.
+    """
 
     def __init__(self, chosen: dict[SSAValue, Distributed]) -> None:
         self.chosen = chosen
@@ -132,7 +132,7 @@ class Rewriter:
         self.converted: dict[SSAValue, SSAValue] = {}
 
     def run(self, function: Operation) -> None:
-        """A region after the ops around it, so that a yield finds the types of its parent."""
+        """Visit each region after the ops around it, so that a yield finds the types of its parent."""
         if not any(self.is_changed(value) for value in self.chosen):
             return
         regions = deque(function.regions)
@@ -156,7 +156,7 @@ class Rewriter:
             self.fetch_operands(op, [self.old_layout(operand) for operand in op._operands])
 
     def change(self, op: Operation) -> None:
-        """An op of its own kind: new layouts for the results, operands to match."""
+        """Give the results of an op new layouts, and its operands matching ones."""
         layout = next(self.chosen[result] for result in op.results if self.is_changed(result))
         needed = None if absorbs(op, layout) else self.operand_layout(op, layout)
         if needed is None:
@@ -171,7 +171,9 @@ class Rewriter:
         self.set_layouts(op.results)
 
     def operand_layout(self, op: Operation, layout: Distributed) -> Distributed | None:
-        """The layout of an operand that gives `layout` if there is one, else the one that `layout` requires."""
+        """Return the layout of an operand that propagates to `layout` if there is one, else the one that `layout`
+        requires.
+        """
         for operand in op._operands:
             own = self.chosen.get(operand)
             if own is not None and forward(op, own) == layout:
@@ -179,7 +181,7 @@ class Rewriter:
         return backward(op, layout)
 
     def old_layout(self, value: SSAValue) -> Distributed | None:
-        """The layout in which ops that do not change want `value`."""
+        """Return the layout in which unchanged ops use `value`."""
         return self.old[value] if value in self.old else encoding(value)
 
     def set_layouts(self, values: Sequence[SSAValue]) -> None:
@@ -195,7 +197,7 @@ class Rewriter:
             op.operands = operands
 
     def fetch(self, value: SSAValue, layout: Distributed | None) -> SSAValue:
-        """`value` in `layout`, converted behind its definition if it has another."""
+        """Return `value` in `layout`, converted after its definition if it has another."""
         if layout is None or not is_tensor(value.type):
             return value
         value = self.converted.get(value, value)
@@ -204,7 +206,7 @@ class Rewriter:
     # Control flow
 
     def visit_control(self, op: Operation) -> None:
-        """Values passed on have the layout of the values they become."""
+        """Give yielded and initial values the layouts of the values that receive them."""
         self.set_layouts(
             [*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)]
         )
@@ -214,7 +216,7 @@ class Rewriter:
     # Ops that take any layout
 
     def visit_convert(self, op: Operation) -> None:
-        """To the chosen layout, from whatever the source has now."""
+        """Convert to the chosen layout, from the current one of the source."""
         if self.is_changed(op.results[0]):
             self.set_layouts(op.results)
             self.fetch_operands(op, [self.chosen.get(op._operands[0])])
@@ -225,7 +227,7 @@ class Rewriter:
         self.fetch_operands(op, [self.chosen.get(operand) for operand in op._operands])
 
     def visit_reduce(self, op: Operation) -> None:
-        """To scalars: only the operands have to agree."""
+        """Let the operands of a reduction to scalars agree; others are handled like any op."""
         if any(is_tensor(result.type) for result in op.results):
             return self.visit_other(op)
         first = next((self.chosen[operand] for operand in op._operands if operand in self.chosen), None)
@@ -241,7 +243,7 @@ RULES = {
 
 
 def convert_after(value: SSAValue, layout: Distributed) -> SSAValue:
-    """`value` in `layout`, converted as soon as it exists."""
+    """Convert `value` to `layout`, directly after its definition."""
     owner = owner_of(value)
     assert owner is not None, "a value is in a function"
     return put(behind(value), ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), owner.location))

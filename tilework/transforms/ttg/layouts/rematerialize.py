@@ -1,12 +1,12 @@
-"""Recompute a value in the wanted layout instead of converting it.
+"""Recompute a value in the required layout instead of converting it.
 
     %r = tt.make_range : #a                             %r = tt.make_range : #b
     %x = arith.addi %r, %n : #a                   ==>   %x = arith.addi %r, %n' : #b
     %y = ttg.convert_layout %x : #a -> #b
 
-`Rematerializer` remembers what it computed, so that a second conversion of the same value finds it. It clones the ops
-of a slice (`backward_slice.py`) each in front of its original; carried values of loops and results of branches are
-appended, and the old ones become dead without uses. A cost model decides if it pays.
+`Rematerializer` remembers the values that it recomputed, so that a second conversion of the same value finds them. It
+clones the ops of a slice (`backward_slice.py`), each before its original; carried values of loops and results of
+branches are appended, and the old ones become dead without uses. A cost model decides if it pays.
 """
 
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ from tilework.transforms.ttg.layouts.backward_slice import (
 )
 from tilework.transforms.ttg.layouts.layout_rules import absorbs, backward, encoding, is_renaming, laid_out_operands
 
-# Is it cheaper to compute a slice again than to convert its result?
+# The cost model: is recomputing a slice cheaper than converting its result?
 #
-# A conversion counts 32 for each byte that it moves through shared memory. Computing again counts what is computed
-# twice: an op all of whose users are the conversion, or such ops, is only moved and costs nothing. For the others:
+# A conversion costs 32 for each byte that it moves through shared memory. Recomputation costs what is computed twice:
+# an op all of whose users are the conversion, or such ops, is only moved, at no cost. For the others:
 #
 #     load                        8 for each byte
 #     arith, math                 1 for each byte, 8 if it is a long sequence of instructions (exp, log, a division ...)
 #     reduce                      lanes along the axis, and 8 for each warp; sums of floats never, as they would differ
-#     constants, views, the rest  0
+#     constants, views, others    0
 
 CONVERT_BYTE = 32
 LOAD_BYTE = 8
@@ -68,7 +68,7 @@ SUMS = frozenset({arith.AddfOp.name, arith.MulfOp.name})
 
 
 def pays(convert: Operation, found: Slice) -> bool:
-    """Computing the slice again costs no more than `convert`."""
+    """Return True if recomputing the slice costs no more than `convert`."""
     limit = CONVERT_BYTE * num_bytes(convert._operands[0].type, LEAST_ELEMENTS, LEAST_BITS)
     total = 0
     for op in staying(convert, found):
@@ -80,7 +80,7 @@ def pays(convert: Operation, found: Slice) -> bool:
 
 
 def staying(convert: Operation, found: Slice) -> list[Operation]:
-    """The ops of the slice that are still needed when `convert` is gone."""
+    """Return the ops of the slice that are still needed without `convert`."""
     free: dict[Operation, bool] = {}
     ops = found.ops
     for start in ops:
@@ -98,7 +98,7 @@ def staying(convert: Operation, found: Slice) -> list[Operation]:
 
 
 def cost_of(op: Operation) -> int | None:
-    """The cost of computing `op` once more; None if it must not be."""
+    """Return the cost of recomputing `op`; None if it must not be recomputed."""
     name = op.name
     if name == arith.ConstantOp.name:
         return 0
@@ -120,22 +120,22 @@ def cost_of_reduce(op: Operation) -> int | None:
 
 
 def is_rounded_sum(op: Operation) -> bool:
-    """The result depends on the order in which elements are added or multiplied."""
+    """Return True if the result depends on the order in which elements are added or multiplied."""
     return any(inner.name in SUMS for inner in op.regions[0].walk())
 
 
 def num_bytes(type: Attribute, least_elements: int = 0, least_bits: int = 0) -> int:
-    """The size of a tensor. Pointers have none: the conversion of a pointer is always worth avoiding."""
+    """Return the size of a tensor; that of pointers is 0, because converting them is always worth avoiding."""
     bits = 0 if isinstance(element_type(type), PointerType) else bit_width(type)
     return max(prod(shape_of(type)), least_elements) * max(bits, least_bits) // 8
 
 
 Yields = dict[tuple[OpResult, int], SSAValue]
-"""What branch 0 or 1 of the `scf.if` of a result yields in the new layout, where the slice does not say it."""
+"""The value that branch 0 or 1 of the `scf.if` of a result yields in the new layout, where the slice has none."""
 
 
 def rematerialize(function: Operation) -> bool:
-    """Remove conversions of `function` by computing their values again. True if one is gone."""
+    """Remove conversions of `function` by recomputing their values; return True if one was removed."""
     remat = Rematerializer()
     for convert in conversions(function):
         if target_layout(convert).operand_index is None:
@@ -154,15 +154,16 @@ def target_layout(convert: Operation) -> Distributed:
 
 
 class Rematerializer:
-    """Replaces conversions. `known` holds the values that exist in another layout, and `replaced` the conversions that
-    are unused: they are kept until the end, since they still show which values are needed in their old layout."""
+    """Replaces conversions. `known` has the values that exist in another layout, and `replaced` the unused conversions,
+    which are kept until the end, since they still show which values are needed in their old layout.
+    """
 
     def __init__(self) -> None:
         self.known: Known = {}
         self.replaced: list[Operation] = []
 
     def remove(self, convert: Operation) -> None:
-        """Compute the source of `convert` again, if that is possible and cheaper."""
+        """Recompute the source of `convert`, if that is possible and cheaper."""
         (source,) = convert._operands
         layout = target_layout(convert)
         existing = self.known.get((source, layout))
@@ -176,7 +177,7 @@ class Rematerializer:
             self.keep(convert)
 
     def slice_of(self, value: SSAValue, user: Operation, layout: Distributed, stop: Stop | None = None) -> Slice | None:
-        """The slice for an operand of `user`, if all of it may be computed again."""
+        """Return the slice for an operand of `user`, if all of it may be recomputed."""
         found = backward_slice(value, user, layout, self.known, stop)
         return found if found is not None and found.can_clone else None
 
@@ -187,7 +188,7 @@ class Rematerializer:
         seeds: dict[SSAValue, SSAValue] | None = None,
         yields: Yields | None = None,
     ) -> None:
-        """Compute `found` and use it instead of `convert`; `seeds` are values of it that exist already."""
+        """Recompute `found` and use it instead of `convert`; `seeds` are values of it that exist already."""
         build = Rebuild(found, seeds or {}, yields or {})
         build.run()
         self.known.update(build.made)
@@ -203,7 +204,7 @@ class Rematerializer:
         self.known[convert._operands[0], target_layout(convert)] = convert.results[0]
 
     def finish(self) -> bool:
-        """Erase the conversions that were replaced. True if there were any."""
+        """Erase the conversions that were replaced; return True if there were any."""
         for convert in reversed(self.replaced):
             if convert.results[0].first_use is None:
                 erase_op(convert)
@@ -211,7 +212,7 @@ class Rematerializer:
 
 
 class Rebuild:
-    """Clones the ops of a slice. `done` maps values to what they are in their new layout; `made` is for the next one."""
+    """Clones the ops of a slice. `done` maps values to their clones, `made` those that later slices may reuse."""
 
     def __init__(self, found: Slice, seeds: dict[SSAValue, SSAValue], yields: Yields) -> None:
         self.layouts = found.layouts
@@ -224,7 +225,7 @@ class Rebuild:
         self.wanted = [value for value in found.layouts if value in found.cloned]
 
     def run(self) -> None:
-        """Every value after those it is computed from; a loop yields what it carries when all is there."""
+        """Recompute every value after its sources; add the yields of loops at the end."""
         for value in self.wanted:
             pending = [(value, False)]
             while pending:
@@ -242,7 +243,7 @@ class Rebuild:
             also_yield(block, more)
 
     def value(self, value: SSAValue, layout: Distributed) -> SSAValue:
-        """`value` in `layout`."""
+        """Return `value` in `layout`."""
         return value if encoding(value) == layout or not is_tensor(value.type) else self.done[value]
 
     def record(self, old: SSAValue, new: SSAValue) -> None:
@@ -250,7 +251,7 @@ class Rebuild:
         self.made[old, self.layouts[old]] = new
 
     def sources(self, value: SSAValue) -> Sequence[SSAValue]:
-        """The values of the slice from which `value` is computed."""
+        """Return the values of the slice from which `value` is computed."""
         layout = self.layouts[value]
         if isinstance(value, BlockArgument):
             loop = value.block.parent_op()
@@ -269,7 +270,7 @@ class Rebuild:
         return [op._operands[i] for i, _ in self.operands(op, layout)]
 
     def operands(self, op: Operation, layout: Distributed) -> list[tuple[int, Distributed]]:
-        """The operands of `op` that change with its results, each with its new layout; found once."""
+        """Return the operands of `op` that change with its results, each with its new layout; cached."""
         if (found := self.followers.get(op)) is None:
             found = self.followers[op] = self.find_operands(op, layout)
         return found
@@ -285,18 +286,18 @@ class Rebuild:
             if is_tensor(op._operands[i].type) and encoding(op._operands[i]) != needed
         ]
         if op.name == tt.GatherOp.name and (own := self.layouts.get(op._operands[0])) is not None:
-            found.append((0, own))  # any layout will do for the source: the old one may die
+            found.append((0, own))  # the source may have any layout: the old one may become dead
         return found
 
     def arguments(self, block: Block) -> list[BlockArgument]:
-        """The carried values of a loop that are in the slice."""
+        """Return the carried values of a loop that are in the slice."""
         return [argument for argument in block.args if argument in self.layouts and argument not in self.done]
 
     def results(self, op: Operation) -> list[OpResult]:
         return [result for result in op.results if result in self.layouts and result not in self.done]
 
     def make(self, value: SSAValue) -> None:
-        """`value` in its new layout; its sources are there."""
+        """Recompute `value` in its new layout, after its sources."""
         if isinstance(value, BlockArgument):
             self.extend_loop(value.block)
             return
@@ -332,7 +333,7 @@ class Rebuild:
                 self.record(old, new)
 
     def extend_loop(self, block: Block) -> None:
-        """Carry the values of the slice as well; `run` adds what is yielded for them."""
+        """Carry the values of the slice as well; `run` adds their yields."""
         loop = block.parent_op()
         assert loop is not None
         arguments = self.arguments(block)
@@ -355,5 +356,5 @@ class Rebuild:
 
 
 def initial_value(loop: Operation, argument: BlockArgument) -> SSAValue:
-    """The value with which a loop starts to carry `argument`."""
+    """Return the initial value of a loop-carried argument."""
     return loop._operands[argument.index + 2]

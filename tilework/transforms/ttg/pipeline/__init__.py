@@ -8,11 +8,11 @@ Three passes, which communicate by attributes:
 
     latencies.py    tritongpu-assign-latencies    tt.latency = 2: this load should start two stages before its use
     schedule.py     tritongpu-schedule-loops      loop.stage, loop.cluster: when each op of the body runs;
-    software_pipeline.py  tritongpu-pipeline      the loop that does it, in six steps:
+    software_pipeline.py  tritongpu-pipeline      the transformation, in six steps:
         lower_loads.py    loads become copies to several buffers in shared memory: load_plans.py decides,
                           by cp.async or TMA
         expand.py         prologue and kernel loop for any schedule, with predicates for ops that may not run
-        wgmma.py          dots of warp groups run asynchronously
+        wgmma.py          warp-group dots run asynchronously
         waits.py          the number of copy groups that may be in flight at each wait
         software_pipeline.py itself: copies start as soon as a barrier has freed their buffers,
                           and stores by descriptor run asynchronously

@@ -9,17 +9,17 @@ With S the last stage, iteration j of the new loop runs the ops of stage s for i
                                                a2 = load(k + 2)  if k < n - 2
                                                yield a1, a2
 
-Which copy of a value does an op read? `Expander.at(value, k)` answers for the prologue: the value in iteration k of the
-old loop. In the new loop a value made in stage d and read in stage s > d is carried through s - d arguments, oldest
-first. A value that the old loop carried and that an op of stage d computes is, at the start of iteration j, the one for
-iteration j + S - d; an op of stage d - 1 reads the result of that op directly.
+In the prologue, `Expander.at(value, k)` is the value in iteration k of the old loop. In the new loop a value that is
+computed in stage d and read in stage s > d is carried through s - d arguments, oldest first. A value that the old loop
+carried and that an op of stage d computes is, at the start of iteration j, the one for iteration j + S - d; an op of
+stage d - 1 reads the result of that op directly.
 
 Ops that run for iterations that may not exist are predicated, those with a `slack` only for later ones: their results
 are read for that many more iterations. If a carried value is used after the loop, it keeps its value in those:
 ``select(exists, new, old)``.
 
 The last iterations may instead be *peeled*: the loop ends S iterations early, and an epilogue completes them, with the
-conditions of the prologue (if the loop ran at all, they all hold). Then nothing inside the loop is conditional.
+conditions of the prologue (if the loop ran at all, they all hold). Then no op inside the loop is conditional.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.building.memory_access import narrowed, set_mask
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
 
-# Make an op do nothing where a predicate is false: the copies of an op that run before the first or after the last
+# Predicate ops, so that they do nothing where the predicate is false: copies of ops before the first or after the last
 # iteration that exists.
 #
 #     tt.store %p, %v                  ==>   tt.store %p, %v, (splat %pred)
@@ -49,9 +49,9 @@ from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
 #     scf.if %c { ... }                ==>   scf.if %pred & %c { ... }
 #     ttng.barrier_expect %b, 64, %q   ==>   ttng.barrier_expect %b, 64, %pred & %q
 #
-# Ops without effects may run all the same, and so may waits, commits (an empty group) and accesses to shared memory
-# that belongs to the loop, and descriptors, which are unused then. Anything else with an effect cannot be predicated,
-# and the loop is not pipelined.
+# Ops without side effects may run unconditionally, and so may waits, commits (of an empty group), accesses to shared
+# memory of the loop, and descriptors, which are unused then. Other side effects cannot be predicated, and the loop is
+# not pipelined.
 
 Rule: TypeAlias = Callable[[Operation, SSAValue], list[Operation]]
 
@@ -77,23 +77,24 @@ HARMLESS: frozenset[type[Operation]] = frozenset(
 
 
 def can_predicate(op: Operation) -> bool:
-    """`op` may be run where it should not count."""
+    """Return True if `op` can be predicated."""
     return type(op) in RULES or is_harmless(op)
 
 
 def is_harmless(op: Operation) -> bool:
-    """`op` may run as it is where it should not count."""
+    """Return True if `op` may run unconditionally for an iteration that does not exist."""
     return type(op) in HARMLESS or is_pure(op) or (type(op) not in RULES and not writes(op))
 
 
 def predicated(op: Operation, pred: SSAValue) -> list[Operation]:
-    """The detached `op` made conditional: itself or its substitute, which is last, behind what computes its mask."""
+    """Return the predicated form of the detached `op`: ops that compute its mask, then itself or its substitute."""
     return [op] if is_harmless(op) else RULES[type(op)](op, pred)
 
 
 def in_branch(op: Operation, pred: SSAValue) -> list[Operation]:
-    """As `predicated`, but expensive ops are not run in vain: a dot gives its accumulator, other effects move into a
-    branch."""
+    """Predicate `op` by a branch if it is expensive or cannot be predicated otherwise: a skipped dot yields its
+    accumulator.
+    """
     otherwise = [op.operands[2]] if type(op) in (tt.DotOp, tt.DotScaledOp) else []
     if len(otherwise) != len(op.results) or (not otherwise and can_predicate(op)):
         return predicated(op, pred)
@@ -103,14 +104,14 @@ def in_branch(op: Operation, pred: SSAValue) -> list[Operation]:
 
 
 def guarded(op: Operation, pred: SSAValue) -> list[Operation]:
-    """An access by pointers, a wait or an arrival, which may have no mask yet."""
+    """Predicate an access by pointers, a wait or an arrival, which may have no mask yet."""
     code = Emitter(op.location)
     set_mask(op, narrowed(code, op, pred))
     return [*code.ops, op]
 
 
 def conditional(op: Operation, pred: SSAValue, position: int) -> list[Operation]:
-    """An op with a predicate of its own, the operand at `position`."""
+    """Predicate an op whose operand at `position` is a predicate."""
     combined = binary(arith.AndIOp, pred, op.operands[position], op.location)
     op.operands[position] = combined.results[0]
     return [combined, op]
@@ -130,7 +131,7 @@ Order = Sequence[tuple[Operation, int]]
 
 
 def problem(loop: Operation, order: Order, peels: bool = False) -> str | None:
-    """The reason why the ops of `loop` cannot run in `order`, or None."""
+    """Return the reason why the ops of `loop` cannot run in `order`, or None."""
     last = max((stage for _, stage in order), default=0)
     cycle = {op: position + stage * len(order) for position, (op, stage) in enumerate(order)}
     body, yields = body_of(loop), yield_of(loop).operands
@@ -152,12 +153,12 @@ def problem(loop: Operation, order: Order, peels: bool = False) -> str | None:
 def expand(
     loop: Operation, order: Order, slack: Mapping[Operation, int] | None = None, peels: bool = False
 ) -> Operation:
-    """Replace `loop` by its prologue and the new loop, which is returned. `problem` must have found none."""
+    """Replace `loop` by a prologue and the new loop, and return that. `problem` must have returned None."""
     return Expander(loop, order, slack or {}, peels).run()
 
 
 class Expander:
-    """One expansion."""
+    """The expansion of one loop."""
 
     def __init__(self, loop: Operation, order: Order, slack: Mapping[Operation, int], peels: bool) -> None:
         self.loop = loop
@@ -178,7 +179,7 @@ class Expander:
         self.made_at = [self.made_stage(position) for position in range(len(self.yields))]
 
     def run(self) -> Operation:
-        """Prologue, new loop, and the uses behind it."""
+        """Emit the prologue and the new loop, and replace the uses of the old one."""
         self.emit_prologue()
         end = self.end_of_peeled() if self.peels else self.upper
         self.code.insert_before(self.loop)
@@ -194,12 +195,12 @@ class Expander:
         return new
 
     def end_of_peeled(self) -> SSAValue:
-        """The bound of the new loop if the last iterations are peeled; they may be all."""
+        """Return the upper bound of the new loop if the last iterations, possibly all, are peeled."""
         end = self.code.binary(arith.SubiOp, self.upper, self.steps(self.last))
         return self.code.select(self.has_iteration(self.last), end, self.lower)
 
     def made_stage(self, position: int) -> int:
-        """The stage in which the next value of the argument at `position` is made."""
+        """Return the stage that computes the next value of the argument at `position`."""
         value = self.yields[position]
         if isinstance(value, OpResult) and value.op in self.stages:
             return self.stages[value.op]
@@ -210,7 +211,7 @@ class Expander:
         return self.loop.results[position].first_use is not None
 
     def emit_prologue(self) -> None:
-        """For each iteration that is under way when the new loop starts, the stages it has behind it."""
+        """Emit the stages that iterations in flight at the start of the new loop have completed."""
         for argument, value in zip(self.body.args[1:], self.initial, strict=True):
             self.versions[argument] = {0: value}
         for part in range(self.last):
@@ -218,7 +219,7 @@ class Expander:
             self.emit_part(part)
 
     def has_iteration(self, iteration: int) -> SSAValue:
-        """Return True if the loop has so many iterations and one more. From where it starts they might wrap around."""
+        """Return the condition that `iteration` exists; a sum from the lower bound might wrap around."""
         code = self.code
         if iteration == 0 or constant_value(self.lower) == 0:
             return code.compare("slt", self.start(iteration), self.upper)
@@ -226,7 +227,7 @@ class Expander:
         return code.binary(arith.AndIOp, self.exists[0], code.compare("ugt", span, self.steps(iteration)))
 
     def emit_epilogue(self, kernel: "Kernel", results: Sequence[SSAValue]) -> None:
-        """Emit what is missing of the last iterations. Versions are counted from where the loop would have continued."""
+        """Complete the last iterations. Versions count from the iteration with which the loop would have continued."""
         self.is_behind = True
         self.code, self.starts = Emitter(self.loop.location), {}
         self.versions = {}
@@ -238,7 +239,7 @@ class Expander:
             self.emit_part(part)
 
     def end_of_kernel(self) -> SSAValue:
-        """The counter behind the new loop, which may not have run."""
+        """Return the counter after the new loop, which may not have run."""
         code = self.code
         count = iterations(code, self.lower, self.upper, self.step)
         last, zero = code.constant(self.last, count.type), code.constant(0, count.type)
@@ -246,14 +247,14 @@ class Expander:
         return code.binary(arith.AddiOp, self.lower, code.binary(arith.MuliOp, done, self.step))
 
     def emit_part(self, part: int) -> None:
-        """The ops of stage s for iteration `part` - s, of the first ones."""
+        """Emit the ops of stage s for iteration `part` - s."""
         self.carry_invariants(part)
         for op, stage in self.order:
             if 0 <= part - stage < self.last:
                 self.emit(op, part - stage)
 
     def start(self, iteration: int) -> SSAValue:
-        """The counter in `iteration`."""
+        """Return the loop counter in `iteration`."""
         if iteration not in self.starts:
             first = self.first
             self.starts[iteration] = (
@@ -262,21 +263,21 @@ class Expander:
         return self.starts[iteration]
 
     def steps(self, count: int) -> SSAValue:
-        """`count` times the step."""
+        """Return `count` times the step."""
         known = constant_value(self.step)
         if isinstance(known, int):
             return self.code.constant(known * count, self.step.type)
         return self.code.binary(arith.MuliOp, self.step, self.code.constant(count, self.step.type))
 
     def carry_invariants(self, part: int) -> None:
-        """Arguments whose next value is not computed in the loop."""
+        """Record the versions of arguments whose next value is not computed in the loop."""
         for position, value in enumerate(self.yields):
             if not (isinstance(value, OpResult) and value.op in self.stages):
                 if 0 <= (iteration := part - self.made_at[position]) < self.last:
                     self.next_version(position, iteration, value)
 
     def emit(self, op: Operation, iteration: int) -> None:
-        """A copy of `op` for `iteration`."""
+        """Emit a copy of `op` for `iteration`."""
         mapping = {value: self.at(value, iteration) for value in used_values(op) if self.is_inside(value)}
         copy = copy_op(op, mapping)
         needed = iteration - self.slack.get(op, 0)
@@ -289,20 +290,20 @@ class Expander:
                 self.next_version(position, iteration, self.versions[value][iteration])
 
     def next_version(self, position: int, iteration: int, value: SSAValue) -> None:
-        """`value` is what the argument at `position` is in the iteration after `iteration`, if that one exists."""
+        """Record `value` as the argument at `position` of the iteration after `iteration`."""
         versions = self.versions[self.body.args[1 + position]]
         if self.is_used_after(position):
             value = self.code.select(self.exists[iteration], value, versions[iteration])
         versions[iteration + 1] = value
 
     def is_inside(self, value: SSAValue) -> bool:
-        """`value` is made anew in each iteration, at the top level of the body."""
+        """Return True if `value` is defined at the top level of the body."""
         if isinstance(value, OpResult):
             return value.op in self.stages
         return isinstance(value, BlockArgument) and value.block is self.body
 
     def at(self, value: SSAValue, iteration: int) -> SSAValue:
-        """`value` in `iteration` of the old loop, in the prologue."""
+        """Return `value` in `iteration` of the old loop, in the prologue."""
         if value is self.body.args[0]:
             return self.start(iteration)
         return self.versions[value][iteration]
@@ -326,7 +327,7 @@ class Kernel:
         self.slots: dict[SSAValue, list[SSAValue]] = {}
 
     def alive(self) -> Iterator[tuple[SSAValue, int]]:
-        """The values that the loop starts and ends with, in order, each with the iteration it is of."""
+        """Yield the values that the loop carries, in order, each with its iteration."""
         for position, argument in enumerate(self.old.body.args[1:]):
             yield argument, self.last - self.old.made_at[position]
         for value, count in self.carried.items():
@@ -334,7 +335,7 @@ class Kernel:
             yield from ((value, iteration) for iteration in range(newest - count, newest))
 
     def build(self, end: SSAValue) -> Operation:
-        """The loop, with its carried values, body and yield."""
+        """Build the loop, with its carried values, body and yield."""
         old = self.old
         initial = [old.at(*one) for one in self.alive()]
         for value, count in self.carried.items():
@@ -345,7 +346,9 @@ class Kernel:
         return make_for(old.lower, end, old.step, initial, Region(self.block), self.location, old.loop.attributes)
 
     def cross_stage_values(self) -> dict[SSAValue, int]:
-        """The values that are read in a later stage than they are made in, with how many of them are alive."""
+        """Return the values that are read in a later stage than that of their definition, with the number of live
+        versions.
+        """
         counts: dict[SSAValue, int] = {}
         for op, stage in self.old.order:
             for value in used_values(op):
@@ -356,7 +359,7 @@ class Kernel:
         return counts
 
     def stage_of(self, value: SSAValue) -> int:
-        """The stage in which `value`, or the next value of an argument, is made."""
+        """Return the stage that computes `value`, or the next value of an argument."""
         if isinstance(value, OpResult):
             return self.old.stages[value.op]
         assert isinstance(value, BlockArgument), value
@@ -380,7 +383,7 @@ class Kernel:
         code.ops.append(make_yield(values, yield_of(old.loop).location))
 
     def read(self, value: SSAValue, stage: int) -> SSAValue:
-        """The value that an op of `stage` reads for `value`."""
+        """Return the version of `value` that an op of `stage` reads."""
         if value is self.old.body.args[0]:
             counter = self.block.args[0]
             if stage == self.last:
@@ -397,12 +400,12 @@ class Kernel:
         return self.next_value(value.index - 1)
 
     def next_value(self, position: int) -> SSAValue:
-        """The value that this iteration computes for the argument at `position`."""
+        """Return the value that this iteration computes for the argument at `position`."""
         value = self.old.yields[position]
         return self.made.get(value, value)
 
     def yielded(self) -> Iterator[SSAValue]:
-        """The value of each argument of the new loop in its next iteration."""
+        """Yield the value of each argument of the new loop in its next iteration."""
         for position in range(len(self.old.yields)):
             value, stage = self.next_value(position), self.old.made_at[position]
             if stage < len(self.exists) and self.old.is_used_after(position):
@@ -414,7 +417,7 @@ class Kernel:
 
 
 def copy_op(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """A detached copy of `op` that reads other values; `mapping` learns its results, which have no names of their own."""
+    """Return a detached copy of `op` that reads other values, and add its results to `mapping`."""
     if op.regions:
         return op.clone(mapping)
     copy = recreate(op, operands=[mapping.get(value, value) for value in op.operands])

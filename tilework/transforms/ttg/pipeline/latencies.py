@@ -9,10 +9,9 @@ Loads that feed a dot are candidates, at a level: 0 if nothing else is loaded be
 the address (or mask) of one of those, and so on. The stages are divided among the levels. In a loop with its own
 `tt.num_stages` all loads with users are candidates: those that feed no dot are at level 0 of their first user. With the
 option `spare` a loop may get more stages (`enough_stages`). Latencies set by the user are left alone. A load through a
-kernel parameter that the loop also stores through may read what an earlier iteration stored: it does not start early,
-unless the loop stores where it has just loaded and moves on.
-Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per dot; pointer provenance where a
-loop stores.
+kernel parameter that the loop also stores through may read a value that an earlier iteration stored: it does not start
+early, unless the loop stores where it has just loaded and moves on. Stage: TTGIR to TTGIR, attributes only. Cost:
+AxisInfo, and one walk of the body per dot; pointer provenance where a loop stores.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,14 +47,14 @@ from tilework.transforms.ttg.pipeline.loops import (
 )
 from tilework.transforms.ttg.pipeline.lower_loads import called_for
 
-Judge: TypeAlias = Callable[[Operation, AxisFacts], str | None]  # why a load should not start early
-ACCUMULATOR = 2  # the operand of a product that is the sum so far
+Judge: TypeAlias = Callable[[Operation, AxisFacts], str | None]  # returns why a load should not start early
+ACCUMULATOR = 2  # the index of a dot's accumulator operand
 
 
 class AssignLatenciesPass(Pass):
     name = "tritongpu-assign-latencies"
     num_stages: int = 3
-    spare: bool = False  # more stages where nobody else would use the memory
+    spare: bool = False  # more stages where shared memory would be idle
 
     def run(self, module: ModuleOp) -> None:
         facts = Facts(module)
@@ -74,12 +73,12 @@ class Facts:
         return axis_info(self.module)
 
     @cached_property
-    def origins(self) -> Provenance:
+    def provenance(self) -> Provenance:
         return pointer_provenance(self.module)
 
 
 def assign(loop: Operation, default_stages: int, spare: bool, facts: Facts) -> None:
-    """Give the loads of `loop` that are worth it a latency."""
+    """Set the latency of the loads of `loop` that should start early."""
     if any(LATENCY in op.attributes for op in body_ops(loop)):
         return
     stages, levels = early_loads(loop, default_stages, is_profitable, facts)
@@ -98,8 +97,9 @@ def assign(loop: Operation, default_stages: int, spare: bool, facts: Facts) -> N
 
 
 def early_loads(loop: Operation, default_stages: int, judge: Judge, facts: Facts) -> tuple[int, dict[Operation, int]]:
-    """The stages of `loop`, and its loads worth starting early, each with how many such loads lie between it and what
-    is computed."""
+    """Return the stages of `loop`, and its loads worth starting early, each with the number of such loads between it
+    and the computation.
+    """
     ops, stages = body_ops(loop), num_stages(loop, default_stages)
     dots = dots_in(loop)
     if not any(type(op) in LOADS for op in ops):
@@ -119,7 +119,7 @@ def early_loads(loop: Operation, default_stages: int, judge: Judge, facts: Facts
 
 
 class Search:
-    """Walks from computations back to the loads they need."""
+    """A search from computations back to the loads they depend on."""
 
     def __init__(self, body: Block, judge: Judge, facts: Facts) -> None:
         self.body, self.judge, self.facts = body, judge, facts
@@ -130,7 +130,7 @@ class Search:
         self.judged: dict[Operation, bool] = {}
 
     def levels_of(self, ops: Sequence[Operation], dots: Sequence[Operation], every_load: bool) -> dict[Operation, int]:
-        """The loads that `dots` need, or that anything needs."""
+        """Return the loads that `dots` depend on, or with `every_load` that any op depends on, with their levels."""
         seen: set[Operation] = set()
         self.dots = dots
         for op in dots:
@@ -142,7 +142,7 @@ class Search:
         return {load: level for load, level in self.levels.items() if load not in self.dropped}
 
     def from_root(self, root: Operation, seen: set[Operation]) -> None:
-        """Visit everything that `root` needs and that is not in `seen` yet."""
+        """Visit the ops that `root` depends on and that are not in `seen` yet."""
         pending = [(root, 0)]
         while pending:
             op, level = pending.pop()
@@ -158,8 +158,9 @@ class Search:
             pending.extend((producer, level) for producer in reversed(self.needs(op)))
 
     def needs(self, op: Operation) -> list[Operation]:
-        """The ops of the body that `op` uses; of a dot without those of the accumulator, of a branch without its
-        condition."""
+        """Return the ops of the body that `op` uses; of a dot without the accumulator, of a branch without its
+        condition.
+        """
         if type(op) is scf.IfOp and op in self.dots:
             inside = (value for inner in ops_in_order(*op.regions) for value in inner.operands)
             return [value.op for value in inside if isinstance(value, OpResult) and value.op.parent is self.body]
@@ -172,27 +173,26 @@ class Search:
         if load not in self.judged:
             reason = self.judge(load, self.facts.axes) or self.overtaken(load)
             if called_for(load.operands[0], self.body):
-                reason = "its descriptor is made by a call, in the same memory each time"
+                reason = "a call creates its descriptor, in the same memory each time"
             if reason is not None:
                 remark(load, f"the load is not pipelined: {reason}")
             self.judged[load] = reason is None
         return self.judged[load]
 
     def overtaken(self, load: Operation) -> str | None:
-        """The reason why an early `load` might miss what the loop stores, or None; parameters are assumed not to alias."""
+        """Return the reason why an early `load` might miss a store of the loop, or None; parameters do not alias."""
         if not self.writers:
             return None
-        origins = self.facts.origins
-        own = {base for base in origins.get(load.operands[0], NO_PARAMETER) if base != UNKNOWN}
+        provenance = self.facts.provenance
+        own = {base for base in provenance.get(load.operands[0], NO_PARAMETER) if base != UNKNOWN}
         for writer in self.writers:
             target = writer.operands[WRITERS[type(writer)]]
-            if own & origins.get(target, NO_PARAMETER) and not self.leaves_behind(writer, load):
-                return "the loop also stores to what it loads from"
+            if own & provenance.get(target, NO_PARAMETER) and not self.leaves_behind(writer, load):
+                return "the loop also stores to the memory that it loads from"
         return None
 
     def leaves_behind(self, writer: Operation, load: Operation) -> bool:
-        """Return True if `writer` stores where `load` has read in this iteration, and no later iteration comes there
-        again."""
+        """Return True if `writer` stores where `load` has just read, and no later iteration reads there."""
         if type(writer) is not tt.StoreOp or type(load) is not tt.LoadOp:
             return False
         holder, loop = enclosing_op(writer, self.body), self.body.parent_op()

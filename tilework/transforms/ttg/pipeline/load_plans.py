@@ -1,11 +1,11 @@
 """The plan for each load of a scheduled loop: the layout and number of its buffers, and their first reader.
 
 `distance` is the number of iterations between the load and its first use: the difference of their stages, and one more
-if in an iteration of the new loop the load comes before the use, because then the buffer is not free yet. There are as
-many buffers, and more where memory is read later than that: registers are filled at the first use, but a dot in a later
+if the load precedes the use in an iteration of the new loop, because the buffer is not free then. There are as many
+buffers, and more where memory is read later than that: registers are loaded at the first use, but a dot in a later
 cluster reads the buffer itself. A load that only dots read has one more buffer, so that they may still run when the
-next copy starts; where registers are filled from it too, dots end before that copy (`wgmma.py`). Small tiles beside
-these get one more buffer as well where copies start early (`software_pipeline.py`), because their copies would
+next copy starts; where registers are loaded from it too, dots complete before that copy (`wgmma.py`). Small tiles
+besides these get one more buffer as well where copies start early (`software_pipeline.py`), because their copies would
 otherwise wait until the buffer has been read.
 """
 
@@ -47,24 +47,23 @@ from tilework.transforms.ttg.pipeline.schedule import Cluster, Schedule
 
 # The layout in which a load can be copied to shared memory, if at all.
 #
-# Global memory is read in the layout of the load; the buffer should be in the layout that its users want to read:
+# Global memory is read in the layout of the load; the buffer should have the layout that its users read:
 #
 #     tt.load -> ttg.local_alloc (#shared)           #shared: the copy can go there directly
 #     tt.load -> ttg.convert_layout (dot_op)         swizzled so that `ldmatrix` has no bank conflicts
 #     anything else                                  rows as they are
 #
-# ``cp.async`` copies 4, 8 or 16 bytes: what a thread holds side by side must lie side by side in memory and in the
-# buffer.
+# ``cp.async`` copies 4, 8 or 16 bytes: adjacent elements of a thread must be contiguous in memory and in the buffer.
 
 MIN_COPY_BITS = 32
 
 
 class Clash(Exception):
-    """The users of a load want different layouts."""
+    """The users of a load need different layouts."""
 
 
 def copy_width(load: Operation, facts: AxisFacts) -> int:
-    """The number of contiguous elements that a thread reads at once, by its pointers and its mask."""
+    """Return the number of contiguous elements that a thread reads at a time, by its pointers and its mask."""
     pointers = load.operands[0]
     encoding = distributed_of(pointers.type)
     if encoding is None:
@@ -77,7 +76,7 @@ def copy_width(load: Operation, facts: AxisFacts) -> int:
 
 
 def copy_bytes(value: SSAValue, encoding: Shared) -> int:
-    """The bytes that a thread's registers have in one piece in the buffer."""
+    """Return the contiguous bytes that a thread's registers have in the buffer."""
     shape = shape_of(value.type)
     registers = distributed_of(value.type)
     if registers is None or encoding.intervals:
@@ -90,12 +89,12 @@ def copy_bytes(value: SSAValue, encoding: Shared) -> int:
 
 
 def alloc_users(load: Operation) -> list[Operation]:
-    """The `ttg.local_alloc` ops that copy the loaded tensor to memory."""
+    """Return the `ttg.local_alloc` ops that copy the loaded tensor to memory."""
     return [use.operation for use in load.results[0].uses if type(use.operation) is ttg.LocalAllocOp]
 
 
 def shared_encoding(load: Operation) -> Shared | None:
-    """The layout of the buffers of `load`. Raises `Clash` if its users do not agree; None for a scalar."""
+    """Return the layout of the buffers of `load`; None for a scalar. Raises `Clash` if its users disagree."""
     result = load.results[0]
     if type(load) is not tt.LoadOp:
         return descriptor_encoding(load)
@@ -111,20 +110,20 @@ def shared_encoding(load: Operation) -> Shared | None:
 
 
 def descriptor_encoding(load: Operation) -> Shared | None:
-    """The layout that the descriptor gives the blocks it copies; the tile may lack their leading dimensions of size 1."""
+    """Return the layout of a descriptor's blocks, without leading dimensions of size 1 that the tile lacks."""
     encoding = shared_of(block_type(load.operands[0].type))
     missing = 0 if encoding is None else encoding.rank - len(shape_of(load.results[0].type))
     return encoding.without_leading(missing) if encoding is not None and missing > 0 else encoding
 
 
 def plain_encoding(value: SSAValue) -> SwizzledShared:
-    """Rows as they are."""
+    """Return an unswizzled row-major layout, in the order of `value`."""
     encoding = spread_of(value.type)
     return SwizzledShared(1, 1, 1, order(encoding, shape_of(value.type)), encoding.cga_bases)
 
 
 def dot_encoding(value: SSAValue) -> SwizzledShared | None:
-    """The layout that all users of `value` want, if all of them make it a dot operand. May raise `Clash`."""
+    """Return the layout for all users of `value`, if they all convert it to a dot operand. May raise `Clash`."""
     found: SwizzledShared | None = None
     for use in value.uses:
         wanted = wanted_by(use.operation, value)
@@ -137,7 +136,7 @@ def dot_encoding(value: SSAValue) -> SwizzledShared | None:
 
 
 def wanted_by(user: Operation, value: SSAValue) -> SwizzledShared | None:
-    """The layout in which `user`, a conversion to a dot operand, reads without bank conflicts."""
+    """Return the layout in which `user`, a conversion to a dot operand, reads without bank conflicts."""
     if type(user) is not ttg.ConvertLayoutOp and type(user) is not ttg.LocalLoadOp:
         return None
     shape, bits = shape_of(value.type), bit_width(value.type)
@@ -152,7 +151,7 @@ def wanted_by(user: Operation, value: SSAValue) -> SwizzledShared | None:
 
 
 def micro_tile(encoding: Distributed, shape: tuple[int, ...]) -> DotOperand | None:
-    """The operand that `encoding` looks like: its lanes are 8 x 4, each with some neighbours along K."""
+    """Return the dot operand that `encoding` matches: lanes are 8 x 4, each with adjacent elements along K."""
     rank = len(shape)
     lanes = thread_order(encoding, shape)
     rows_first = (rank - 1, rank - 2, *range(rank - 3, -1, -1))
@@ -176,12 +175,12 @@ def micro_tile(encoding: Distributed, shape: tuple[int, ...]) -> DotOperand | No
 
 
 def is_profitable(load: Operation, facts: AxisFacts) -> str | None:
-    """The reason why copying `load` ahead of time does not pay, or None if it does."""
+    """Return the reason why copying `load` early does not pay, or None if it does."""
     if type(load) is not tt.LoadOp:
         return None
     result = load.results[0]
     if copy_width(load, facts) * bit_width(result.type) < MIN_COPY_BITS:
-        return "its elements lie too far apart: less than 4 bytes are read at once"
+        return "its elements are not contiguous: less than 4 bytes are read at a time"
     try:
         encoding = shared_encoding(load)
     except Clash as clash:
@@ -192,11 +191,11 @@ def is_profitable(load: Operation, facts: AxisFacts) -> str | None:
 
 
 READERS: frozenset[type[Operation]] = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
-SMALL = 16  # times smaller than what products read
+SMALL = 16  # times smaller than the operands of dots
 
 
 class Kind(Enum):
-    """The way in which a load runs ahead."""
+    """The instruction by which a load starts early."""
 
     COPY = "cp.async"
     TMA = "TMA"
@@ -204,7 +203,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class LoadPlan:
-    """A load that will be copied to buffers."""
+    """A load that becomes a copy to buffers."""
 
     load: Operation
     kind: Kind
@@ -218,7 +217,7 @@ class LoadPlan:
 
 
 def plan_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> list[LoadPlan]:
-    """The loads of the body that go through buffers, in program order."""
+    """Return the plans of loads that go through buffers, in program order."""
     plans: list[LoadPlan] = []
     for op in body_ops(loop):
         if type(op) in LOADS:
@@ -231,8 +230,9 @@ def plan_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> list[Lo
 
 
 def with_free_buffers(plans: list[LoadPlan]) -> list[LoadPlan]:
-    """The plans, with another buffer for small tiles: then all copies of an iteration may start while its buffers are
-    read."""
+    """Return the plans with another buffer for small tiles, so that all copies of an iteration may start while its
+    buffers are read.
+    """
     copies = [plan for plan in plans if plan.kind is Kind.COPY]
     limit = max((buffer_bits(plan) for plan in copies if plan.buffers > plan.distance), default=0) // SMALL
     return [
@@ -244,12 +244,12 @@ def with_free_buffers(plans: list[LoadPlan]) -> list[LoadPlan]:
 
 
 def buffer_bits(plan: LoadPlan) -> int:
-    """The size of one buffer."""
+    """Return the size of one buffer."""
     return tile_bits(plan.load.results[0].type)
 
 
 def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisFacts) -> LoadPlan | str | None:
-    """The plan for `load`; why there is none; None where it need not run ahead."""
+    """Return the plan for `load`, or the reason why there is none; None if it need not start early."""
     stage, cluster = slot = schedule.slots[load]
     uses = [schedule.slots[user] for user in final_users(load.results[0], loop)]
     if not uses:
@@ -288,7 +288,7 @@ def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisF
 
 
 def final_users(value: SSAValue, loop: Operation, seen: frozenset[SSAValue] = frozenset()) -> Iterator[Operation]:
-    """The ops of the body that use `value`: through memory it is copied to, views of it, and into the next iteration."""
+    """Yield the ops of the body that use `value`, also through memory, views, and carried into the next iteration."""
     body, terminator = body_of(loop), yield_of(loop)
     for use in value.uses:
         user = enclosing_op(use.operation, body)
@@ -305,7 +305,7 @@ def final_users(value: SSAValue, loop: Operation, seen: frozenset[SSAValue] = fr
 
 
 def buffer_encoding(load: Operation) -> Shared | None:
-    """The layout of the buffers; a scalar is a tensor of one element, in each block of a cluster. May raise `Clash`."""
+    """Return the layout of the buffers; a scalar is a tensor of one element in each block. May raise `Clash`."""
     if type(load) is tt.LoadOp and is_pointer(load.operands[0].type):
         if find_num_warps(load) is None:
             return None
@@ -315,18 +315,18 @@ def buffer_encoding(load: Operation) -> Shared | None:
 
 
 def copy_problem(load: Operation, contiguity: int, encoding: Shared) -> str | None:
-    """The reason why cp.async cannot do the load, or None."""
+    """Return the reason why the load cannot be a cp.async, or None."""
     result = load.results[0]
     bits = bit_width(result.type)
     if contiguity * bits < MIN_COPY_BITS:
-        return "a thread reads less than 4 bytes at once"
+        return "a thread reads less than 4 bytes at a time"
     if is_tensor(result.type) and copy_bytes(result, encoding) * 8 < MIN_COPY_BITS:
         return "less than 4 bytes go to one place in shared memory"
     return None
 
 
 def replaceable_allocs(load: Operation, encoding: Shared) -> tuple[Operation, ...]:
-    """The users of `load` that put the tensor into memory just as the copy will."""
+    """Return the allocations of the loaded tensor that the buffer of the copy can replace."""
     if needs_other(load):
         return ()
     allocs = alloc_users(load)
@@ -336,13 +336,13 @@ def replaceable_allocs(load: Operation, encoding: Shared) -> tuple[Operation, ..
 
 
 def needs_other(load: Operation) -> bool:
-    """Elements that the mask leaves out have a value other than the zeros of a copy."""
+    """Return True if masked elements have a value other than the zeros of a copy."""
     other = getattr(load, "other", None)
     return other is not None and constant_value(other) != 0
 
 
 def users_of(memory: SSAValue) -> Iterator[Operation]:
-    """The ops that use `memory`, also through views."""
+    """Yield the ops that use `memory`, also through views."""
     for user in (use.operation for use in memory.uses):
         if type(user) in VIEWS:
             yield from users_of(user.results[0])

@@ -1,6 +1,6 @@
 """Queries about `scf.for` for the pipeliner, and the number of its stages.
 
-A loop is pipelined only if it is *innermost*, and if every value it carries is computed in the iteration before: a
+A loop is pipelined only if it is *innermost*, and if every value it carries is computed in the preceding iteration: a
 yield of an argument (`yield %b` for `%a`) would need a value of two iterations ago.
 """
 
@@ -33,7 +33,7 @@ BARRIERS: frozenset[type[Operation]] = frozenset({GpuBarrierOp, ttg.LocalBarrier
 
 
 def loops_in(root: Operation) -> list[Operation]:
-    """The `scf.for` ops under `root`, inner ones first."""
+    """Return the `scf.for` ops under `root`, inner ones first."""
     ordered: list[Operation] = []
     around: list[Operation] = []
     for op in ops_in_order(*root.regions):
@@ -45,38 +45,38 @@ def loops_in(root: Operation) -> list[Operation]:
 
 
 def body_ops(loop: Operation) -> list[Operation]:
-    """The ops of the body, without the yield."""
+    """Return the ops of the body, without the yield."""
     return list(body_of(loop).ops)[:-1]
 
 
 def yield_of(loop: Operation) -> Operation:
-    """The terminator of the body."""
+    """Return the terminator of the body."""
     return end_of(body_of(loop))
 
 
 def integer_attribute(op: Operation, name: str) -> int | None:
-    """The integer in the attribute `name` of `op`."""
+    """Return the integer in the attribute `name` of `op`, if there is one."""
     return integer(op.attributes, name)
 
 
 def group_dots(root: Operation) -> list[Operation]:
-    """The warp-group dots under `root`."""
+    """Return the warp-group dots under `root`."""
     return [op for op in ops_in_order(*root.regions) if type(op) is ttng.WarpGroupDotOp]
 
 
 def set_integer(op: Operation, name: str, value: int) -> None:
-    """``name = value : i32``."""
+    """Set the attribute ``name = value : i32``."""
     op.attributes[name] = int_attr(value, i32)
 
 
 def num_stages(loop: Operation, default: int) -> int:
-    """The stages that the loop requests, or `default`."""
-    asked = integer_attribute(loop, NUM_STAGES)
-    return default if asked is None else asked
+    """Return the stages that the loop requests, or `default`."""
+    requested = integer_attribute(loop, NUM_STAGES)
+    return default if requested is None else requested
 
 
 def refusal(loop: Operation) -> str | None:
-    """The reason why `loop` is never pipelined, or None."""
+    """Return the reason why `loop` is never pipelined, or None."""
     for op in body_of(loop).walk():
         if type(op) in LOOPS:
             return "it has another loop inside"
@@ -85,12 +85,12 @@ def refusal(loop: Operation) -> str | None:
     if any(isinstance(value, BlockArgument) for value in yield_of(loop).operands):
         return "it carries a value over more than one iteration"
     if "unsignedCmp" in loop.properties:
-        return "it counts without signs"
+        return "its counter is unsigned"
     return None
 
 
 def used_values(op: Operation) -> Iterator[SSAValue]:
-    """The operands of `op` and of everything inside it."""
+    """Yield the operands of `op` and of all ops inside it."""
     if not op.regions:
         yield from op.operands
         return
@@ -99,14 +99,14 @@ def used_values(op: Operation) -> Iterator[SSAValue]:
 
 
 def producers(op: Operation, block: Block) -> Iterator[Operation]:
-    """The ops of `block` whose results `op` uses, in the same iteration."""
+    """Yield the ops of `block` whose results `op` uses, in the same iteration."""
     for value in used_values(op):
         if isinstance(value, OpResult) and value.op.parent is block and value.op is not op:
             yield value.op
 
 
 def users_in(op: Operation, block: Block) -> Iterator[Operation]:
-    """The ops of `block` that use a result of `op`, itself or inside; the terminator is one of them."""
+    """Yield the ops of `block` that use a result of `op`, directly or inside; the terminator is one of them."""
     for result in op.results:
         for use in result.uses:
             if (user := enclosing_op(use.operation, block)) is not None:
@@ -114,7 +114,7 @@ def users_in(op: Operation, block: Block) -> Iterator[Operation]:
 
 
 def carried_producer(argument: SSAValue, loop: Operation) -> Operation | None:
-    """The op of the body that computes, for the next iteration, the value of this argument of it."""
+    """Return the op of the body that computes the value of this argument for the next iteration."""
     body = body_of(loop)
     if not isinstance(argument, BlockArgument) or argument.block is not body or argument.index == 0:
         return None
@@ -123,7 +123,7 @@ def carried_producer(argument: SSAValue, loop: Operation) -> Operation | None:
 
 
 def dots_in(loop: Operation) -> list[Operation]:
-    """The dots of the body, and where `continue` skips some, the branches that contain them."""
+    """Return the dots of the body, and where `continue` skips some, the branches that contain them."""
     found = [op for op in body_ops(loop) if type(op) in DOTS]
     if SKIPS in loop.attributes:
         branches = (op for op in body_ops(loop) if type(op) is scf.IfOp)
@@ -132,7 +132,7 @@ def dots_in(loop: Operation) -> list[Operation]:
 
 
 def ops_outside_loops(block: Block, *kinds: type[Operation]) -> Iterator[Operation]:
-    """The ops of `kinds` under `block`, but not in loops inside of it."""
+    """Yield the ops of `kinds` under `block`, without those in loops inside it."""
     for op in block.ops:
         if type(op) in kinds:
             yield op
@@ -145,34 +145,34 @@ def ops_outside_loops(block: Block, *kinds: type[Operation]) -> Iterator[Operati
 # More stages where shared memory would be idle.
 #
 # A block whose accumulators leave no registers for another block has the whole shared memory of its multiprocessor. If
-# the requested stages load tiles more slowly than dots consume them, it gets as many as keep dots busy: one that they
-# read, one that they have just read, and as many as hide the memory latency. A tile of 256x128x32 in bf16 keeps tensor
-# cores busy for 512 cycles and memory takes 700: 4 stages. Blocks that share a multiprocessor hide each other's waits,
-# and more stages would leave room for fewer of them.
+# the requested stages load tiles more slowly than dots consume them, it gets as many as keep tensor cores busy: one
+# that dots read, one that they have just read, and as many as hide the memory latency. A tile of 256x128x32 in bf16
+# keeps tensor cores busy for 512 cycles and memory takes 700: 4 stages. Blocks that share a multiprocessor hide each
+# other's latency, and fewer of them would fit with more stages.
 
-OTHERS = 24  # registers of a thread beside the sums
-SHARE = 0.75  # of shared memory that stages may take: there is more in a kernel
+OTHERS = 24  # registers of a thread besides the accumulators
+SHARE = 0.75  # of shared memory that stages may take
 
 
 def enough_stages(loop: Operation, stages: int, loads: Sequence[Operation]) -> int:
-    """The stages of `loop`, whose dots read what `loads` load: those requested, or more."""
+    """Return the stages of `loop`, whose dots read `loads`: those requested, or more."""
     rates = find_target(loop).rates
     if rates is None or stages < 2 or NUM_STAGES in loop.attributes or not has_only_dots(loop):
         return stages
     cost = loop_cost(loop)
-    room = occupancy(loop, carried_registers(function_around(loop)) + OTHERS, 0)
-    if cost is None or room is None or room.blocks > 1:
+    held = occupancy(loop, carried_registers(function_around(loop)) + OTHERS, 0)
+    if cost is None or held is None or held.blocks > 1:
         return stages
     enough = 2 + ceil(rates.memory_cycles / cost.bound)
     tiles = sum(tile_bits(load.results[0].type) // 8 for load in loads)
     fitting = int(rates.shared_memory * SHARE) // tiles
     if min(enough, fitting) <= stages:
         return stages
-    remark(loop, f"{min(enough, fitting)} stages instead of {stages}: no other block has room for its registers")
+    remark(loop, f"{min(enough, fitting)} stages instead of {stages}: its registers leave no room for another block")
     return min(enough, fitting)
 
 
 def has_only_dots(loop: Operation) -> bool:
-    """Return True if all warp-group dots of the function are in `loop`: the needs of other loops are not known."""
+    """Return True if all warp-group dots of the function are in `loop`: the needs of other loops are unknown."""
     dots = group_dots(function_around(loop))
     return bool(dots) and all(dot.parent_op() is loop for dot in dots)

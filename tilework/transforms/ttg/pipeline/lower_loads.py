@@ -11,8 +11,8 @@ counters `insert` and `extract` are incremented separately: each is computed in 
 the same number of buffers share them.
 
 A load that is only copied to shared memory anyway (`ttg.local_alloc`) is read from the buffer itself, without
-registers. `tt.load` uses cp.async where a thread copies 4 bytes or more at once; loads by descriptor use TMA. All other
-loads are kept: their values are carried in registers. Descriptors that the loop makes are multi-buffered too.
+registers. `tt.load` uses cp.async where a thread copies 4 bytes or more at a time; loads by descriptor use TMA. All
+other loads are kept: their values are carried in registers. Descriptors that the loop creates are multi-buffered too.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,9 +71,9 @@ from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, Dot, may_run_on
 # Shared by all lowerings of loads: memory for the duration of the loop, and circular counters of the buffers.
 #
 # scf.for ... iter_args(..., %insert = -1, %extract = -1, %phase = 0) {
-#   %i = %insert + 1 >= n ? 0 : %insert + 1                the buffer that is filled for this iteration
-#   %e = %extract + 1 >= n ? 0 : %extract + 1              the buffer that is read in it
-#   %p = %e wrapped ? %phase ^ 1 : %phase                  which time around, for barriers
+#   %i = %insert + 1 >= n ? 0 : %insert + 1                the buffer to fill
+#   %e = %extract + 1 >= n ? 0 : %extract + 1              the buffer to read
+#   %p = %e wrapped ? %phase ^ 1 : %phase                  the phase of its barrier
 #   ...
 #   scf.yield ..., %i, %e, %p
 
@@ -105,24 +105,24 @@ class Lowering:
         return op
 
     def value(self, before: Operation, op: Operation, slot: Slot) -> SSAValue:
-        """The result of a new op of the body."""
+        """Insert a new op of the body, schedule it, and return its result."""
         return self.put(before, op, slot).results[0]
 
     def replaced(self, old: Operation, new: Sequence[Operation]) -> None:
-        """`new` ops run where `old` did."""
+        """Schedule the `new` ops in the slot of `old`."""
         slot = self.schedule.slots.pop(old)
         for op in new:
             self.schedule.assign(op, *slot)
 
     def alloc(self, type: Attribute, like: Operation) -> SSAValue:
-        """Memory for the time of the loop."""
+        """Allocate memory for the duration of the loop."""
         memory = put(self.loop, ttg.LocalAllocOp.make(None, type, like.location))
         insert_after(self.loop, ttg.LocalDeallocOp.make(memory, self.loop.location))
         return memory
 
 
 def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
-    """Give the loop counters for each count of buffers, and increment them at the start of its body."""
+    """Add counters for each count of buffers to the loop, and increment them at the start of its body."""
     with_phase: dict[int, bool] = {}
     for plan in plans:
         with_phase[plan.buffers] = with_phase.get(plan.buffers, False) or plan.kind is Kind.TMA
@@ -150,27 +150,28 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
 def circular_increment(
     code: Emitter, counter: SSAValue, limit: SSAValue, zero: SSAValue, one: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """`counter` plus one modulo `limit`, and the condition that it wrapped around."""
+    """Return `counter` plus one modulo `limit`, and the condition that it wrapped around."""
     following = code.binary(arith.AddiOp, counter, one)
     wraps = code.compare("sge", following, limit)
     return code.append(SelectOp.make(wraps, zero, following, code.loc)), wraps
 
 
-# Descriptors that a loop makes: several circular slots in global memory for each.
+# Descriptors that a loop creates: several circular slots in global memory for each.
 #
 #     %d = tt.make_tensor_descriptor ...   ==>   %slot = %scratch + 128 * %counter
 #                                                (the tensor map at %slot, see building/tma.py)
 #                                                %counter' = %counter + 1 >= n ? 0 : %counter + 1
 #
-# A copy that was started with the descriptor of an earlier iteration may still read it. A counter goes through the
-# branches its descriptor is made in: ``%c' = scf.if ... { ... yield %counter' } else { yield %counter }``.
+# A copy that was started with the descriptor of an earlier iteration may still read it. Branches around the descriptor
+# yield its counter: ``%c' = scf.if ... { ... yield %counter' } else { yield %counter }``.
 
 Replaced = Callable[[Operation, list[Operation]], None]
 
 
 def called_for(value: SSAValue, body: Block) -> bool:
-    """Return True if a call under `body` may have made the descriptor `value`: then it overwrites that of the iteration
-    before."""
+    """Return True if a call under `body` may have created the descriptor `value`: then it overwrites that of the
+    preceding iteration.
+    """
     op = value.owner
     if not isinstance(op, Operation) or enclosing_op(op, body) is None:
         return False
@@ -181,7 +182,7 @@ def called_for(value: SSAValue, body: Block) -> bool:
 
 
 def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> None:
-    """Give each descriptor that `loop` makes `slots` buffers.
+    """Give each descriptor that `loop` creates `slots` buffers.
 
     `replaced` is called with the ops of the body and their replacements.
     """
@@ -213,10 +214,10 @@ def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> None:
 
 
 def leave_branches(value: SSAValue, otherwise: SSAValue, block: Block | None, body: Block) -> SSAValue:
-    """`value`, computed in `block`, as a value of `body`; `otherwise` where the branch is not taken."""
+    """Yield `value`, computed in `block`, out to `body`; `otherwise` where the branch is not taken."""
     while block is not None and block is not body:
         branch = block.parent_op()
-        assert branch is not None and type(branch) is scf.IfOp, "descriptors are made in branches of a loop body"
+        assert branch is not None and type(branch) is scf.IfOp, "descriptors are created in branches of a loop body"
         for side in both_sides(branch):
             also_yield(side, [value if side is block else otherwise])
         block, value = branch.parent, also_give(branch, value.type)
@@ -231,7 +232,7 @@ def leave_branches(value: SSAValue, otherwise: SSAValue, block: Block | None, bo
 
 
 def lower_copy(low: Lowering, plan: LoadPlan) -> None:
-    """Copy what `plan.load` loads in the background, and read it from the buffer where it is used first."""
+    """Replace `plan.load` by an asynchronous copy, and a load from the buffer at the first use."""
     load, slot, use = plan.load, plan.slot, plan.first_use
     assert isinstance(load, tt.LoadOp)
     is_scalar = not is_tensor(load.result.type)
@@ -265,7 +266,7 @@ def async_copy(
     other: SSAValue | None,
     contiguity: int,
 ) -> Operation:
-    """The copy that `load` becomes, with its cache policy."""
+    """Return the copy that replaces `load`, with its cache policy."""
     operands = [value for value in (pointers, target, mask, other) if value is not None]
     properties = {name: load.properties[name] for name in ("cache", "evict", "isVolatile")}
     properties["contiguity"] = int_attr(contiguity, i32)
@@ -274,7 +275,7 @@ def async_copy(
 
 
 def splatted(low: Lowering, plan: LoadPlan, value: SSAValue | None) -> SSAValue | None:
-    """A tensor of one element for a scalar."""
+    """Return a tensor of one element for a scalar."""
     if value is None:
         return None
     type = one_element(plan.load, value)
@@ -287,13 +288,13 @@ def one_element(op: Operation, value: SSAValue) -> Tensor:
 
 
 def value_type(plan: LoadPlan) -> Tensor:
-    """The type of the tensor that is read from the buffer."""
+    """Return the type of the tensor that is read from the buffer."""
     result = plan.load.results[0]
     return result.type if is_tensor(result.type) else one_element(plan.load, result)  # pyright: ignore
 
 
 def replace_allocs(low: Lowering, plan: LoadPlan, view: SSAValue) -> None:
-    """Use `view` of a buffer for the memory that users of the load made. Unlike that it may be written."""
+    """Replace the allocations of the load's users by `view` of a buffer, which is mutable."""
     for alloc in plan.allocs:
         read_instead(alloc.results[0], view)
         low.schedule.slots.pop(alloc)
@@ -301,7 +302,7 @@ def replace_allocs(low: Lowering, plan: LoadPlan, view: SSAValue) -> None:
 
 
 def read_instead(memory: SSAValue, other: SSAValue) -> None:
-    """Use `other`, which may be written, for `memory`; its views, and those behind waits, may be written then, too."""
+    """Replace `memory` by `other`, which is mutable; its views, also through waits, become mutable too."""
     let_views_write(memory)
     replace_all_uses(memory, other)
 
@@ -321,7 +322,7 @@ def let_views_write(memory: SSAValue) -> None:
 #     at the loads      barrier_expect %bars[insert], bytes of all of them;  async_tma_copy_global_to_local each
 #     at the first use  wait_barrier %bars[extract], %phase
 #
-# A use that is not in the last stage also runs for iterations after the last one: its tiles are loaded for these too.
+# A use that is not in the last stage also runs for iterations beyond the last one: its tiles are loaded for these too.
 #
 # Adjacent loads with the same slot and first use share barriers.
 
@@ -329,7 +330,7 @@ BARRIER_LAYOUT = SwizzledShared(1, 1, 1, (0,))
 
 
 def groups_of(low: Lowering, plans: list[LoadPlan]) -> list[list[LoadPlan]]:
-    """The loads that share barriers: none of a group is used before the last of it."""
+    """Return groups of loads that share barriers: none of a group is used before its last load."""
     groups: list[list[LoadPlan]] = []
     by_load = {plan.load: plan for plan in plans}
     body = body_of(low.loop)
@@ -348,7 +349,7 @@ def groups_of(low: Lowering, plans: list[LoadPlan]) -> list[list[LoadPlan]]:
 
 
 def reads(op: Operation, plan: LoadPlan) -> bool:
-    """`op` needs what `plan` loads; the memory that the buffer replaces does not, but what reads that does."""
+    """Return True if `op` uses the loaded value, also through memory that the buffer replaces."""
     if op in plan.allocs:
         return False
     held = [plan.load.results[0], *(alloc.results[0] for alloc in plan.allocs)]
@@ -360,7 +361,7 @@ def fits(plan: LoadPlan, other: LoadPlan) -> bool:
 
 
 def lower_group(low: Lowering, group: list[LoadPlan]) -> None:
-    """Copy what the loads of `group` load, all counted by one barrier for each buffer."""
+    """Replace the loads of `group` by copies that share one barrier for each buffer."""
     plan = group[0]
     counters = low.counters[plan.buffers]
     first, last = plan.load, group[-1].load
@@ -387,7 +388,7 @@ def lower_group(low: Lowering, group: list[LoadPlan]) -> None:
 
 
 def read_buffer(low: Lowering, plan: LoadPlan, before: Operation) -> None:
-    """Read what was loaded from its buffer."""
+    """Replace a load by a read of its buffer."""
     load, use = plan.load, plan.first_use
     extract = low.counters[plan.buffers].extract
     view = low.put(before, ttg.MemDescIndexOp.make(low.allocs[load], extract, load.location), use)
@@ -402,13 +403,13 @@ def read_buffer(low: Lowering, plan: LoadPlan, before: Operation) -> None:
 
 
 def block_bytes(plan: LoadPlan) -> int:
-    """The bytes that one load brings to each block of threads."""
+    """Return the bytes that one load copies to each block."""
     result = plan.load.results[0]
     return prod(shape_per_cta(plan.encoding, shape_of(result.type))) * bit_width(result.type) // 8
 
 
 def make_barriers(low: Lowering, count: int) -> SSAValue:
-    """`count` barriers for the time of the loop."""
+    """Allocate `count` barriers for the duration of the loop."""
     location = low.loop.location
     barriers = low.alloc(memdesc_type((count, 1), i64, BARRIER_LAYOUT, True), low.loop)
     ends: list[Operation] = []
@@ -424,7 +425,7 @@ def make_barriers(low: Lowering, count: int) -> SSAValue:
 
 
 def copy_block(load: Operation, target: SSAValue, barrier: SSAValue, always: SSAValue) -> Operation:
-    """The copy that `load` becomes."""
+    """Return the TMA copy that replaces `load`."""
     copy = start_load(load, target, barrier, always)
     copy.properties.update({name: load.properties[name] for name in ("cache", "evict") if name in load.properties})
     return copy
@@ -432,23 +433,22 @@ def copy_block(load: Operation, target: SSAValue, barrier: SSAValue, always: SSA
 
 # One barrier per iteration instead of two, for one more buffer: where dots are asynchronous, and two blocks still fit.
 #
-#     turn t, 3 stages           3 buffers                                       4 buffers
-#     barrier                    tile t has arrived                              the same, and product t - 2 is over for all warps
-#     start product t            of buffer t mod 3                               of buffer t mod 4
-#     wait for product t - 1
-#     barrier                    product t - 1 is over for all warps             (none)
-#     copy tile t + 2            to buffer t + 2 = t - 1 mod 3, which it read    to buffer t + 2 = t - 2 mod 4
+#     iteration t, 3 stages   3 buffers                                    4 buffers
+#     barrier                 tile t has arrived                           the same, and dot t - 2 is complete
+#     start dot t             of buffer t mod 3                            of buffer t mod 4
+#     wait for dot t - 1
+#     barrier                 dot t - 1 is complete in all warps           (none)
+#     copy tile t + 2         to buffer t + 2 = t - 1 mod 3, which it read to buffer t + 2 = t - 2 mod 4
 #
-# `analysis/ring_slots.py` proves it for each loop. Measured on an H200, matmul of f16 by cp.async
+# `analysis/ring_slots.py` checks this for each loop. Measured on an H200, matmul of f16 by cp.async
 # (benchmarks/results/gpu-h200.txt): 64x128x64 with 4 warps 9 to 20 % more, though three blocks become two; 64x64x64 6
 # to 11 %. A block that is alone, or would be, gains nothing or loses.
 
-AHEAD = 2  # buffers beside those that are copied to: what products read, and what they read a turn ago
+AHEAD = 2  # buffers besides those that are copied to: those of this and of the preceding iteration's dots
 
 
 def with_one_barrier(loop: Operation, plans: list[LoadPlan]) -> list[LoadPlan]:
-    """The plans with as many buffers as one barrier needs, if all of them are copies and that leaves room for two
-    blocks."""
+    """Return the plans with as many buffers as one barrier needs, if all are copies and two blocks still fit."""
     dots = [op for op in body_ops(loop) if type(op) is Dot]
     if not dots or not all(is_memdesc(dot.operands[0].type) and may_run_on(loop, dot) for dot in dots):
         return plans
@@ -456,19 +456,19 @@ def with_one_barrier(loop: Operation, plans: list[LoadPlan]) -> list[LoadPlan]:
         return plans
     more = [replace(plan, buffers=max(plan.buffers, plan.distance + AHEAD)) for plan in plans]
     shared = sum(plan.buffers * buffer_bits(plan) // 8 for plan in more) + other_bytes(loop)
-    room = occupancy(loop, carried_registers(function_around(loop)) + OTHERS, shared)
-    return more if room is not None and room.blocks >= BLOCKS else plans
+    held = occupancy(loop, carried_registers(function_around(loop)) + OTHERS, shared)
+    return more if held is not None and held.blocks >= BLOCKS else plans
 
 
 def other_bytes(loop: Operation) -> int:
-    """The shared memory that the function has outside of `loop`, which may be alive in it."""
+    """Return the shared memory that the function allocates outside of `loop`, which may be live in it."""
     inside = set(loop.walk())
     allocs = [op for op in ops_in_order(*function_around(loop).regions) if type(op) is ttg.LocalAllocOp]
     return sum(tile_bits(op.results[0].type) // 8 for op in allocs if op not in inside)
 
 
 def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, early_copies: bool = False) -> None:
-    """Lower the loads of `loop` that run ahead of their uses."""
+    """Lower the loads of `loop` that start early."""
     low = Lowering(loop, schedule)
     if plans := plan_loads(loop, schedule, facts):
         lower_plans(low, with_one_barrier(loop, with_free_buffers(plans)) if early_copies else plans)
@@ -479,8 +479,9 @@ def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, early_cop
 
 
 def iterations_of_maps(low: Lowering, plans: list[LoadPlan]) -> int:
-    """For how many iterations a descriptor is read that the loop makes: until the copies of its iteration have been
-    waited for."""
+    """Return the number of iterations for which a descriptor that the loop creates is read: until the wait for the
+    copies of its iteration.
+    """
     schedule, body = low.schedule, body_of(low.loop)
     makers = {enclosing_op(make, body) for make in ops_outside_loops(body, tt.MakeTensorDescOp)}
     made = [schedule.slots[maker] for maker in makers if maker is not None and maker in schedule.slots]
@@ -496,7 +497,7 @@ def iterations_of_maps(low: Lowering, plans: list[LoadPlan]) -> int:
 
 
 def lower_plans(low: Lowering, plans: list[LoadPlan]) -> None:
-    """Make buffers and counters, and lower each load."""
+    """Allocate buffers and counters, and lower each load."""
     for plan in plans:
         result = plan.load.results[0]
         shape = (plan.buffers, *(shape_of(result.type) or (1,)))

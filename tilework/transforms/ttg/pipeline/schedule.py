@@ -4,12 +4,12 @@
     %d = tt.dot %a', ..., %acc            ==>     %d = tt.dot ...       {loop.cluster = 0, loop.stage = 2}
     %n = tt.addptr %pa, %step                     %n = tt.addptr ...    {loop.cluster = 2, loop.stage = 1}
 
-1. From the loads: an op is as many stages behind a load as the latencies on the longest path to it. Later stages come
+1. From the loads: an op is as many stages after a load as the latencies on the longest path to it. Later stages come
    first in an iteration, so that the buffers they read are free before they are loaded again.
-2. An `scf.if` that these ops need runs in front of everything, any other behind everything.
-3. What an op needs in the same iteration runs where the first op that needs it does.
-4. What an op needs from the iteration before (the next pointer) may run one stage later, just in front of it.
-5. All else runs in the last stage.
+2. An `scf.if` that these ops depend on runs before all others, any other `scf.if` after them.
+3. A dependency in the same iteration runs with the first op that needs it.
+4. A dependency from the preceding iteration (the next pointer) may run one stage later, just before its user.
+5. All other ops run in the last stage.
 
 Stage: TTGIR to TTGIR, attributes only. Cost: a few walks of each body with latencies.
 """
@@ -46,20 +46,20 @@ from tilework.transforms.ttg.pipeline.loops import (
     yield_of,
 )
 
-# The schedule of a loop body: each op has a stage (how many iterations late) and a cluster (its position in the
-# iteration).
+# The schedule of a loop body: each op has a stage (the iterations by which it is late) and a cluster (its position in
+# the iteration).
 #
 #     op          stage  cluster          order in the pipelined loop: dot (of k), addptr (of k + 1), load (of k + 2)
 #     load          0       3
 #     addptr        1       2
 #     dot           2       0
 #
-# Clusters are an ordered list into which new ones are put while scheduling; inside a cluster ops keep the order of the
+# Clusters are an ordered list into which scheduling inserts new ones; inside a cluster ops keep the order of the
 # program. As attributes a cluster is its position in that list.
 
 
 class Cluster:
-    """One of the parts of an iteration; what counts is which one it is."""
+    """A part of an iteration, compared by identity."""
 
 
 class Schedule:
@@ -67,23 +67,23 @@ class Schedule:
 
     def __init__(self) -> None:
         self.clusters: list[Cluster] = []
-        self.numbered: tuple[Cluster, ...] = ()  # those of the attributes, whatever came between them since
+        self.initial_clusters: tuple[Cluster, ...] = ()  # the clusters of the attributes
         self.slots: dict[Operation, tuple[int, Cluster]] = {}
         self.last_stage = 0
-        self.slack: dict[Operation, int] = {}  # ops that also run for so many iterations behind the last
+        self.slack: dict[Operation, int] = {}  # ops that also run for so many iterations beyond the last
 
     def front_cluster(self) -> Cluster:
-        """A new cluster before all others."""
+        """Insert a cluster before all others."""
         self.clusters.insert(0, cluster := Cluster())
         return cluster
 
     def back_cluster(self) -> Cluster:
-        """A new cluster behind all others."""
+        """Insert a cluster after all others."""
         self.clusters.append(cluster := Cluster())
         return cluster
 
     def cluster_before(self, other: Cluster) -> Cluster:
-        """A new cluster just before `other`."""
+        """Insert a cluster just before `other`."""
         self.clusters.insert(self.position(other), cluster := Cluster())
         return cluster
 
@@ -91,11 +91,11 @@ class Schedule:
         return self.clusters.index(cluster)
 
     def assign(self, op: Operation, stage: int, cluster: Cluster) -> None:
-        """Run `op` there, wherever it was before."""
+        """Assign `op` to a slot, unconditionally."""
         self.slots[op] = (stage, cluster)
 
     def assign_earlier(self, op: Operation, stage: int, cluster: Cluster) -> bool:
-        """Run `op` there, unless it already runs as early. True if it was moved."""
+        """Assign `op` to a slot, unless its slot is as early; return True if it was moved."""
         found = self.slots.get(op)
         if found is not None and self.key(*found) <= self.key(stage, cluster):
             return False
@@ -103,13 +103,13 @@ class Schedule:
         return True
 
     def key(self, stage: int, cluster: Cluster) -> tuple[int, int]:
-        """Earlier stages first, then earlier clusters."""
+        """Return the sort key of a slot: earlier stages first, then earlier clusters."""
         return (stage, self.position(cluster))
 
     def assign_dependencies(
         self, op: Operation, stage: int, cluster: Cluster, loop: Operation, through_arguments: bool = False
     ) -> None:
-        """Run what `op` needs, and what that needs, no later than (stage, cluster)."""
+        """Assign the ops that `op` depends on, transitively, no later than (stage, cluster)."""
         body = body_of(loop)
         pending = [op]
         while pending:
@@ -123,7 +123,7 @@ class Schedule:
                     pending.append(producer)
 
     def in_order(self, loop: Operation) -> list[tuple[Operation, int]]:
-        """The ops of the body with their stages, as they will run; all of them must be placed."""
+        """Return the ops of the body with their stages, in the order of execution; all must be scheduled."""
         lists: dict[Cluster, list[tuple[Operation, int]]] = {cluster: [] for cluster in self.clusters}
         for op in body_ops(loop):
             stage, cluster = self.slots[op]
@@ -131,17 +131,17 @@ class Schedule:
         return [entry for cluster in self.clusters for entry in lists[cluster]]
 
     def by_stage(self, loop: Operation) -> list[Operation]:
-        """The scheduled ops of the body: stage by stage, cluster by cluster, in program order."""
+        """Return the scheduled ops of the body by stage, then cluster, then program order."""
         placed = (op for op in body_ops(loop) if op in self.slots)
         return sorted(placed, key=lambda op: self.key(*self.slots[op]))
 
     def assign_all_dependencies(self, loop: Operation) -> None:
-        """Run what the scheduled ops need no later than them."""
+        """Assign the dependencies of all scheduled ops, no later than them."""
         for op in self.by_stage(loop):
             self.assign_dependencies(op, *self.slots[op], loop)
 
     def write(self, loop: Operation) -> None:
-        """Put the schedule into the attributes of the ops."""
+        """Write the schedule to attributes of the ops."""
         positions = {cluster: position for position, cluster in enumerate(self.clusters)}
         for op, (stage, cluster) in self.slots.items():
             set_integer(op, CLUSTER, positions[cluster])
@@ -150,7 +150,7 @@ class Schedule:
 
     @classmethod
     def read(cls, loop: Operation) -> "Schedule | None":
-        """The schedule in the attributes, which ops that came later need not have; None if there is none."""
+        """Return the schedule in the attributes, which newer ops may lack; None if there is none."""
         if (last := integer_attribute(loop, MAX_STAGE)) is None:
             return None
         schedule = cls()
@@ -161,10 +161,10 @@ class Schedule:
                 found.append((op, stage, cluster))
         if not found:
             return None
-        schedule.clusters = [Cluster() for _ in range(1 + max(number for *_, number in found))]
-        schedule.numbered = tuple(schedule.clusters)
-        for op, stage, number in found:
-            schedule.slots[op] = (stage, schedule.clusters[number])
+        schedule.clusters = [Cluster() for _ in range(1 + max(index for *_, index in found))]
+        schedule.initial_clusters = tuple(schedule.clusters)
+        for op, stage, index in found:
+            schedule.slots[op] = (stage, schedule.clusters[index])
         schedule.last_stage = last
         return schedule
 
@@ -198,7 +198,7 @@ def schedule_loops(module: ModuleOp) -> None:
 
 
 def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
-    """The schedule of `loop`, whose ops in `latencies` should start that many stages before their users."""
+    """Schedule `loop`, whose ops in `latencies` should start that many stages before their users."""
     schedule = assign_key_ops(loop, latencies)
     first = schedule.clusters[0]
     if SKIPS in loop.attributes:
@@ -209,14 +209,14 @@ def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
 
 
 def complete(loop: Operation, schedule: Schedule, first: Cluster) -> None:
-    """Assign the remaining ops: before those that need them, or to the last stage, not before `first`."""
+    """Assign the remaining ops: before their users, or to the last stage, not before `first`."""
     schedule.assign_all_dependencies(loop)
     assign_carried(loop, schedule)
     assign_rest(loop, schedule, first)
 
 
 def assign_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
-    """Ops with a latency and all that depends on them: the longer the way to the end, the earlier the stage."""
+    """Assign ops with a latency and their users: the longer the path to the end, the earlier the stage."""
     body, terminator = body_of(loop), yield_of(loop)
     ops = body_ops(loop)
     reached: set[Operation] = set()
@@ -243,8 +243,9 @@ def assign_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule
 
 
 def hasten_carried(loop: Operation, schedule: Schedule) -> None:
-    """Pointers that a load decides about (``if skipped: continue``) do not wait for the last stage if loads of the next
-    iteration need them."""
+    """Move pointers that depend on a load (``if skipped: continue``) out of the last stage if loads of the next
+    iteration need them.
+    """
     dots = dots_in(loop)
     for op in schedule.by_stage(loop):
         stage, cluster = schedule.slots[op]
@@ -258,7 +259,7 @@ def hasten_carried(loop: Operation, schedule: Schedule) -> None:
 
 
 def assign_ifs(loop: Operation, schedule: Schedule) -> None:
-    """Branches that scheduled ops need come first, the others last."""
+    """Assign branches: those that scheduled ops depend on first, the others last."""
     body = body_of(loop)
     needed: dict[Operation, int] = {}
     for op, (stage, _) in tuple(schedule.slots.items()):
@@ -277,8 +278,7 @@ def assign_ifs(loop: Operation, schedule: Schedule) -> None:
 
 
 def assign_carried(loop: Operation, schedule: Schedule) -> None:
-    """Assign ops that feed the next iteration: one stage later, in front of their users, or with them if they are
-    loads."""
+    """Assign ops that feed the next iteration: one stage later, before their users, or with them if they are loads."""
     before: dict[Cluster, Cluster] = {}
     for op in schedule.by_stage(loop):
         stage, cluster = schedule.slots[op]
@@ -299,7 +299,7 @@ def assign_carried(loop: Operation, schedule: Schedule) -> None:
 
 
 def assign_rest(loop: Operation, schedule: Schedule, first: Cluster) -> None:
-    """All other ops: in the last stage, as soon as what they need is there, but not before `first`."""
+    """Assign all other ops to the last stage, as soon as their operands are computed, but not before `first`."""
     body, last = body_of(loop), schedule.last_stage
     for op in body_ops(loop):
         if op in schedule.slots:

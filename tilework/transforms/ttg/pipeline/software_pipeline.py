@@ -44,24 +44,24 @@ from tilework.transforms.ttg.pipeline.wgmma import launch_dots
 # Start copies as soon as the barrier that frees their buffers allows: at the top of an iteration instead of its end.
 #
 #     %w = ttg.async_wait                                  %w = ttg.async_wait
-#     products that read slot t, in the background  ==>    products that read slot t, in the background
+#     asynchronous dots that read slot t            ==>    asynchronous dots that read slot t
 #     wait for them                                        copies to slot t + 2
 #     copies to slot t + 2                                 wait for them
 #
-# Where a loop waits for all its dots in each iteration, those of the iteration before have ended in every warp behind
-# the barrier of the wait. Their operands are free then: the second barrier of the iteration, in front of the copies, is
-# not needed. The copies start behind the last dot of the iteration; where registers are scarce, behind the first one,
-# so that their addresses are not live in between (sageattention on an H200, 128 registers: 0.591 ms behind the last
-# one, 0.540 behind the first; with all registers 0.606 and 0.623). `analysis/ring_slots.py` proves which slots are
-# free.
+# Where a loop waits for all its dots in each iteration, those of the preceding iteration are complete in every warp
+# after the barrier of the wait. Their operands are free then: the second barrier of the iteration, before the copies,
+# is not needed. The copies start after the last dot of the iteration; where registers are scarce, after the first one,
+# so that their addresses are not live in between (sageattention on an H200, 128 registers: 0.591 ms after the last one,
+# 0.540 after the first; with all registers 0.606 and 0.623). `analysis/ring_slots.py` determines which slots are free.
 
 READERS = (ttng.WarpGroupDotOp, ttg.LocalLoadOp)
 STARTS = (ttg.AsyncCopyGlobalToLocalOp, ttg.AsyncCommitGroupOp)
 
 
 def start_copies_early(loop: Operation, is_limited: bool = False) -> None:
-    """Move the copies of `loop` right behind the start of its dots, if nothing still reads what they overwrite; behind
-    the first of them if registers are limited."""
+    """Move the copies of `loop` directly after the start of its last dot, or of its first if registers are limited, if
+    their buffers are free.
+    """
     ops = body_ops(loop)
     wait = next((op for op in ops if type(op) is ttg.AsyncWaitOp), None)
     if wait is None or not is_drained(body_of(loop)) or sum(type(op) is ttg.AsyncWaitOp for op in ops) > 1:
@@ -86,25 +86,25 @@ def start_copies_early(loop: Operation, is_limited: bool = False) -> None:
 
 
 def are_apart(reader: Operation, copy: Operation) -> bool:
-    """`reader` reads another ring than `copy` writes, or another slot."""
+    """Return True if `reader` reads another ring or another slot than `copy` writes."""
     ((target, _),) = slots_of(copy)
     return all(ring is not target for ring, _ in slots_of(reader)) or in_other_slots(reader, copy)
 
 
 # Step 5 of the pipeliner: stores by descriptor run asynchronously in loops.
 #
-#     tt.descriptor_store %d[%i, %j], %x       ttng.async_tma_store_wait {pendings = 0}      the one before has read the buffer
+#     tt.descriptor_store %d[%i, %j], %x       ttng.async_tma_store_wait {pendings = 0}    until the buffer is free
 #                                       ==>    ttg.local_store %x, %buffer
 #                                              ttng.fence_async_shared
 #                                              ttng.async_tma_copy_local_to_global %d[%i, %j] %buffer
 #
-# The wait for a store moves to the next store, or behind the loop. Stores of the same shape share a buffer.
+# The wait for a store moves to the next store, or after the loop. Stores of the same shape share a buffer.
 
-DESCRIPTOR_SLOTS = 2  # the store of the iteration before may still read its descriptor
+DESCRIPTOR_SLOTS = 2  # the store of the preceding iteration may still read its descriptor
 
 
 def pipeline_stores(root: Operation, default_stages: int) -> None:
-    """Let the stores by descriptor in the loops under `root` run on."""
+    """Make the stores by descriptor in the loops under `root` asynchronous."""
     for loop in loops_in(root):
         if num_stages(loop, default_stages) > 1:
             body = body_of(loop)
@@ -118,7 +118,7 @@ def pipeline_stores(root: Operation, default_stages: int) -> None:
 
 
 def buffer_type(store: Operation) -> MemDescType | None:
-    """The memory that TMA reads; None if the descriptor says nothing that fits."""
+    """Return the type of the buffer that TMA reads; None if the descriptor has no suitable layout."""
     encoding, value = shared_of(block_type(store.operands[0].type)), stored_value(store)
     shape = shape_of(value.type)
     if encoding is None or encoding.rank != len(shape) or encoding.without_leading(0) is None:
@@ -141,7 +141,7 @@ def pipeline_loop(loop: Operation, stores: list[Operation]) -> None:
 
 
 def rewrite_store(store: Operation, buffer: SSAValue) -> None:
-    """Wait for the store before, fill the buffer, and start."""
+    """Wait for the preceding store, fill the buffer, and start the copy."""
     location = store.location
     replace_op(
         store,
@@ -165,7 +165,7 @@ class PipelinePass(Pass):
     def run(self, module: ModuleOp) -> None:
         for loop, schedule in lower_loops(module, partial(lower_loads, early_copies=self.early_copies)):
             order = schedule.in_order(loop)
-            if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
+            if is_feasible(loop, order):  # otherwise the lowered loop is correct, but slow
                 expand(loop, order, schedule.slack)
         erase_schedule(module)
         if loops_in(module):
@@ -178,7 +178,7 @@ class PipelinePass(Pass):
 
 
 class TestPipelineLowerLoopPass(Pass):
-    """Only the first step, with the schedule in attributes."""
+    """The first step alone, with the schedule in attributes."""
 
     name = "tritongpu-test-pipeline-lower-loop"
     num_stages: int = 3
@@ -191,7 +191,7 @@ class TestPipelineLowerLoopPass(Pass):
 def lower_loops(
     module: ModuleOp, lower: Callable[[Operation, Schedule, AxisFacts], None] = lower_loads, peels: bool = False
 ) -> list[tuple[Operation, Schedule]]:
-    """Lower the loads of all loops with a schedule that can be carried out."""
+    """Lower the loads of all loops with a feasible schedule."""
     facts = Facts(module)
     lowered: list[tuple[Operation, Schedule]] = []
     for loop in loops_in(module):
@@ -206,7 +206,7 @@ def lower_loops(
 
 
 def is_feasible(loop: Operation, order: Order, peels: bool = False) -> bool:
-    """The ops of `loop` can run in `order`; if not, a remark says why."""
+    """Return True if the ops of `loop` can run in `order`; otherwise a remark says why."""
     reason = problem(loop, order, peels)
     if reason is not None:
         remark(loop, f"the loop is not pipelined: {reason}")

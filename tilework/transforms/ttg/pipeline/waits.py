@@ -2,11 +2,11 @@
 
     %g1 = ttg.async_commit_group tokens %a
     %g2 = ttg.async_commit_group tokens %b         one group was committed after %g1, so
-    %w = ttg.async_wait %g1 {num = 1 : i32}        one group may be under way when %g1 is done
+    %w = ttg.async_wait %g1 {num = 1 : i32}        one group may be in flight when %g1 is complete
 
-Groups finish in order. The count for a token is the minimum number of commits on any path from its definition to the
-wait; a token that a loop carries comes from before the loop or from an earlier iteration. A path that cannot be
-followed gives 0: wait for everything.
+Groups complete in order. The count for a token is the minimum number of commits on any path from its definition to the
+wait; a token that a loop carries comes from before the loop or from an earlier iteration. An unknown path counts as 0:
+wait for all groups.
 
 Waits without a commit between them are merged into the first, with the smallest count.
 """
@@ -21,7 +21,7 @@ from tilework.ir.rewrite import erase_op, put, replace_all_uses
 from tilework.ir.types import i32, int_attr
 from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op, yield_of
 
-FAR = 1 << 20  # more groups than can be under way
+FAR = 1 << 20  # more groups than can be in flight
 BRANCHES = LOOPS | {scf.IfOp}
 
 
@@ -37,9 +37,9 @@ def update_waits(root: Operation) -> None:
 
 
 def commits_since(token: SSAValue, at: Operation, seen: frozenset[SSAValue]) -> int:
-    """The minimum number of commits between the definition of `token` and `at`."""
+    """Return the minimum number of commits between the definition of `token` and `at`."""
     if token in seen:
-        return FAR  # once more around the loop is never the shorter way
+        return FAR  # another iteration of the loop is never shorter
     if isinstance(token, OpResult):
         made = token.op
         if type(made) is not ttg.AsyncCommitGroupOp or made.parent is None:
@@ -57,7 +57,7 @@ def commits_since(token: SSAValue, at: Operation, seen: frozenset[SSAValue]) -> 
 
 
 def commits_between(block: Block, start: Operation, end: Operation) -> int:
-    """The minimum number of commits from `start`, an op of `block`, to just before `end`, which may be nested deeper."""
+    """Return the minimum number of commits from `start`, an op of `block`, to `end`, which may be nested deeper."""
     stop = enclosing_op(end, block)
     if stop is None:
         return 0
@@ -76,7 +76,7 @@ def commits_between(block: Block, start: Operation, end: Operation) -> int:
 
 
 def commits_in(op: Operation) -> int:
-    """The minimum number of commits that `op` makes."""
+    """Return the minimum number of commits inside `op`."""
     if type(op) is ttg.AsyncCommitGroupOp:
         return 1
     if type(op) is scf.IfOp:
@@ -86,7 +86,7 @@ def commits_in(op: Operation) -> int:
 
 
 def merge_waits(block: Block) -> None:
-    """Join each wait of `block` with those behind it that no commit or branch separates from it."""
+    """Merge waits of `block` that no commit or branch separates."""
     group: list[Operation] = []
     for op in (*block.ops, None):
         if op is not None and type(op) is ttg.AsyncWaitOp:
@@ -98,7 +98,7 @@ def merge_waits(block: Block) -> None:
 
 
 def merge(waits: list[Operation]) -> None:
-    """One wait, at the first of `waits`, for all of them."""
+    """Replace `waits` by one wait at the first of them."""
     first = waits[0]
     pending = min(wait.properties["num"].value.data for wait in waits)  # pyright: ignore[reportAttributeAccessIssue]
     tokens = list(dict.fromkeys(token for wait in waits for token in wait.operands))

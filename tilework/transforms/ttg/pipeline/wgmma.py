@@ -4,15 +4,15 @@
     scf.yield %d                                 ==>     %w:3 = ttng.warp_group_dot_wait %d, %a, %b {pendings = 1}
                                                          scf.yield %w#0
 
-With `pendings = 1` the dot of the iteration before is done, and this one still runs while the next copies start. That
-is correct if no op reads the accumulator or overwrites the operands until the wait:
+With `pendings = 1` the dot of the preceding iteration is complete, and this one still runs while the next copies start.
+That is correct if no op reads the accumulator or overwrites the operands until the wait:
 
 1. the memory of the operands is not written in the same iteration: it is one of several buffers, or from outside; where
-   the next copy goes to the buffer itself, all dots end before it;
+   the next copy overwrites the buffer, all dots complete before it;
 2. the result is only carried to the next iteration (f32 or i32), or read in an `scf.if`, which then waits;
-3. there it is only an accumulator again, or read behind a wait for everything.
+3. there it is only an accumulator again, or read after a wait for all dots.
 
-A dot for which this does not hold is waited for at once (`pendings = 0`), and so are all before it. The operands of a
+A dot for which this does not hold is waited for at once (`pendings = 0`), with all preceding ones. The operands of a
 wait are the accumulators and the memory that the dots read, which is in use until then.
 """
 
@@ -58,7 +58,7 @@ from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops
 #     (K = 32, an instruction takes 16)              %a1 = local_load (memdesc_subslice %m[0, 16])
 #                                                    %d = warp_group_dot %a1, (memdesc_subslice %b[16, 0]), %d0, %true
 #
-# The registers of a piece are free again when its instruction is done, before those of the whole; the next one is read
+# The registers of a piece are free when its instruction is complete, before those of the whole; the next one is loaded
 # while it runs.
 
 WAITS = frozenset({ttng.WaitBarrierOp, ttg.AsyncWaitOp})
@@ -66,16 +66,16 @@ WGMMA_OPS = frozenset({ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp})
 
 
 def split_along_k(dot: Operation) -> list[Operation]:
-    """Replace `dot` by its pieces, in order; itself alone where it cannot or need not be cut."""
+    """Replace `dot` by its pieces, and return them in order; itself alone where it cannot or need not be split."""
     left, right, total, *use_total = dot.operands
     mma = tensor_core_of(dot.results[0].type)
-    if not is_tensor(left.type) or mma is None:  # its instruction says how K is cut
+    if not is_tensor(left.type) or mma is None:
         return [dot]
     shape, width = shape_of(left.type), mma.instr_shape[-1]
     if len(shape) != 2 or shape[1] <= width or shape[1] % width or len(mma.instr_shape) < 3:
         return [dot]
     if bit_width(left.type) == 8 and integer(dot.properties, "maxNumImpreciseAcc") in range(1, shape[1] + 1):
-        return [dot]  # its lowering counts products: pieces would not know of each other
+        return [dot]  # its lowering counts the elements of K of the whole dot
     read, *computing = computation(left) or [dot]
     if read is dot or not is_undisturbed(read, dot):
         return [dot]
@@ -86,7 +86,7 @@ def split_along_k(dot: Operation) -> list[Operation]:
     dots: list[Operation] = []
     is_alone = not any(type(between) in WGMMA_OPS for between in ops_behind(read, dot))
     for at, part in zip(starts, rights, strict=True):
-        piece = read_piece(read if is_alone and not at else dot, read, at, width)  # before a wait for the right factor
+        piece = read_piece(read if is_alone and not at else dot, read, at, width)  # before a wait for the right operand
         for op in computing:
             piece = compute_piece(dot, op, piece)
         dots.append(recreate(dot, operands=(piece, part, total, *use_total)))
@@ -98,8 +98,9 @@ def split_along_k(dot: Operation) -> list[Operation]:
 
 
 def computation(left: SSAValue) -> list[Operation] | None:
-    """The load from shared memory that a factor comes from, and the ops that make it of that element by element; None
-    if others do."""
+    """Return the load from shared memory of an operand, and the elementwise ops that compute the operand from it; None
+    if there are other ops.
+    """
     found: list[Operation] = []
     while left.has_one_use() and isinstance(op := left.owner, Operation):
         found.append(op)
@@ -114,12 +115,12 @@ def computation(left: SSAValue) -> list[Operation] | None:
 
 
 def is_read_otherwise(op: Operation) -> bool:
-    """A conversion of what was loaded just now, which will be loaded like that."""
+    """Return True for a conversion of a loaded value, which can be loaded in the new layout instead."""
     return type(op) is ttg.ConvertLayoutOp and type(op.operands[0].owner) is ttg.LocalLoadOp
 
 
 def is_alike(value: SSAValue) -> bool:
-    """All columns of `value` are the same."""
+    """Return True if all columns of `value` are equal."""
     op = value.owner
     is_constant = type(op) is arith.ConstantOp and constant_value(value) is not None
     return (
@@ -130,7 +131,7 @@ def is_alike(value: SSAValue) -> bool:
 
 
 def compute_piece(dot: Operation, op: Operation, piece: SSAValue) -> SSAValue:
-    """The result of `op` for a piece of its operand."""
+    """Recompute `op` for a piece of its operand."""
     operands = [piece_of(dot, operand, shape_of(piece.type)) if is_alike(operand) else piece for operand in op.operands]
     return put(
         dot, recreate(op, operands=operands, result_types=(with_shape(op.results[0].type, shape_of(piece.type)),))
@@ -146,13 +147,13 @@ def piece_of(dot: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValu
 
 
 def is_undisturbed(read: Operation, dot: Operation) -> bool:
-    """Nothing writes memory between the two, which are in one block; to wait for other memory is no matter."""
-    is_behind = read.parent is dot.parent and read.is_before_in_block(dot)
-    return is_behind and all(type(between) in WAITS or not writes(between) for between in ops_behind(read, dot))
+    """Return True if `read` and `dot` are in one block, and no op between them writes memory, except waits."""
+    is_earlier = read.parent is dot.parent and read.is_before_in_block(dot)
+    return is_earlier and all(type(between) in WAITS or not writes(between) for between in ops_behind(read, dot))
 
 
 def read_piece(anchor: Operation, read: Operation, start: int, width: int) -> SSAValue:
-    """The columns from `start` on of what `read` reads, in front of `anchor`."""
+    """Load the columns from `start` on of what `read` reads, before `anchor`."""
     memory, rows = read.operands[0], shape_of(read.results[0].type)[0]
     part = put(anchor, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
     type = with_shape(read.results[0].type, (rows, width))
@@ -161,30 +162,31 @@ def read_piece(anchor: Operation, read: Operation, start: int, width: int) -> SS
 
 Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
-SUM = 2  # the operand that is the sum so far
-BLOCKS = 2  # that share a multiprocessor where one of them would otherwise wait
-OTHERS = 24  # registers beside sums and factors: row maxima, addresses
-RUN_ON = (f32, i32)  # not f16: two of them share a register, and are taken apart behind the product
+SUM = 2  # the index of the accumulator operand
+BLOCKS = 2  # on a multiprocessor: one runs while the other waits
+OTHERS = 24  # registers besides accumulators and operands: row maxima, addresses
+RUN_ON = (f32, i32)  # not f16: two of them share a register, and are unpacked after the dot
 COPIES = (ttg.AsyncCopyGlobalToLocalOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp)
 ORDERING: frozenset[type[Operation]] = frozenset(
     {Dot, Wait, ttg.AsyncWaitOp, ttng.WaitBarrierOp, ttng.FenceAsyncSharedOp}
 )
-WHOLE_VIEWS = VIEWS - {ttg.MemDescIndexOp}  # not of one of several buffers
+WHOLE_VIEWS = VIEWS - {ttg.MemDescIndexOp}  # views of a whole allocation
 
 
 def launch_dots(root: Operation, default_stages: int, two_blocks: bool = False) -> None:
-    """Make the dots directly in loops under `root` asynchronous; with `two_blocks` so that another block fits on the
-    multiprocessor."""
+    """Make the dots directly in loops under `root` asynchronous; with `two_blocks`, such that two blocks fit on a
+    multiprocessor where possible.
+    """
     for loop in loops_in(root):
         if num_stages(loop, default_stages) >= 1:
             dots = [op for op in body_ops(loop) if type(op) is Dot]
             if dots:
-                launch(loop, dots, two_blocks and leaves_room(root, loop, dots))
+                launch(loop, dots, two_blocks and fits_two_blocks(root, loop, dots))
 
 
 def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) -> None:
-    """Start the dots `dots` of `loop` in the background, and wait where that is required, or `at_once`."""
-    running: dict[Operation, int] = {}  # the dots that run on, with the index of the carried value that each gives
+    """Make the dots `dots` of `loop` asynchronous, and wait where that is required, or `at_once`."""
+    running: dict[Operation, int] = {}  # dots that run on, with the index of their carried result
     for dot in dots:
         dot.properties["isAsync"] = int_attr(1, i1)
         ends_here = at_once or overwriting_copy(loop, [dot], until=dots[-1]) is not None
@@ -206,21 +208,23 @@ def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) ->
     wait_behind(loop, list(running.values()))
 
 
-def leaves_room(root: Operation, loop: Operation, dots: Sequence[Operation]) -> bool:
-    """Return True if another block has room if `dots` end in their iteration. The limit of registers is set for the
-    assembler."""
+def fits_two_blocks(root: Operation, loop: Operation, dots: Sequence[Operation]) -> bool:
+    """Return True if two blocks fit if `dots` complete in their iteration; then set the register limit for the
+    assembler.
+    """
     share = half_share(loop, dots)
-    room = None if share is None else occupancy(loop, share)
-    if room is None or room.blocks < BLOCKS:
+    held = None if share is None else occupancy(loop, share)
+    if held is None or held.blocks < BLOCKS:
         return False
     root.attributes[MAX_REGISTERS] = int_attr(share, i32)
     return True
 
 
 def half_share(loop: Operation, dots: Sequence[Operation]) -> int | None:
-    """Half the registers of a multiprocessor, per thread, if they suffice for `dots` only when these end in their
-    iteration: then the left operand of one may reuse the registers of the other's accumulator. Another block works
-    while this one waits."""
+    """Return half the registers of a multiprocessor, per thread, if they suffice for `dots` only when these complete in
+    their iteration: then the left operand of one may reuse the registers of the other's accumulator, and another block
+    runs while this one waits.
+    """
     sums = sum(registers(dot.results[0].type) for dot in dots)
     made = [dot.operands[0].type for dot in dots if must_free_registers(dot, loop, of_sums=True)]
     factors = sum(registers(type) * bit_width(type) // 32 for type in made)
@@ -229,8 +233,9 @@ def half_share(loop: Operation, dots: Sequence[Operation]) -> int | None:
 
 
 def wait_late(dot: Operation) -> bool:
-    """Wait for `dot` where its result is read, if other dots come before that, and nothing writes memory until then.
-    Return False otherwise."""
+    """Wait for `dot` where its result is read, if other dots precede that, and no op writes memory until then; return
+    False otherwise.
+    """
     reader, other_dots = dot.next_op, 0
     while reader is not None and not any(value in dot.results for value in used_values(reader)):
         if type(reader) not in ORDERING and writes(reader):
@@ -244,7 +249,7 @@ def wait_late(dot: Operation) -> bool:
 
 
 def carried_position(loop: Operation, dot: Operation) -> int | None:
-    """The index of the value of `loop` that the result of `dot` becomes, if it may run on until the next iteration."""
+    """Return the index of the carried value that is the result of `dot`, if it may run on into the next iteration."""
     if not all(is_stable(value, loop, set()) for value in dot.operands[:SUM] if is_memdesc(value.type)):
         return None
     if element_type(dot.results[0].type) not in RUN_ON:
@@ -262,7 +267,7 @@ def carried_position(loop: Operation, dot: Operation) -> int | None:
 
 
 def may_run_on(loop: Operation, dot: Operation) -> bool:
-    """Return True if `dot` may still run in the next iteration, as far as `loop` shows before its loads have buffers."""
+    """Return True if `dot` may still run in the next iteration, as far as known before loads have buffers."""
     positions: list[int] = []
     if (
         type(dot) is not Dot
@@ -276,7 +281,8 @@ def may_run_on(loop: Operation, dot: Operation) -> bool:
 
 def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
     """Return True if `memory` is not written while the dot runs: it is from outside the loop, or one of several
-    buffers."""
+    buffers.
+    """
     while isinstance(memory, OpResult) and type(memory.op) in WHOLE_VIEWS:
         memory = memory.op.operands[0]
     if memory in seen:
@@ -291,7 +297,7 @@ def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
 
 
 def overwriting_copy(loop: Operation, dots: Sequence[Operation], until: Operation | None = None) -> Operation | None:
-    """The first copy behind the last of `dots`, in the same iteration, that may go to memory which one of them reads."""
+    """Return the first copy after the last of `dots`, in the same iteration, that may overwrite operands of one."""
     for copy in copies_of(loop):
         if is_before(dots[-1], copy) and (until is None or is_before(copy, until)):
             if any(is_overwritten(dot, copy) for dot in dots):
@@ -300,8 +306,7 @@ def overwriting_copy(loop: Operation, dots: Sequence[Operation], until: Operatio
 
 
 def is_overwritten_next(loop: Operation, dots: Sequence[Operation], wait: Operation) -> bool:
-    """Return True if in the next iteration a copy in front of `wait` may go to memory which one of `dots` reads in this
-    one."""
+    """Return True if a copy before `wait` in the next iteration may overwrite operands that `dots` read in this one."""
     early = [copy for copy in copies_of(loop) if is_before(copy, wait)]
     return any(is_overwritten(dot, copy, iterations=1) for dot in dots for copy in early)
 
@@ -311,7 +316,7 @@ def copies_of(loop: Operation) -> list[Operation]:
 
 
 def is_overwritten(dot: Operation, copy: Operation, iterations: int = 0) -> bool:
-    """Return True if `copy`, so many iterations later, may go to memory that `dot` reads."""
+    """Return True if `copy`, so many iterations later, may overwrite memory that `dot` reads."""
     return any(
         ring is other and (mine is None or theirs is None or not mine.is_apart(theirs, iterations))
         for ring, mine in slots_of(dot)
@@ -320,14 +325,16 @@ def is_overwritten(dot: Operation, copy: Operation, iterations: int = 0) -> bool
 
 
 def is_no_op(op: Operation) -> bool:
-    """`op` gives every register the value it had."""
+    """Return True if `op` does not move any register."""
     if type(op) is ttg.ConvertLayoutOp:
         return layout_of(op.operands[0].type) == layout_of(op.results[0].type)
     return type(op) is tt.ReshapeOp or type(op) is tt.TransOp
 
 
 def follow_result(value: SSAValue, loop: Operation, positions: list[int]) -> bool:
-    """Collect where the loop carries `value` on; False if it is read in the loop other than in a branch."""
+    """Collect the indices at which the loop carries `value`; return False if it is read in the loop outside of
+    branches.
+    """
     body = body_of(loop)
     for use in value.uses:
         user = use.operation
@@ -357,7 +364,7 @@ def is_only_summed(value: SSAValue) -> bool:
 
 
 def first_full_wait(loop: Operation) -> Operation | None:
-    """The first wait of the body for all dots."""
+    """Return the first wait of the body for all dots."""
     for op in body_ops(loop):
         if type(op) is Wait and op.properties["pendings"].value.data == 0:  # pyright: ignore
             return op
@@ -365,38 +372,39 @@ def first_full_wait(loop: Operation) -> Operation | None:
 
 
 def is_before(op: Operation, other: Operation) -> bool:
-    """`op` comes before `other` in its block."""
+    """Return True if `op` precedes `other` in its block."""
     return other in ops_behind(op)
 
 
 def is_behind(op: Operation, wait: Operation, loop: Operation) -> bool:
-    """`op` runs after `wait` in an iteration."""
+    """Return True if `op` runs after `wait` in an iteration."""
     here = enclosing_op(op, body_of(loop))
     return here is not None and is_before(wait, here)
 
 
 def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
-    """Wait for the dots of the iteration before, after those of this one have all been started."""
+    """Wait for the dots of the preceding iteration, after the start of all dots of this one."""
     results = [dot.results[0] for dot in dots]
     fresh = [must_free_registers(dot, loop) for dot in dots]
     copy, is_early = overwriting_copy(loop, dots), is_overwritten_next(loop, dots, dots[-1])
     ends_here = is_early or any(fresh)
-    in_turn = copy is None and not is_early and all(fresh) and all(is_read_for(dot) for dot in dots)
+    one_by_one = copy is None and not is_early and all(fresh) and all(is_read_for(dot) for dot in dots)
     for dot in dots:
-        if in_turn:
+        if one_by_one:
             wait_for(dot.results, len(dots) - 1, behind=dot)
-        if not in_turn or len(dots) > 1:
+        if not one_by_one or len(dots) > 1:
             for block in branches_that_read(dot, loop):
                 wait_for(dot.results, 0, inside=block)
     if copy is not None and not ends_here:
         wait_for(results, 0, before=copy)
-    elif not in_turn:
+    elif not one_by_one:
         wait_for(results, 0 if ends_here else len(dots), behind=dots[-1])
 
 
 def is_read_for(dot: Operation) -> bool:
-    """The left factor is read from memory, and computed, right in front of `dot`, behind the wait for the one that had
-    its registers before."""
+    """Return True if the left operand is loaded and computed directly before `dot`, after the wait for the preceding
+    user of its registers.
+    """
     read, op = next(iter(computation(dot.operands[0]) or ()), None), dot.prev_op
     while op is not None and op is not read and type(op) not in WGMMA_OPS:
         op = op.prev_op
@@ -405,7 +413,8 @@ def is_read_for(dot: Operation) -> bool:
 
 def must_free_registers(dot: Operation, loop: Operation, of_sums: bool = False) -> bool:
     """Return True if the left operand is in registers that the loop computes anew, for this iteration or the next;
-    `of_sums`: from other dots."""
+    `of_sums`: from accumulators of other dots.
+    """
     left = dot.operands[0]
     if not is_tensor(left.type):
         return False
@@ -416,7 +425,7 @@ def must_free_registers(dot: Operation, loop: Operation, of_sums: bool = False) 
 
 
 def branches_that_read(dot: Operation, loop: Operation) -> list[Block]:
-    """The outermost blocks of branches in which the result of `dot` is read, not only passed on."""
+    """Return the outermost blocks of branches in which the result of `dot` is read, not only yielded."""
     body = body_of(loop)
     found: dict[Block, None] = {}
     for use in dot.results[0].uses:
@@ -430,7 +439,7 @@ def branches_that_read(dot: Operation, loop: Operation) -> list[Block]:
 
 
 def is_within(block: Block, other: Block) -> bool:
-    """`block` is nested in `other`."""
+    """Return True if `block` is nested in `other`."""
     op = block.parent_op()
     return op is not None and enclosing_op(op, other) is not None
 
@@ -443,7 +452,7 @@ def wait_for(
     inside: Block | None = None,
     before: Operation | None = None,
 ) -> Operation:
-    """A wait for `values` behind or before an op, or at the start of a block; what comes after it reads its results."""
+    """Insert a wait for `values` after or before an op, or at the start of a block; later ops read its results."""
     values = list(values)
     operands = list(dict.fromkeys([*values, *(memory for value in values for memory in memory_read_for(value))]))
     location = behind.location if behind is not None else values[0].owner.location  # pyright: ignore
@@ -460,7 +469,7 @@ def wait_for(
 
 
 def memory_read_for(value: SSAValue) -> list[SSAValue]:
-    """The memory read by the dots that `value` accumulates, as far as no wait is between them."""
+    """Return the memory read by the dots that `value` accumulates, back to the last wait."""
     found: list[SSAValue] = []
     while isinstance(value, OpResult):
         if type(value.op) is Dot:
@@ -474,13 +483,13 @@ def memory_read_for(value: SSAValue) -> list[SSAValue]:
 
 
 def use_instead(value: SSAValue, done: SSAValue, wait: Operation) -> None:
-    """Read `done` instead of `value` behind `wait`, in its block and inside of it."""
+    """Replace uses of `value` after `wait`, in its block and inside it, by `done`."""
     block, later = block_of(wait), set(ops_behind(wait))
     replace_uses(value, done, lambda user: enclosing_op(user, block) in later)
 
 
 def thread_through(wait: Operation, value: SSAValue) -> None:
-    """Let `wait` also hold back what reads `value` behind it."""
+    """Pass `value` through `wait`, for its uses after it."""
     if value in wait.operands:
         done = wait.results[list(wait.operands).index(value)]
         use_instead(value, done, wait)
@@ -493,7 +502,7 @@ def thread_through(wait: Operation, value: SSAValue) -> None:
 
 
 def wait_behind(loop: Operation, positions: Sequence[int]) -> None:
-    """Wait for what still runs when the loop ends."""
+    """Wait for dots that still run when the loop ends."""
     results = [loop.results[position] for position in dict.fromkeys(positions)]
     wait = Wait.make(results, 0, loop.location)
     insert_after(loop, wait)
