@@ -9,8 +9,8 @@ A pattern may name pages that do not exist (yet); a page is listed once, at the 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from docsite.public_names import FAMILIES
 from docsite.reference import place_of
-from tilework.tools.reference_families import FAMILIES
 
 FAMILY_PAGES = {
     part: tuple(place_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")

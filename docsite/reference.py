@@ -1,6 +1,6 @@
 """Pages of the reference: signature, documentation, example and source line of every public name.
 
-`tilework/tools/reference.py` reads the names and what their docstrings say; here they become Markdown, one page for
+`public_names.py` reads the names and what their docstrings say; here they become Markdown, one page for
 each family. A public name that is in no family stands on a page of its own kind, "Other names", so that nothing is
 missing.
 """
@@ -18,11 +18,10 @@ import numpy as np
 
 import tilework.language as tl
 from docsite.docstrings import as_markdown
+from docsite.public_names import PROLOGUE, Entry, Family, entries, entry, split_example
 from tilework import knobs
 from tilework.language.extra import libdevice
 from tilework.testing import call
-from tilework.tools.reference import PROLOGUE, Entry, entries, entry, split_example
-from tilework.tools.reference_families import Family
 
 ROOT = Path(__file__).parent.parent
 LANGUAGE = "tilework.language"

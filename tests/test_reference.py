@@ -1,4 +1,4 @@
-"""Every public name has a docstring that teaches, and an example that runs: `tilework/tools/reference.py` says how they
+"""Every public name has a docstring that teaches, and an example that runs: `docsite/public_names.py` says how they
 look."""
 
 import re
@@ -12,9 +12,9 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from docsite.public_names import Entry, entries, run_example, split_example
 from tilework import compiler, knobs, profiler, testing
 from tilework.language.extra import cuda, hip
-from tilework.tools.reference import Entry, entries, run_example, split_example
 
 ENTRIES = list(entries())
 NAMES = Counter(entry.name for entry in ENTRIES)

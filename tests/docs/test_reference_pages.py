@@ -8,9 +8,9 @@ from docsite import reference
 from docsite.docstrings import as_markdown
 from docsite.generated import generated
 from docsite.navigation import navigation
+from docsite.public_names import documented
 from tests.language.test_language_surface import FUNCTIONS, OBJECTS
 from tilework.tools.cli import SUBCOMMANDS
-from tilework.tools.reference import documented
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -26,7 +26,7 @@ def test_every_public_name_has_an_entry() -> None:
     public |= {"tilework.jit", "tilework.autotune", "tilework.testing.do_bench", "tilework.compiler.CompiledKernel"}
     assert public | set(reference.public_names()) <= entries() | aliases()
     without = [one.name for one in reference.all_entries() if one.family.title == reference.OTHERS]
-    assert not without, "names that no row of tilework/tools/reference_families.py has"
+    assert not without, "names that no family of docsite/public_names.py has"
 
 
 def aliases() -> set[str]:
