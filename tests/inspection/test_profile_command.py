@@ -14,7 +14,7 @@ from tests.runtime.forked_script import run_forked
 from tilework.inspect.profiler.estimate import estimate
 from tilework.inspect.profiler.launches import work_of
 from tilework.inspect.profiler.limits import Limits
-from tilework.inspect.profiler.report import Compilation, Report, Row
+from tilework.inspect.profiler.report import CompileEvent, Report, Row
 from tilework.inspect.profiler.text import advice, text_of
 from tilework.ir.parser import parse_module
 from tilework.tools.cli import main
@@ -201,7 +201,7 @@ def test_metadata_that_fail_are_a_warning() -> None:
 def report(*rows: Row, seconds: float = 1.0, compiling: float = 0.0) -> Report:
     root = Row("all", (), sum(row.seconds for row in rows), sum(row.calls for row in rows), children=list(rows))
     kernel: Any = type("Kernel", (), {"name": rows[0].name if rows else ""})
-    compilations = [Compilation(kernel, False, compiling, 0)] if compiling else []
+    compilations = [CompileEvent(kernel, False, compiling, 0)] if compiling else []
     return Report(root, "p.py", "cpu", seconds, compilations, 1e9, {})
 
 

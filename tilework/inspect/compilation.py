@@ -13,7 +13,7 @@ stored there.
 
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -229,6 +229,27 @@ def settings_for(options: Mapping[str, Any], compiled: GPUTarget, target: GPUTar
         for name, value in chosen.items()
         if value != getattr(usual, name) and name in known and (compiled == target or name not in OWN)
     }
+
+
+def requests_of(compiled: Any, targets: Sequence[GPUTarget]) -> list[Request]:
+    """The requests that compile a kernel again: for its own target, or for others."""
+    compiled = compiled.result() if hasattr(compiled, "result") else compiled  # it may be compiling in another thread
+    metadata = compiled.metadata._asdict()
+    return [request_for(compiled.src, metadata, target, None) for target in targets or [target_of(metadata)]]
+
+
+def target_of(metadata: Mapping[str, Any]) -> GPUTarget:
+    target = metadata["target"]
+    return GPUTarget(**target) if isinstance(target, Mapping) else target
+
+
+def request_for(source: Any, metadata: Mapping[str, Any], target: GPUTarget, launch: Launch | None) -> Request:
+    """The request for one target, with the options that differ from the defaults of the kernel's own target."""
+    compiled = target_of(metadata)
+    settings = settings_for(metadata.get("asked") or metadata, compiled, target)
+    if target != compiled:
+        settings = {**find_backend(target).launch_defaults(), **settings}
+    return Request(source, target, settings, launch)
 
 
 def frozen(value: Any) -> Any:

@@ -76,11 +76,11 @@ class Launch:
         named = names_of(self.fn, self.values)
         return sum(int(getattr(array, "nbytes", 0)) for name, value in named for _, array in arrays_in(name, value))
 
-    def first_programs(self, most: int = PROGRAMS) -> "Launch":
+    def first_programs(self) -> "Launch":
         """The same with a smaller grid, if it is a large one."""
-        x = min(self.grid[0], most)
-        y = min(self.grid[1], max(most // max(x, 1), 1))
-        return replace(self, grid=(x, y, min(self.grid[2], max(most // max(x * y, 1), 1))))
+        x = min(self.grid[0], PROGRAMS)
+        y = min(self.grid[1], max(PROGRAMS // max(x, 1), 1))
+        return replace(self, grid=(x, y, min(self.grid[2], max(PROGRAMS // max(x * y, 1), 1))))
 
     @property
     def programs(self) -> int:

@@ -72,9 +72,9 @@ class Outcome:
         return next((gap for gap in self.gaps if not gap.is_rounding), None)
 
 
-def why_different(launches: Sequence[Launch], devices: Sequence[str] = DEVICES, seconds: float = SECONDS) -> Section:
+def why_different(launches: Sequence[Launch], devices: Sequence[str] = DEVICES) -> Section:
     """The section for some launches."""
-    found = [finding for launch in launches for finding in findings_of(launch, devices, seconds)]
+    found = [finding for launch in launches for finding in findings_of(launch, devices)]
     return section_of(found, len(launches), devices)
 
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from tilework.errors import TritonError
-from tilework.inspect.compilation import module_for, settings_for
+from tilework.inspect.compilation import Request, module_for, settings_for
 from tilework.inspect.counters import counts_apart, counts_of
 from tilework.inspect.explain.compiled import why_tuned
 from tilework.inspect.explain.different import Compiling, findings_of, kernel_span, why_different
-from tilework.inspect.explain.slow import Case, case_of, case_of_kernel, parts_of_kernel, why_slow
+from tilework.inspect.explain.slow import Case, case_of, cases_of_kernel, parts_of_kernel, why_slow
 from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section, counted
 from tilework.inspect.replay import DEVICES, Died, Launch, isolated
 from tilework.language.function import JITFunction
@@ -185,7 +185,7 @@ def slow_section(
     found = list(
         called_cases(fn, args, settings, grid, targets)
         if is_called
-        else (case for kernel in compiled_kernels(fn)[-1:] for case in case_of_kernel(kernel, targets))
+        else (case for kernel in compiled_kernels(fn)[-1:] for case in cases_of_kernel(kernel, targets))
     )
     if not found:
         help = "launch it, or give `explain` the arguments of a launch"
@@ -208,10 +208,9 @@ def called_cases(
     launch = launch_of(fn, args, settings, grid) if grid is not None else None
     for target in targets or (found.target,):
         chosen = settings_for(vars(found.options), found.target, target)
-        case = case_of(found.source, fn.__name__, target, chosen, launch.grid if launch else None, "")
-        if isinstance(case, Case) and launch is not None:
-            counts = counts_of(launch, target) if target.backend == "cuda" else {}
-            case = replace(case, counted=counts, bytes=launch.bytes)
+        case = case_of(Request(found.source, target, chosen, launch))
+        if isinstance(case, Case) and launch is not None and target.backend == "cuda":
+            case = replace(case, counted=counts_of(launch, target))
         yield case
 
 
@@ -222,7 +221,7 @@ def explain_compiled(kernel: Any, target: str | Sequence[str] | None = None) -> 
             f"{kernel.name} was compiled from a file of IR: `tilework opt` and `tilework compile` explain those"
         )
     targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
-    return Explanation((slow_of(list(case_of_kernel(kernel, targets))),))
+    return Explanation((slow_of(list(cases_of_kernel(kernel, targets))),))
 
 
 # ---- inside a program that is explained

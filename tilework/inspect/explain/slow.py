@@ -18,7 +18,15 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import LIBRARY, CompilationError, Span, StageError, TritonError, span_at
-from tilework.inspect.compilation import Compilation, ModuleSource, Request, compiled, frozen, module_for, settings_for
+from tilework.inspect.compilation import (
+    Compilation,
+    ModuleSource,
+    Request,
+    compiled,
+    frozen,
+    module_for,
+    requests_of,
+)
 from tilework.inspect.findings import Finding, Section, counted, listed, ordered
 from tilework.ir.locations import source_positions
 from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
@@ -322,21 +330,18 @@ def parts_of_kernel(kernel: Any) -> KeyParts | None:
     return parts_of(kernel.src, kernel.metadata.target, backend, backend.parse_options(known), {})
 
 
-def case_of_kernel(kernel: Any, targets: Sequence[GPUTarget] = (), grid: Any = None) -> Iterator[Case | Finding]:
+def cases_of_kernel(kernel: Any, targets: Sequence[GPUTarget] = ()) -> Iterator[Case | Finding]:
     """A compiled kernel on its own target, or on others; a finding for those that it cannot be compiled for."""
-    compiled = kernel.metadata.target
     parts = parts_of_kernel(kernel)
     text = parts.text() if parts is not None else kernel.name
-    for target in targets or (compiled,):
-        settings = settings_for(kernel.metadata._asdict(), compiled, target)
-        yield case_of(kernel.src, kernel.src.name, target, settings, grid, text)
+    yield from (case_of(request, text) for request in requests_of(kernel, targets))
 
 
-def case_of(
-    source: Any, name: str, target: GPUTarget, settings: Mapping[str, Any], grid: Any, text: str
-) -> Case | Finding:
+def case_of(request: Request, text: str = "") -> Case | Finding:
+    name, target, settings, launch = request.source.name, request.target, request.settings, request.launch
+    grid, size = (launch.grid, launch.bytes) if launch is not None else (None, 0)
     try:
-        return Case(name, module_for(source, target, settings), target, settings, grid, text=text)
+        return Case(name, module_for(request.source, target, settings), target, settings, grid, text=text, bytes=size)
     except (CompilationError, ValueError) as error:
         return refused(name, target, error)
 

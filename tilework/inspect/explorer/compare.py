@@ -23,7 +23,7 @@ NONE = (None, "")
 
 
 @dataclass(frozen=True)
-class Difference:
+class TextDifference:
     """One text of both: [at which line, how many lines go, the lines that come]."""
 
     name: str
@@ -47,9 +47,9 @@ class Comparison:
 
     titles: tuple[str, str]
     metrics: list[tuple[str, Any, Any, str]]
-    stages: list[Difference]
+    stages: list[TextDifference]
     only: list[tuple[str, int]]  # stages that only one has, and which
-    steps: list[Difference]
+    steps: list[TextDifference]
     parted: str
 
     @property
@@ -88,11 +88,11 @@ def source_lines(document: Mapping[str, Any], kernel: str) -> Lines:
     return [document["strings"][line] for part in ordered for line in part["lines"]]
 
 
-def difference(name: str, before: Lines, after: Lines) -> Difference:
+def difference(name: str, before: Lines, after: Lines) -> TextDifference:
     matcher = SequenceMatcher(None, before, after, autojunk=False) if before != after else None
     codes = [] if matcher is None else matcher.get_opcodes()
     edits = [(first, last - first, after[new:end]) for kind, first, last, new, end in codes if kind != "equal"]
-    return Difference(name, before, after, edits)
+    return TextDifference(name, before, after, edits)
 
 
 def titles_of(sides: Sides) -> tuple[str, str]:
@@ -140,11 +140,11 @@ def texts_of(document: Mapping[str, Any], kernel: Mapping[str, Any]) -> Iterator
             yield step["name"], lines_of(document, rows)
 
 
-def compared_steps(sides: Sides) -> tuple[list[Difference], str]:
+def compared_steps(sides: Sides) -> tuple[list[TextDifference], str]:
     """The passes that both ran, whose options may differ, and which passes only one of the two ran."""
     left, right = (list(texts_of(*side)) for side in sides)
     names = [[name.partition("{")[0] for name, _ in side] for side in (left, right)]
-    steps: list[Difference] = []
+    steps: list[TextDifference] = []
     alone: list[list[str]] = [[], []]
     for kind, first, last, new, end in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
         if kind != "equal":
@@ -186,7 +186,7 @@ def shown(value: Any) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
-def difference_text(stage: Difference) -> str:
+def difference_text(stage: TextDifference) -> str:
     if not stage.edits:
         return "the same"
     return f"differs: {stage.removed} of {len(stage.before)} lines became {stage.added} of {len(stage.after)}"
@@ -210,7 +210,7 @@ def first_rows(found: Comparison) -> list[str]:
     return [f"{title}:", *changed_lines(step, SHOWN), *([found.parted] if found.parted else [])]
 
 
-def changed_lines(step: Difference, most: int) -> list[str]:
+def changed_lines(step: TextDifference, most: int) -> list[str]:
     """Lines that went and came."""
     rows = []
     for at, count, lines in step.edits:
@@ -220,7 +220,7 @@ def changed_lines(step: Difference, most: int) -> list[str]:
     return rows[:most] + ([f"  ... {len(rows) - most} lines more"] if len(rows) > most else [])
 
 
-def unified(step: Difference) -> str:
+def unified(step: TextDifference) -> str:
     """All of a difference, as `diff -u` shows it."""
     from difflib import unified_diff  # lazily: only for `--show`
 
@@ -237,7 +237,7 @@ def data_of(found: Comparison) -> dict[str, Any]:
     def text(lines: Lines) -> list[int]:
         return [ids.setdefault(line, len(ids)) for line in lines]
 
-    def entry(step: Difference) -> dict[str, Any]:
+    def entry(step: TextDifference) -> dict[str, Any]:
         edits = [[at, count, text(lines)] for at, count, lines in step.edits]
         return {
             "name": step.name,

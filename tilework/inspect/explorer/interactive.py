@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.inspect.compilation import Request, settings_for
+from tilework.inspect.compilation import Request, request_for, requests_of, target_of
 from tilework.inspect.explorer.document import NotExplored, build, file_name, write
 from tilework.inspect.replay import Launch
 from tilework.knobs.hooks import LISTENERS
 from tilework.runtime.tuning.heuristics import jit_function
-from tilework.targets.base import GPUTarget, find_backend
+from tilework.targets.base import GPUTarget
 
 
 def explore_kernel(
@@ -64,12 +64,6 @@ def explore_kernel(
 def explore_compiled(kernel: Any, target: str | None, output: str | Path | None, open: bool) -> Path:
     """Write the page of one compiled kernel, and show it; where it is."""
     return show(requests_of(kernel, targets_of(target)), output, open)
-
-
-def requests_of(compiled: Any, targets: Sequence[GPUTarget]) -> list[Request]:
-    compiled = compiled.result() if hasattr(compiled, "result") else compiled  # it may be compiling in another thread
-    metadata = compiled.metadata._asdict()
-    return [request_for(compiled.src, metadata, target, None) for target in targets or [target_of(metadata)]]
 
 
 def targets_of(text: str | None) -> tuple[GPUTarget, ...]:
@@ -139,17 +133,3 @@ def watching(keeps_arguments: bool = True) -> Iterator[Seen]:
     finally:
         knobs.runtime.launch_enter_hook.remove(seen.launched)
         LISTENERS.remove(seen.listen)
-
-
-def target_of(metadata: Mapping[str, Any]) -> GPUTarget:
-    target = metadata["target"]
-    return GPUTarget(**target) if isinstance(target, Mapping) else target
-
-
-def request_for(source: Any, metadata: Mapping[str, Any], target: GPUTarget, launch: Launch | None) -> Request:
-    """The request that compiles a kernel again, with the options that differ from its own target's defaults."""
-    compiled = target_of(metadata)
-    settings = settings_for(metadata.get("asked") or metadata, compiled, target)
-    if target != compiled:
-        settings = {**find_backend(target).launch_defaults(), **settings}
-    return Request(source, target, settings, launch)

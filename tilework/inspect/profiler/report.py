@@ -24,7 +24,7 @@ from tilework.knobs.hooks import LISTENERS
 
 
 @dataclass
-class Compilation:
+class CompileEvent:
     """One kernel that was compiled, or found in the cache."""
 
     kernel: Any
@@ -74,7 +74,7 @@ class Statistics:
 
     def __init__(self, *, traces: bool = False) -> None:
         self.kernels: dict[tuple[Path, str, str], KernelTimes] = {}
-        self.compilations: list[Compilation] = []
+        self.compilations: list[CompileEvent] = []
         self.tree = TreeData()
         self.trace = TraceData() if traces else None
         self.started = self.ended = 0
@@ -99,7 +99,7 @@ class Statistics:
         """Events of the runtime: compilations, and configurations that an autotuner measures."""
         if what == "compiled":
             self.compilations.append(
-                Compilation(facts["kernel"], facts["hit"], facts["seconds"], time.perf_counter_ns())
+                CompileEvent(facts["kernel"], facts["hit"], facts["seconds"], time.perf_counter_ns())
             )
         elif what == "measuring":
             stacks.set_state(f"autotuning {facts['tuner'].__name__}" if facts["begins"] else None)
@@ -149,7 +149,7 @@ class Row:
     is_reported: bool = False  # by the kernel's author; otherwise estimated
     bounds: Mapping[str, float] = field(default_factory=dict)  # seconds that memory and arithmetic need at least
     overhead: float | None = None  # seconds of one launch beside its programs
-    compilations: Sequence[Compilation] = ()
+    compilations: Sequence[CompileEvent] = ()
     device_type: str = ""
     children: list["Row"] = field(default_factory=list)
 
@@ -194,7 +194,7 @@ class Report:
     program: str
     device: str
     seconds: float
-    compilations: Sequence[Compilation]
+    compilations: Sequence[CompileEvent]
     bandwidth: float | None
     rates: Mapping[str, float]
     is_real: bool = True  # an emulated device counts steps, not time
