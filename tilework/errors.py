@@ -438,7 +438,7 @@ class BundleError(TritonError, RuntimeError):
 
 
 class NotRecorded(TritonError, RuntimeError):
-    """A launch needs code, or a choice of the autotuner, that is not there, and TILEWORK_NO_JIT=1 forbids to make it.
+    """A launch needs code, or a choice of the autotuner, that is not there, and TILEWORK_NO_JIT=1 forbids compiling.
 
     Example:
         @tilework.jit

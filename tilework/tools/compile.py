@@ -88,9 +88,7 @@ def run(args: argparse.Namespace) -> int:
     target = GPUTarget.parse(args.target or "cuda:90")
     if path.endswith(".py"):
         fn = load_kernel(Path(path), kernel)
-        case = None if signature else case_of(fn)
-        called = parse_signature(fn, signature) if case is None else (case.types, case.constexprs, case.attrs)
-        source: ASTSource | IRSource = ASTSource(fn, *called)
+        source: ASTSource | IRSource = ASTSource(fn, *called_as(fn, signature))
         name = kernel or fn.__name__
     else:
         read_text(path)
@@ -162,6 +160,12 @@ def reasons(missing: Mapping[str, StageError]) -> dict[str, list[str]]:
 def case_of(fn: JITFunction) -> Any:
     """Return the kernel's entry in the `CASES` of its file; None if there is none."""
     return next((case for case in fn.__globals__.get("CASES", ()) if getattr(case, "kernel", None) is fn), None)
+
+
+def called_as(fn: JITFunction, signature: str) -> tuple[dict[str, str], dict[str, Any], dict[tuple[int, ...], Any]]:
+    """Types, constants and facts of a kernel: by a signature, or else by its case."""
+    case = None if signature else case_of(fn)
+    return parse_signature(fn, signature) if case is None else (case.types, dict(case.constexprs), case.attrs)
 
 
 def parse_signature(fn: JITFunction, text: str) -> tuple[dict[str, str], dict[str, Any], dict[tuple[int, ...], Any]]:

@@ -94,7 +94,7 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
     from tilework.compiler import ASTSource, IRSource
     from tilework.inspect.compilation import Request
     from tilework.inspect.replay import Launch
-    from tilework.tools.compile import case_of, parse_signature
+    from tilework.tools.compile import called_as, case_of
 
     if ".py:" not in named:
         check_options(target, settings)
@@ -107,13 +107,10 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
     options = {name: value for name, value in settings.items() if name not in constants}
     check_options(target, options)
     case = None if signature else case_of(fn)
-    if case is not None:
-        types, fixed, attrs = case.types, dict(case.constexprs), case.attrs
-    elif signature or all(param.has_default for param in fn.params):
-        types, fixed, attrs = parse_signature(fn, signature)
-    else:
+    if case is None and not signature and not all(param.has_default for param in fn.params):
         help = f"or explore the program that launches it: tilework explore {path}"
         raise UsageError(f"say how {name} is called with --signature, {help}")
+    types, fixed, attrs = called_as(fn, signature)
     types, fixed = {**types, **dict.fromkeys(constants, "constexpr")}, {**fixed, **constants}
     launch = None
     if counts and case is not None and target.backend == "cuda":

@@ -1,6 +1,6 @@
 """The error of a launch that no bundle serves: the arguments that differ from the nearest recorded ones.
 
-add(x: *fp32:16, n: i32, BLOCK=256) is not in app.tilebundle, and TILEWORK_NO_JIT=1 forbids to make it
+add(x: *fp32:16, n: i32, BLOCK=256) is not in app.tilebundle, and TILEWORK_NO_JIT=1 forbids compiling
   nearest: add(x: *fp32:16, n: i32:16, BLOCK=256)
   - `n` = 1000 is not a multiple of 16, and 1024 was
     help: pad it to a multiple of 16 ...
@@ -25,8 +25,8 @@ CHANGED = ("source", "function", "global")  # parts of a kernel itself
 def forbidden() -> str | None:
     """Why nothing can be compiled here; None if it can."""
     if knobs.runtime.no_jit:
-        return "TILEWORK_NO_JIT=1 forbids to make it"
-    return None if has_compiler() else "the compiler, which could make it, is not installed here"
+        return "TILEWORK_NO_JIT=1 forbids compiling"
+    return None if has_compiler() else "the compiler is not installed here"
 
 
 def missing_kernel(record: Any, bundles: Sequence[Any]) -> None:
@@ -91,10 +91,10 @@ def refused(
     new = parts_of(source, target, backend, options, environment)
     count("refusals", kernel=source.name if new is None else new.kernel)
     if new is None:
-        return NotRecorded(f"{source.name} is not in the cache, and TILEWORK_NO_JIT=1 forbids to make it")
+        return NotRecorded(f"{source.name} is not in the cache, and TILEWORK_NO_JIT=1 forbids compiling")
     found = compared(new, on_disk(source.name, new, key))
     return NotRecorded(
-        text_of(found, f"is not in the cache {knobs.cache.dir}, and TILEWORK_NO_JIT=1 forbids to make it")
+        text_of(found, f"is not in the cache {knobs.cache.dir}, and TILEWORK_NO_JIT=1 forbids compiling")
     )
 
 
