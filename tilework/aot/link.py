@@ -123,8 +123,7 @@ class HeaderParser:
         if list(existing.arg_ctypes) != list(new.arg_ctypes):
             raise LinkerError(
                 f"Mismatched signature for kernel {new.orig_kernel_name}: \n\texisting sig is:"
-                f" {','.join(existing.arg_ctypes)}"
-                f"\n\tcurrent is: {','.join(new.arg_ctypes)}"
+                f" {','.join(existing.arg_ctypes)}\n\tcurrent is: {','.join(new.arg_ctypes)}"
             )
 
 

@@ -35,13 +35,12 @@ from tilework.runtime.launch.python.specialize import parse_attr
 POINTER = "CUdeviceptr"
 C_TYPES = driver.C_TYPES | {"fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "f32": "float"}  # not widened
 TAKEN = frozenset(  # no names for parameters in C: keywords of C and C++, and names in the generated functions
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const"
-    " constexpr continue default delete do double dynamic_cast else enum explicit export extern false float"
-    " for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or"
-    " or_eq private protected public register reinterpret_cast restrict return short signed sizeof static"
-    " static_assert static_cast struct switch template this throw true try typedef typeid typename union"
-    " unsigned using virtual void volatile wchar_t while xor xor_eq stream args gX gY gZ global_scratch"
-    " profile_scratch algo_id NULL".split()
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue"
+    " default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline"
+    " int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register"
+    " reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct switch template"
+    " this throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq"
+    " stream args gX gY gZ global_scratch profile_scratch algo_id NULL".split()
 )
 SPELLED = {"-": "m", ".": "p", "+": ""}
 

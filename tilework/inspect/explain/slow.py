@@ -123,8 +123,7 @@ class Rule:
 
 CONTIGUOUS = (
     "let neighbouring elements of the tile be neighbours in memory: the dimension with stride 1 last, and strides as"
-    " arguments,"
-    " which are constants where they are 1"
+    " arguments, which are constants where they are 1"
 )
 RULES = (
     Rule(
@@ -282,8 +281,7 @@ def slow_counts(line: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
     if line["tile_sectors"] >= 2 * line["least_sectors"] and line["tile_sectors"] > 32:
         yield (
             f"accesses are not coalesced: {line['tile_sectors']} sectors of memory are touched,"
-            f" {line['least_sectors']} would hold"
-            " what threads want",
+            f" {line['least_sectors']} would hold what threads want",
             line["tile_sectors"] / max(line["least_sectors"], 1),
             CONTIGUOUS,
         )

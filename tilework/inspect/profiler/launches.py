@@ -42,8 +42,7 @@ def joined(name: str, kind: str, before: Number | str | None, value: Number | st
     if type(before) is not type(value):
         raise RuntimeError(
             f"Metric value type mismatch for {name}: it was {type(before).__name__} ({before}) and is"
-            f" {type(value).__name__}"
-            f" ({value}) now"
+            f" {type(value).__name__} ({value}) now"
         )
     return before + value
 

@@ -113,10 +113,8 @@ def roof_words(report: Report) -> str:
         return "An emulated device has no limits."
     return (
         "Each kernel by its operations per byte and its operations per second, both logarithmic; what is estimated is"
-        " hollow. The"
-        " slope is the memory's bandwidth, the flat lines are the arithmetic: no kernel gets above them, but one whose"
-        " data comes from"
-        " caches gets above the slope."
+        " hollow. The slope is the memory's bandwidth, the flat lines are the arithmetic: no kernel gets above them,"
+        " but one whose data comes from caches gets above the slope."
     )
 
 

@@ -110,8 +110,7 @@ class Recorder:
             if everything and self.clock is not None and self.clock.untimed:
                 print(
                     f"tilework.profiler: {self.clock.untimed} launches have no times and are left out: they were"
-                    " captured"
-                    " in a graph, or went to another GPU than the current one",
+                    " captured in a graph, or went to another GPU than the current one",
                     file=sys.stderr,
                 )
                 self.clock.untimed = 0

@@ -144,9 +144,8 @@ def compiling(report: Report) -> str | None:
     missed = sum(not one.hit for one in report.compilations)
     return (
         f"{percent(seconds / report.seconds)} of the time is compiling: {counted(missed, 'kernel')} not in the cache,"
-        f" `{slowest.name}` took"
-        f" {slowest.seconds * 1e3:.0f} ms. A second run finds all there; why one is compiled again says:"
-        f" tilework explain --why compiled {report.program}"
+        f" `{slowest.name}` took {slowest.seconds * 1e3:.0f} ms. A second run finds all there; why one is compiled"
+        f" again says: tilework explain --why compiled {report.program}"
     )
 
 
@@ -169,9 +168,8 @@ def outside(report: Report) -> str | None:
     if inside > (1 - MUCH) * report.seconds:
         return None
     return (
-        f"{percent(1 - inside / report.seconds)} of the time is outside of kernels and their compiling, in the program"
-        " itself."
-        f" Where: python -m cProfile -s tottime {report.program}. Of the kernels: {slowest(report)}"
+        f"{percent(1 - inside / report.seconds)} of the time is outside of kernels and their compiling, in the"
+        f" program itself. Where: python -m cProfile -s tottime {report.program}. Of the kernels: {slowest(report)}"
     )
 
 
@@ -196,8 +194,7 @@ def slowest(report: Report) -> str:
     if row.share > 1 and row.limit == MEMORY:
         return (
             f"{part}, and its data comes from caches: {row.gigabytes or 0:.1f} GB/s are more than a copy gets from"
-            " memory."
-            f" Next: {next_command}"
+            f" memory. Next: {next_command}"
         )
     if row.share >= GOOD:
         reaches = f"{part} and reaches {percent(row.share)} of {words}{guess}"

@@ -108,9 +108,8 @@ def missing_choice(
     count("refusals", kernel=fn._fn_name)
     paths, name = ", ".join(bundle.path for bundle in bundles), fn.__qualname__
     if found:
-        raise NotRecorded(f"the configuration that {paths} has for {name} and the key {key} is none of its"
-                          " configurations any"
-                          f" more, and {why}\n  {AGAIN}")  # fmt: skip
+        has = f"the configuration that {paths} has for {name} and the key {key}"
+        raise NotRecorded(f"{has} is none of its configurations any more, and {why}\n  {AGAIN}")
     known = [
         str(tuple(row["tuning"]))
         for bundle in bundles

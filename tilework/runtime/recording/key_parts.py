@@ -193,9 +193,8 @@ def argument_difference(name: str, before: Argument, after: Argument, was: str |
 
 
 CONSTANT_HELP = (
-    "every value of a tl.constexpr is code of its own: pass `{name}` as an ordinary argument if the code need not know"
-    " it,"
-    " or round it to few values (tilework.next_power_of_2)"
+    "every value of a tl.constexpr is code of its own: pass `{name}` as an ordinary argument if the code need not"
+    " know it, or round it to few values (tilework.next_power_of_2)"
 )
 
 
