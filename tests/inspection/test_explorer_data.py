@@ -248,3 +248,10 @@ def test_data_survive_the_page_they_are_in(texts: list[str]) -> None:
     whole = page(json.dumps(texts), "title")
     data = data_of(whole)
     assert "<" not in data and json.loads(data) == texts
+
+
+def test_launches_of_a_kernel_from_a_file_are_kept() -> None:
+    values = (np.ones(SIZE, np.float32), SIZE)
+    copied = Launch.of(None, values, (4,)).copied()
+    assert copied is not None and copied.grid == (4, 1, 1) and copied.bytes == 4 * SIZE
+    assert copied.values[0] is not values[0] and copied.values[1] == SIZE

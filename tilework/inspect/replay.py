@@ -327,8 +327,9 @@ def values_of(array: Any) -> Array:
 
 
 def names_of(fn: Any, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """The arguments of a launch by name."""
-    yield from zip(fn.arg_names, values, strict=False)
+    """The arguments of a launch by name, or by index without a kernel in Python."""
+    names = [str(index) for index in range(len(values))] if fn is None else fn.arg_names
+    yield from zip(names, values, strict=False)
 
 
 SECONDS = 900.0  # after which a copy is given up: another thread held a lock when it was made, perhaps

@@ -108,8 +108,8 @@ class Seen:
         self.last[kernel.hash] = self.moment
         self.add(kernel)
         if kernel.hash not in self.launches and self.keeps_arguments:
-            fn = getattr(kernel.src, "fn", None)
-            self.launches[kernel.hash] = fn and Launch.of(fn, arguments, grid).copied()
+            fn = getattr(kernel.src, "fn", None)  # none of a kernel that was compiled from a file of IR
+            self.launches[kernel.hash] = Launch.of(fn, arguments, grid).copied()
 
     def requests(self, targets: tuple[GPUTarget, ...] = (), most: int | None = None) -> list[Request]:
         """One request for each kernel, or for each and every target; of many those that were launched last."""
