@@ -31,7 +31,7 @@ from tilework.oracles.emulator.device import Device as GpuDevice
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
-from tilework.runtime.devices.host.pack import Packer, packer
+from tilework.runtime.devices.host.pack import Packer, slots_of
 from tilework.runtime.launch.python.specialize import is_small, parse_attr
 from tilework.target import Feature, Target
 from tilework.targets.amd import code_object
@@ -144,7 +144,7 @@ def other_cpu(name: str) -> Device:
             raise Refused(str(error)) from error
         text = cpu.kernel_text(tile_loops(module))
         interface = Interface.read(text)
-        pack = packer(interface.parameters, tuple(signature.values()), (), interface.name)
+        pack = slots_of(interface.parameters, tuple(signature.values()), (), interface.name).packer()
         given = [args[name] for name in signature]
         arrays = [one.base if isinstance(one, HostDescriptor) else one for one in given]
         x, y, z = (*grid, 1, 1)[:3]
@@ -186,7 +186,9 @@ def machine_code(
             raise Refused(str(error)) from error
         text = llvm_text(tile_loops(module), fuses)
         interface = Interface.read(text)
-        pack = packer(interface.parameters, signature, interface.stored, interface.name, interface.alignments)
+        pack = slots_of(
+            interface.parameters, signature, interface.stored, interface.name, interface.alignments
+        ).packer()
         NATIVE[key] = load(object_code(text), interface.name), interface, pack
     return NATIVE[key]
 

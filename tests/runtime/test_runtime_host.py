@@ -19,7 +19,7 @@ import tilework
 from tilework import knobs
 from tilework.compiler import IRSource, compile, lower
 from tilework.errors import TritonError
-from tilework.runtime.devices.host.pack import bfloat16_bits, packer
+from tilework.runtime.devices.host.pack import bfloat16_bits, slots_of
 from tilework.runtime.launch.python.wrappers import TensorWrapper
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.lower.codegen import Emitter
@@ -174,7 +174,7 @@ def test_arenas_grow_and_are_aligned() -> None:
 def test_slots_of_all_kinds() -> None:
     x = np.zeros(4, "f4")
     kinds = ("ptr", "i64", "i32", "i16", "i8", "i1", "f64", "f32", "f16", "bf16")
-    pack = packer(kinds, None, ())
+    pack = slots_of(kinds, None, ()).packer()
     slots = pack((x, -(2**40), -5, -6, -7, True, 0.1, 0.5, 1.5, 2.5))
     assert len(slots) == 8 * len(kinds)
     assert struct.unpack("<Qqi4xh6xb7x?7xdf4xe6xH6x", slots) == (
@@ -183,14 +183,14 @@ def test_slots_of_all_kinds() -> None:
 
 
 def test_integers_wrap_and_floats_overflow_to_infinity() -> None:
-    pack = packer(("i32", "i64", "f32"), None, ())
+    pack = slots_of(("i32", "i64", "f32"), None, ()).packer()
     assert struct.unpack("<i4xqf4x", pack((2**32 - 1, 2**64 - 2, 1e300))) == (-1, -2, float("inf"))
 
 
 @pytest.mark.parametrize(("kind", "value"), [("i32", 0.5), ("i32", "x"), ("f32", "x"), ("ptr", "x"), ("ptr", 1.5)])
 def test_arguments_that_do_not_fit(kind: str, value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
-        packer((kind,), None, ())((value,))
+        slots_of((kind,), None, ()).packer()((value,))
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 1.00390625, 3.0e38, 1e-40, float("inf"), float("nan")])
@@ -201,7 +201,7 @@ def test_bfloat16(value: float) -> None:
 
 
 def test_constants_and_tuples_take_no_slots_of_their_own() -> None:
-    pack = packer(("i32", "f32", "i32"), ["constexpr", ("i32", "constexpr", ("fp32",)), "i32"], ())
+    pack = slots_of(("i32", "f32", "i32"), ["constexpr", ("i32", "constexpr", ("fp32",)), "i32"], ()).packer()
     assert struct.unpack("<i4xf4xi4x", pack((64, (1, "c", (2.0,)), 3))) == (1, 2.0, 3)
 
 
@@ -212,14 +212,14 @@ def test_descriptors_take_the_slots_of_all_they_hold(beside: bool) -> None:
     base = np.zeros((8, 16), "f4")
     desc = TensorDescriptor.from_tensor(base, [4, 4], padding="nan")
     kinds = ["ptr", "i64", "i64", "i64", "i64", "i1", *(["i32", "i32", "i64", "i64"] if beside else []), "i32"]
-    slots = packer(kinds, ["tensordesc<fp32[4, 4]>", "i32"], ())((desc, 9))
+    slots = slots_of(kinds, ["tensordesc<fp32[4, 4]>", "i32"], ()).packer()((desc, 9))
     found = struct.unpack("<Qqqqq?7x" + ("i4xi4xqq" if beside else "") + "i4x", slots)
     assert found == (base.ctypes.data, 8, 16, 16, 1, True, *((8, 16, 16, 1) if beside else ()), 9)
 
 
 def test_addresses() -> None:
     x = np.arange(16, dtype="f4")
-    pack = packer(("ptr",), None, (0,))
+    pack = slots_of(("ptr",), None, (0,)).packer()
 
     class Tensor:
         dtype = "float32"
@@ -240,10 +240,10 @@ def test_addresses() -> None:
 def test_read_only_arrays_that_are_written_to() -> None:
     x = np.zeros(4, "f4")
     x.flags.writeable = False
-    assert packer(("ptr",), None, ())((x,))
+    assert slots_of(("ptr",), None, ()).packer()((x,))
     for arg in (x, TensorWrapper(x, "int32")):
         with pytest.raises(ValueError, match="kernel writes to an array that is read-only"):
-            packer(("ptr",), None, (0,))((arg,))
+            slots_of(("ptr",), None, (0,)).packer()((arg,))
 
 
 # Files of stages

@@ -27,7 +27,35 @@ if TYPE_CHECKING:
     from tilework.targets.options import CompileOptions
 
 
-class ASTSource:
+class Source:
+    """The input of a compilation: a kernel with types, or an IR file."""
+
+    def module(self, options: "FrontendOptions") -> "ModuleOp":
+        """Return the module before any pass."""
+        raise NotImplementedError
+
+    def stage_input(self, options: "FrontendOptions") -> "ModuleOp | str":
+        """Return the input of the first stage: a module, or text."""
+        return self.module(options)
+
+    def parse_options(self) -> dict[str, Any]:
+        """Return the compile options that the source implies."""
+        return {}
+
+    def make_ir(
+        self,
+        target: GPUTarget,
+        options: "CompileOptions | Mapping[str, Any]",
+        codegen_fns: object,
+        module_map: object,
+        context: Any,
+    ) -> Any:
+        """As `stage_input`, called as Triton's sources are: a module is returned as `context` shows it."""
+        made = self.stage_input(frontend_options(target, options))
+        return made if isinstance(made, str) else context.adopt(made)
+
+
+class ASTSource(Source):
     """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
 
     Types are strings: ``"*fp32"`` (``"*kfp32"`` if it is only read), ``"i32"``, ``"fp16"``, ``"constexpr"``,
@@ -90,27 +118,7 @@ class ASTSource:
         text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def stage_input(self, options: "FrontendOptions") -> "ModuleOp":
-        """Return the input of the first stage: the module before any pass."""
-        return self.module(options)
-
-    def make_ir(
-        self,
-        target: GPUTarget,
-        options: "CompileOptions | Mapping[str, Any]",
-        codegen_fns: object,
-        module_map: object,
-        context: Any,
-    ) -> Any:
-        """Return the module before any pass, as `context` shows modules; the backend supplies the target's options."""
-        return context.adopt(self.module(frontend_options(target, options)))
-
-    def parse_options(self) -> dict[str, Any]:
-        """Compile options that the source itself implies."""
-        return {}
-
     def module(self, options: "FrontendOptions") -> "ModuleOp":
-        """The module before any pass."""
         from tilework.frontend.generator import compile_to_ttir  # lazily: the compiler loads when something is compiled
 
         constants = {path: value for path, value in self.constants.items() if isinstance(path[0], int)}
@@ -120,7 +128,7 @@ class ASTSource:
 ENTRY = r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)"""  # compiled when a file is read
 
 
-class IRSource:
+class IRSource(Source):
     """An IR file; its extension names the stage that wrote it. Nothing else is needed to read it.
 
     Example:
@@ -160,18 +168,6 @@ class IRSource:
     def stage_input(self, options: "FrontendOptions") -> "ModuleOp | str":
         """Return the content of the file: a module, or text."""
         return self.module(options) if self.ext in IR_STAGES else self.text
-
-    def make_ir(
-        self,
-        target: GPUTarget,
-        options: "CompileOptions | Mapping[str, Any]",
-        codegen_fns: object,
-        module_map: object,
-        context: Any,
-    ) -> Any:
-        """Return the content of the file, a module as `context` shows modules."""
-        made = self.stage_input(frontend_options(target, options))
-        return context.adopt(made) if self.ext in IR_STAGES else made
 
     def parse_options(self) -> dict[str, Any]:
         """Return the options that the text implies: warps and CTAs of TTGIR, and whether it is reproducible."""

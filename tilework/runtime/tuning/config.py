@@ -25,7 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "pre_hook": None,
     "ir_override": None,
 }
-NUMBERS = frozenset({type(None), bool, int, float})  # asking these for an attribute takes long, and there is none
+NUMBERS = frozenset({type(None), bool, int, float})  # reading an attribute that they lack takes long
 DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
 SHOWN = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from tilework.runtime.devices.launcher import Extent
 
 Interval = tuple[int, int]
+Node = tuple[Any, ...]  # its kind, and the parts that the entry of `TEXTS` takes
 Array = tuple[int, tuple[int, ...], tuple[int, ...]]  # address, shape, strides in elements
 
 ALIGNMENT = 16
@@ -98,7 +99,7 @@ OPERATIONS: Mapping[str, Callable[[Interval, Interval], Interval]] = {
 }
 
 
-def poly_text(terms: Sequence[object]) -> str:
+def poly_text(terms: Sequence[tuple[int, Sequence[int]]]) -> str:
     """Return the text of a sum's lower and upper end; a term with a negative factor swaps them."""
     ends: tuple[list[str], list[str]] = ([], [])
     for coefficient, factors in terms:
@@ -120,7 +121,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
 }
 
 
-def evaluator(nodes: Sequence[object], fits: Sequence[tuple[int, int]]) -> Callable[..., Sequence[Interval]]:
+def evaluator(nodes: Sequence[Node], fits: Sequence[tuple[int, int]]) -> Callable[..., Sequence[Interval]]:
     """Return a function of the arguments (by index) and the grid: the interval of each node, if those in `fits` fit."""
     lines = [f"    n{index} = {TEXTS[kind](*parts)}" for index, (kind, *parts) in enumerate(nodes)]
     limits = [f"{-(1 << bits - 1)} <= n{node}[0] and n{node}[1] < {1 << bits - 1}" for node, bits in fits]
@@ -144,7 +145,7 @@ DIVISORS: Mapping[str, Callable[..., int]] = {
 }
 
 
-def divisors(nodes: Sequence[object], found: Sequence[Interval]) -> list[int]:
+def divisors(nodes: Sequence[Node], found: Sequence[Interval]) -> list[int]:
     """The largest divisor of all values of each node; 0 where all are 0."""
     known: list[int] = []
     for (kind, *parts), (low, high) in zip(nodes, found, strict=True):

@@ -127,9 +127,9 @@ class EmulatedCuda(EmulatedLibrary):
         try:
             loaded = self.device.load(data.removeprefix(ELF).rstrip(b"\0"))
         except EmulatorError as error:
-            places = {options[index]: values[index] for index in range(count)}
-            text = f"ptxas: {error}".encode()[: places[libcuda.JIT_ERROR_LOG_SIZE] - 1] + b"\0"
-            ctypes.memmove(places[libcuda.JIT_ERROR_LOG], text, len(text))
+            settings = {options[index]: values[index] for index in range(count)}
+            text = f"ptxas: {error}".encode()[: settings[libcuda.JIT_ERROR_LOG_SIZE] - 1] + b"\0"
+            ctypes.memmove(settings[libcuda.JIT_ERROR_LOG], text, len(text))
             return results.INVALID_PTX
         return results.given(module, self.keep(loaded))
 
@@ -224,8 +224,8 @@ def attributes_of(config: driver_library.LaunchConfig) -> dict[int, Any]:
     """Return the attributes of a launch: flag or dimensions by id."""
     found = {}
     for index in range(config.attribute_count):
-        place = config.attributes + index * ctypes.sizeof(libcuda.LaunchAttribute)
-        attribute = libcuda.LaunchAttribute.from_address(place)
+        address = config.attributes + index * ctypes.sizeof(libcuda.LaunchAttribute)
+        attribute = libcuda.LaunchAttribute.from_address(address)
         value = attribute.value
         found[attribute.id] = tuple(value.dimensions) if attribute.id == libcuda.LAUNCH_CLUSTER else value.flag
     return found

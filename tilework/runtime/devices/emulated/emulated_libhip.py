@@ -106,11 +106,11 @@ class EmulatedHip(EmulatedLibrary):
         self.thread.device = device
         return results.OK
 
-    def hipGetDevicePropertiesR0600(self, place: Any, device: int) -> int:
+    def hipGetDevicePropertiesR0600(self, properties: Any, device: int) -> int:
         if not 0 <= device < len(self.devices):
             return results.INVALID_DEVICE
         for name, (offset, form) in libhip.PROPERTIES.items():
-            struct.pack_into(f"<{form}", place._obj, offset, self.facts[name])
+            struct.pack_into(f"<{form}", properties._obj, offset, self.facts[name])
         return results.OK
 
     # code

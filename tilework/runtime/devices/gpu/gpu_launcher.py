@@ -260,7 +260,7 @@ class TicketCounters:
     def __init__(self, array_cls: type[DeviceArray]) -> None:
         self.array_cls = array_cls
         self.arrays: dict[int, DeviceArray] = {}  # by device
-        self.numbers = count()
+        self.indices = count()
 
     def next(self) -> Counter:
         """For a launch on the current device."""
@@ -270,4 +270,4 @@ class TicketCounters:
             array.fill(0)
             self.array_cls.gpus.synchronize()
             self.arrays[device] = array
-        return Counter(array.data_ptr() + next(self.numbers) % COUNTERS * BYTES)
+        return Counter(array.data_ptr() + next(self.indices) % COUNTERS * BYTES)

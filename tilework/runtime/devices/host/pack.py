@@ -1,8 +1,8 @@
 """The arguments of a launch as the machine code of a CPU kernel takes them, and the memory that a kernel reaches
 through them.
 
-    pack = packer(("ptr", "i32", "f32"), ["*fp32", "i32", "constexpr", "fp32"], stored=(0,))
-    pack((x, 1024, BLOCK, 0.5))            # 24 bytes: address of x, 1024, 0.5
+    slots = slots_of(("ptr", "i32", "f32"), ["*fp32", "i32", "constexpr", "fp32"], stored=(0,))
+    slots.packer()((x, 1024, BLOCK, 0.5))            # 24 bytes: address of x, 1024, 0.5
 
 A packer is a Python function written for one signature, because it runs at every launch. It makes one slot of 8 bytes
 per parameter. A tensor descriptor takes the slots of all parameters that it has become: pointer, sizes, strides, "pad
@@ -32,17 +32,6 @@ Packer = Callable[[Sequence[object]], bytes]
 FORMATS = {"ptr": "Q", "i64": "q", "i32": "i4x", "i16": "h6x", "i8": "b7x", "i1": "?7x"}
 FORMATS |= {"f64": "d", "f32": "f4x", "f16": "e6x", "bf16": "H6x"}
 INT_BITS = {"i64": 64, "i32": 32, "i16": 16, "i8": 8}
-
-
-def packer(
-    kinds: Sequence[str],
-    signature: Sequence[object] | None,
-    stored: Sequence[int],
-    name: str = "kernel",
-    alignments: Sequence[int] = (),
-) -> Packer:
-    """The function that packs the arguments of one kernel; see `slots_of`."""
-    return slots_of(kinds, signature, stored, name, alignments).packer()
 
 
 def slots_of(

@@ -438,7 +438,7 @@ def is_describable(value: object, memory_of: Callable[[object], Memory | None]) 
     cls = type(value)
     if cls in CONSTANTS:
         return True
-    if issubclass(cls, tuple):
+    if isinstance(value, tuple):
         return all(is_describable(item, memory_of) for item in value)
     return is_descriptor(value) or memory_of(value) is not None
 

@@ -139,7 +139,7 @@ def is_array(arg: object) -> bool:
     return any(cls.__name__ == "ndarray" for cls in type(arg).__mro__)
 
 
-def specialize_tuple(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
+def specialize_tuple(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     """A tuple: every leaf is fully specialised; the class of a named tuple is kept."""
     specs = [specialize(item) for item in arg]
     types, keys = [spec[0] for spec in specs], [spec[1] for spec in specs]
@@ -445,7 +445,7 @@ def call_of(
 BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer_type, tl.block_type})
 
 
-def kind(value: object) -> Any:
+def kind(value: Any) -> Any:
     """Return a key that distinguishes equal constants: their class, for floats the sign of zero, else all parts."""
     cls = value.__class__
     if cls is float:
