@@ -532,7 +532,7 @@ assert all(definition() for definition in definitions)
 def test_small_arrays_are_looked_at_again(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     """What is compiled for small arrays is launched with no other."""
     arrays = pytest.importorskip(library)
-    monkeypatch.setattr(CpuBackend, "tells_small_arrays", True)
+    monkeypatch.setattr(CpuBackend, "specializes_small_arrays", True)
     asked = list[Any]()
     monkeypatch.setattr(native_entry, "small_address", lambda arg: asked.append(arg) or small_address(arg))
     kernel, x, y = Counted(axpy_source), arrays.ones(64, dtype=arrays.float32), arrays.zeros(64, dtype=arrays.float32)

@@ -266,7 +266,7 @@ def test_constants_that_cannot_be_written_are_named(tmp_path: Path) -> None:
 
 
 def test_code_for_large_arrays_serves_small_ones() -> None:
-    backend: Any = SimpleNamespace(tells_small_arrays=True, launch_defaults=lambda: {"auto_tma": "pays"})
+    backend: Any = SimpleNamespace(specializes_small_arrays=True, launch_defaults=lambda: {"auto_tma": "pays"})
     both = [["tt.divisibility", 16], ["tt.pointer_range", 32]]
 
     def needed(facts: list[Any], options: dict[str, Any]) -> SpecializationRecord:

@@ -280,7 +280,7 @@ def run_emulated(cpu: OtherCpu, text: str, slots: bytes, arrays: Sequence[Array]
     stubs = (machine.stub + struct.pack("<Q", symbols["run_all"])).ljust(SYSTEM - STUBS, b"\0") + system
     parts = [(STUBS, stubs, len(stubs)), (IMAGE, bytes(image), len(image))]
     parts.append((DATA, bytes(content), arena + interface.arena - DATA))
-    printed = execute(cpu, elf_file(machine.number, parts), arena + CONTROL - DATA)
+    printed = execute(cpu, elf_file(machine.elf_id, parts), arena + CONTROL - DATA)
     for one in copied:
         at, size = one.place - DATA, one.high - one.low
         ctypes.memmove(one.low, bytes(printed[at : at + size]), size)

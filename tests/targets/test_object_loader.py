@@ -177,7 +177,7 @@ def test_calls_of_x86_go_through_stubs() -> None:
     seen = set()
     for section, offset, kind, symbol, _ in layout.relocations:
         if kind in X86.calls and symbol.name in far:
-            at = layout.places[section] + offset
+            at = layout.offsets[section] + offset
             (distance,) = struct.unpack_from("<i", content, at)
             stub = at + 4 + distance
             assert bytes(content[stub : stub + 6]) == bytes.fromhex("ff2502000000")

@@ -4,7 +4,7 @@
     >>> list(backend.stages(backend.parse_options({})))
     ['ttir', 'ttgir', 'llir', 'ptx', 'cubin']
 
-A stage turns the product of the stage before it into its own. Its name is also the file extension of its product, so a
+A stage transforms the output of the previous stage. Its name is also the file extension of its output, so a
 compilation can be entered and left at any stage. Other packages join through the entry point group `tilework.backends`.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilework.targets.options import CompileOptions
 
 GROUP = "tilework.backends"
-IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
+IR_STAGES = ("ttir", "ttcir", "ttgir")  # their outputs are modules
 TEXT_STAGES = ("llir", "ptx", "amdgcn")  # these are text as it is; all others are bytes
 
 Stage = Callable[[Any], Any]
@@ -30,14 +30,14 @@ Library = tuple[str, Callable[[Any, Mapping[str, Any]], bytes]]
 
 
 class Backend(ABC):
-    """A target's compiler. The product of a stage is a module, text or bytes."""
+    """A target's compiler. The output of a stage is a module, text or bytes."""
 
     target: GPUTarget
-    binary_ext: str  # the stage whose product the driver loads; compiling for a launch ends there
-    tells_small_arrays: bool = False  # whether kernels are compiled for arrays of less than 2 GiB
-    # more texts by name: the stage that they show, and how, from its product and the options of the compilation
+    binary_ext: str  # the stage whose output the driver loads; compiling for a launch ends there
+    specializes_small_arrays: bool = False  # kernels are compiled for arrays of less than 2 GiB
+    # more texts by name: the stage that they show, and how, from its output and the options of the compilation
     views: ClassVar[Mapping[str, View]] = {}
-    # binaries that are made only for a caller that asks `asm` for one; their functions also get the kernel's `source`
+    # binaries that are built only when a caller reads them from `asm`; their functions also get the kernel's `source`
     libraries: ClassVar[Mapping[str, Library]] = {}
 
     def __init__(self, target: GPUTarget) -> None:
@@ -53,7 +53,7 @@ class Backend(ABC):
 
     def option_names(self) -> Collection[str]:
         """Return the options that a launch can choose, also by a keyword that is a parameter of the kernel, too."""
-        from tilework.targets.options import CompileOptions, chosen_names  # lazily: few ask
+        from tilework.targets.options import CompileOptions, chosen_names  # lazily: rarely needed
 
         return chosen_names(CompileOptions)
 
@@ -69,18 +69,18 @@ class Backend(ABC):
 
     @abstractmethod
     def stages(self, options: "CompileOptions") -> dict[str, Stage]:
-        """The stages in order: name to function from the previous product (the frontend's module) to its own."""
+        """The stages in order: name to function from the previous output (the frontend's module) to its own."""
 
     @abstractmethod
     def hash(self) -> str:
         """A key of the tools behind the stages, for the cache."""
 
     def entering(self, options: "CompileOptions") -> Mapping[str, Stage]:
-        """By stage, what is done with a file that the user brings as its product, if it is not taken as it is."""
+        """By stage, what is done with a file that the user provides as its output, if it is not taken as it is."""
         return {}
 
     def binary_after(self, stage: str, options: "CompileOptions") -> str:
-        """The stage that the driver loads, of a kernel that the product of `stage` describes."""
+        """The stage that the driver loads, of a kernel that the output of `stage` describes."""
         return self.binary_ext
 
     def kernel_facts(
@@ -94,7 +94,7 @@ class Backend(ABC):
     def check_fit(  # noqa: B027
         self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]
     ) -> None:
-        """Raise DoesNotFit if the product of a stage shows that a device with these properties cannot run it."""
+        """Raise DoesNotFit if the output of a stage shows that a device with these properties cannot run it."""
 
     def inspected(
         self, hook: Callable[..., Any], stages: dict[str, Stage], options: "CompileOptions", facts: dict[str, Any]
@@ -129,7 +129,7 @@ def backend_class(name: str) -> type[Backend]:
 
 
 def llvmlite_release() -> str:
-    import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
+    import llvmlite  # lazily: the package says its version, and loads LLVM only when that is used
 
     return llvmlite.__version__
 

@@ -8,7 +8,7 @@
        note: see current operation: %x = tt.load %6 : tensor<1024x!tt.ptr<f32>, #blocked>
           #blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 
-The words of the list: `warnings`; `remarks`, which are about speed (and warnings too); `operations`: each with the
+The items of the list: `warnings`; `remarks`, which are about speed (and warnings too); `operations`: each with the
 operation that it is about; `stacktraces`: each with the Python stack of the pass that made it.
 TILEWORK_PERFORMANCE_REMARKS=1 means `remarks`. Mistakes are exceptions, which have a stack in any case
 (TRITON_FRONT_END_DEBUGGING=1 shows the whole of it).
@@ -41,7 +41,7 @@ class Wanted:
         return listening(self.operations, self.stacktraces)
 
     def shown(self, heard: Iterable[Any]) -> list[Any]:
-        """Those that were asked for, each once."""
+        """The remarks that are to be shown, each once."""
         return list(dict.fromkeys(remark for remark in heard if self.remarks or remark.severity == "warning"))
 
     def show(self, heard: Iterable[Any]) -> None:
@@ -55,11 +55,11 @@ def wanted() -> Wanted | None:
     text = knobs.getenv("MLIR_ENABLE_DIAGNOSTICS")
     if not text and not knobs.compilation.performance_remarks:
         return None
-    words = {word.strip().lower() for word in (text or "").split(",")}
-    remarks = "remarks" in words or knobs.compilation.performance_remarks
-    if not remarks and "warnings" not in words:
+    items = {item.strip().lower() for item in (text or "").split(",")}
+    remarks = "remarks" in items or knobs.compilation.performance_remarks
+    if not remarks and "warnings" not in items:
         return None
-    return Wanted(remarks, "operations" in words, "stacktraces" in words)
+    return Wanted(remarks, "operations" in items, "stacktraces" in items)
 
 
 def wants_remarks() -> bool:
@@ -74,7 +74,7 @@ def wants_limits() -> bool:
 
 
 def render(remark: Any) -> str:
-    """One remark as a diagnostic; without a place in the source, without the lines of the source."""
+    """One remark as a diagnostic; without a location, without source lines."""
     from tilework.ir.locations import source_positions  # lazily: the compiler loads when something is compiled
 
     spans = [span_at(*position) for position in source_positions(remark.location)]

@@ -22,7 +22,7 @@ from tilework.process.forks import held_at_fork
 
 SUCCESS, INVALID_VALUE = 0, 1
 
-# attributes of functions, of pointers, flags: both vendors have the same numbers
+# attributes of functions, of pointers, flags: both vendors have the same values
 FUNCTION_MAX_THREADS, FUNCTION_SHARED, FUNCTION_LOCAL, FUNCTION_REGISTERS, FUNCTION_MAX_DYNAMIC_SHARED = 0, 1, 3, 4, 8
 POINTER_DEVICE_ADDRESS = 3
 STREAM_NON_BLOCKING, EVENT_DISABLE_TIMING, CAPTURE_RELAXED = 1, 2, 2
@@ -117,7 +117,7 @@ class DriverLibrary(ABC):
     vendor: ClassVar[str]  # as users call its software: CUDA
     names: ClassVar[Mapping[str, str]]  # of `CALLS`, and of those for contexts and launches, in the library
     functions: ClassVar[Mapping[str, tuple[Any, ...]]]
-    results: ClassVar[Mapping[str, Any]] = {}  # of those that return no number
+    results: ClassVar[Mapping[str, Any]] = {}  # of those that return no code
     error: ClassVar[type[DriverError]]
 
     def __init__(self, loaded: Any) -> None:
@@ -125,7 +125,7 @@ class DriverLibrary(ABC):
         self.raw: dict[str, Callable[..., int]] = {}
 
     def function(self, name: str) -> Callable[..., int]:
-        """A function as it is in the library: it returns a number, 0 for success."""
+        """A function as it is in the library: it returns a code, 0 for success."""
         if (found := self.raw.get(name)) is not None:
             return found
         symbol = self.names.get(name, name)
@@ -151,7 +151,7 @@ class DriverLibrary(ABC):
         return name in self.raw or getattr(self.loaded, self.names.get(name, name), None) is not None
 
     def code(self, name: str, *args: Any) -> int:
-        """Call a function; the number of its result."""
+        """Call a function; return its result code."""
         return self.function(name)(*args)
 
     def give_back(self, name: str, handle: int, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -162,7 +162,7 @@ class DriverLibrary(ABC):
             self.code(name, handle)
 
     def check(self, code: int, detail: str = "") -> None:
-        """Raise the error that a result stands for."""
+        """Raise the error of a result code."""
         if code:
             raise self.error(code, self.error_text(code), detail)
 
@@ -191,7 +191,7 @@ class DriverLibrary(ABC):
         """Make it usable, once; an error says why that cannot be."""
 
     def forget_error(self) -> None:  # noqa: B027  most keep none
-        """A failure was expected: the next call must not be told it."""
+        """Clear an expected failure, so that the next call does not report it."""
 
     @abstractmethod
     def error_text(self, code: int) -> str:
@@ -211,14 +211,14 @@ class DriverLibrary(ABC):
 
     @abstractmethod
     def current_device(self) -> int:
-        """The number of the device that this thread uses."""
+        """The index of the device that this thread uses."""
 
 
 Library = TypeVar("Library", bound=DriverLibrary)
 
 
 class FoundLibrary(Generic[Library]):
-    """The library of a vendor in this process, loaded when it is first asked for."""
+    """The library of a vendor in this process, loaded at its first use."""
 
     def __init__(self, make: Callable[[Any], Library], load: Callable[[], Any]) -> None:
         self.make, self.load = make, load

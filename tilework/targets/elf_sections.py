@@ -43,7 +43,7 @@ def read_sections(data: bytes) -> list[Section]:
     try:
         fields = HEADER.unpack_from(data)
         start, size, count, names_at = fields[6], fields[11], fields[12], fields[13]
-        raw = [SECTION.unpack_from(data, start + number * size) for number in range(count)]
+        raw = [SECTION.unpack_from(data, start + index * size) for index in range(count)]
         names = data[raw[names_at][4] : raw[names_at][4] + raw[names_at][5]]
         return [Section(row, name_at(names, row[0]), data) for row in raw]
     except (struct.error, IndexError, ValueError, OverflowError) as error:

@@ -8,7 +8,7 @@
     next
                                  kernel overwrites them. `tilework opt FILE --run-reproducer` repeats the stage
 
-Nothing is asked for most of the time, and then there is no observer. Some of Triton's variables are about things that
+Most of the time nothing is requested, and then there is no observer. Some of Triton's variables are about things that
 tilework does not have. They change the cache key, as in Triton, and nothing else:
 
     MLIR_DISABLE_MULTITHREADING         passes run one after the other
@@ -89,8 +89,8 @@ class Observer:
             self.listening.__exit__(None, None, None)
             if self.recording is not None:
                 self.recording.remarks += self.diagnostics.shown(self.heard)
-            if (asked := wanted()) is not None:
-                asked.show(self.heard)
+            if (requested := wanted()) is not None:
+                requested.show(self.heard)
         if self.spent:
             total = sum(seconds for _, seconds in self.spent)
             lines = [f"{seconds * 1e3:9.3f} ms {seconds / total * 100:5.1f} %  {name}" for name, seconds in self.spent]

@@ -28,7 +28,7 @@ class CompileOptions:
     """One value per option, in Triton's order; frozen, because its hash is part of the cache key.
 
     What finds a kernel in the cache needs nothing that a dataclass compiles: `__init__` is written here, and `names`
-    asks no field.
+    reads no field.
     """
 
     num_warps: int = 4
@@ -61,7 +61,7 @@ class CompileOptions:
     cluster_dims: tuple[int, int, int] = (1, 1, 1)
     reproducible: bool = False  # the same bits everywhere
     may_alias: bool = (
-        False  # on CPUs: arguments may overlap, so that all accesses stay in order; launches find out by themselves
+        False  # on CPUs: arguments may overlap, so all accesses keep their order; launches detect it by themselves
     )
 
     def __init__(self, **given: Any) -> None:
@@ -125,7 +125,7 @@ RECENTLY = 2 * 10**9  # nanoseconds
 
 
 @lru_cache(maxsize=64)
-def digest_of_version(path: str, changed: int, size: int, number: int) -> bytes:
+def digest_of_version(path: str, changed: int, size: int, inode: int) -> bytes:
     return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
@@ -156,7 +156,7 @@ def refuse_others(settings: Mapping[str, Any], known: Collection[str]) -> None:
 def without_foreign(settings: Mapping[str, Any], backend: str) -> Mapping[str, Any]:
     """Options that only other devices have are left out, with one warning each; autotuned kernels often name them.
 
-    A number of blocks that work together stays, and means nothing on the CPU.
+    `num_ctas` is kept, and has no effect on the CPU.
     """
     foreign = () if backend == "hip" else AMD_OPTIONS
     ignored = {name: "AMD GPUs" for name in foreign if name in settings}

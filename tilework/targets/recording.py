@@ -1,11 +1,11 @@
-"""Everything that a compilation does, kept for who looks at it afterwards (`tilework explore`).
+"""Record everything that a compilation does, for tools that show it (`tilework explore`).
 
     with recording() as seen:
         lower(source, target, ["ttgir"])
     [(step.name, step.seconds) for run in seen.runs for step in run.steps]
 
-Nobody records most of the time, and then a stage asks once whether somebody does. While somebody does, passes are asked
-for their remarks, too, and code for the host has line tables.
+Most of the time no recording is active, which a stage checks once. During a recording passes emit their remarks too,
+and code for the host has line tables.
 """
 
 from collections.abc import Iterator

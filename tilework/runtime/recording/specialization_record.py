@@ -145,7 +145,7 @@ def specialization_from(line: Mapping[str, Any], fn: Any, backend: Any) -> Speci
         name, *inside = leaf.split("[")
         return (indices[name], *(int(part.removesuffix("]")) for part in inside))
 
-    dropped = "" if backend.tells_small_arrays else SMALL
+    dropped = "" if backend.specializes_small_arrays else SMALL
     facts = {
         path(leaf): [FACTS[flag] for flag in flags if flag not in dropped] for leaf, flags in line["facts"].items()
     }

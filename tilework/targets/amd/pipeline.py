@@ -124,7 +124,7 @@ class HipBackend(Backend):
     views = {"amdgcn": ("llir", assembled)}
 
     @property
-    def tells_small_arrays(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def specializes_small_arrays(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return knobs.amd.use_buffer_ops
 
     @property

@@ -28,7 +28,7 @@ HERE = threading.local()
 
 
 def apart(function: Callable[P, T]) -> Callable[P, T]:
-    """`function`, run in another thread while the caller waits; what it calls of this kind stays in that thread."""
+    """`function`, run in another thread while the caller waits; nested calls run in that same thread."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -44,7 +44,7 @@ def begin(function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> "Wor
     work = Work(functools.partial(function, *args, **kwargs))
     try:
         threading.Thread(target=copy_context().run, args=(work.run,), name=f"tilework {function.__name__}").start()
-    except RuntimeError:  # no more threads: Python is ending, or the system has no room
+    except RuntimeError:  # no more threads: Python is ending, or the system has no memory
         work.value = function(*args, **kwargs)
         work.running.release()
     return work

@@ -34,7 +34,7 @@ class Casts:
     """Methods that convert."""
 
     def convert(self: "Builder", op: str, a: Value, type: Type, flags: str = "") -> Value:
-        """A conversion instruction as it stands, shared but not folded."""
+        """A conversion instruction, shared but not folded."""
         if a.type is type:
             return a
         return self.pure(f"{op} {flags}{a.typed} to {type.text}", type)
@@ -67,11 +67,11 @@ class Casts:
             assert made is not None
             return made
         if (inner := self.source(a)) is not None:
-            op, origin = inner
-            width, wanted = origin.type.scalar.bits, type.scalar.bits
+            op, source = inner
+            width, wanted = source.type.scalar.bits, type.scalar.bits
             if width == wanted:
-                return origin
-            return self.trunc(origin, type) if width > wanted else self.extend(op, origin, type)
+                return source
+            return self.trunc(source, type) if width > wanted else self.extend(op, source, type)
         return self.convert("trunc", a, type)
 
     def bit(self: "Builder", a: Value) -> Value:
@@ -103,8 +103,8 @@ class Casts:
         if a.constant is not None:
 
             def exact(x: int) -> float | None:
-                number = signed(a.type, x) if op == "sitofp" else x
-                return float(number) if abs(number) <= 1 << 53 else None  # larger ones could round twice
+                integer = signed(a.type, x) if op == "sitofp" else x
+                return float(integer) if abs(integer) <= 1 << 53 else None  # larger ones could round twice
 
             if (folded := lanewise(type, exact, a)) is not None:
                 return folded
@@ -124,8 +124,8 @@ class Casts:
                 if x != x:
                     return None
                 pattern = float_bits(old, x) if old.kind == "float" else int(x)
-                number = float_from_bits(new, pattern) if new.kind == "float" else pattern
-                return number if number == number else None
+                value = float_from_bits(new, pattern) if new.kind == "float" else pattern
+                return value if value == value else None
 
             if (folded := lanewise(type, bits, a)) is not None:
                 return folded
@@ -283,8 +283,8 @@ class Arithmetic:
             if a.text > b.text:
                 a, b, predicate = b, a, folding.SWAPPED[predicate]
         if b.constant is not None:
-            _, origin = self.source(a) or ("", a)  # no range has a negative number: either extension keeps it
-            if (bounds := self.ranges.get(origin.text)) is not None:
+            _, source = self.source(a) or ("", a)  # ranges are non-negative: either extension keeps them
+            if (bounds := self.ranges.get(source.text)) is not None:
                 if (known := folding.compare_range(predicate, *bounds, b)) is not None:
                     return constant(result, known)
         return self.pure(f"icmp {predicate} {a.type.text} {a.text}, {b.text}", result)
@@ -347,7 +347,7 @@ class Arithmetic:
     bitreverse = unary_op("bitreverse")
     ctlz = unary_op("ctlz", constant(i1, 0))  # the width for 0
     cttz = unary_op("cttz", constant(i1, 0))
-    abs = unary_op("abs", constant(i1, 0))  # of a signed integer; the smallest one stays as it is
+    abs = unary_op("abs", constant(i1, 0))  # of a signed integer; the smallest one does not change
 
     def extremum(self: "Builder", name: str, a: Any, b: Any) -> Value:
         """umin umax smin smax (integers); minnum maxnum minimum maximum copysign (floats)."""
@@ -382,7 +382,7 @@ class Arithmetic:
         return self.bitcast(self.intrinsic("arithmetic.fence", floats, self.bitcast(a, floats)), a.type)
 
     def extreme_number(self: "Builder", name: str, a: Value, b: Value) -> Value:
-        """The extreme of two numbers, the other one beside a NaN: LLVM's own intrinsics leave open which zero is the
+        """The extreme of two floats, ignoring a NaN: LLVM's own intrinsics leave open which zero is the
         larger.
         """
         beside = self.select(self.fcmp("uno", b, b), a, self.extremum(name, a, b))
@@ -421,7 +421,7 @@ class Arithmetic:
         return self.pure(f"call {self.flags}{text} @{symbol}({text} {a.text}, {text} {b.text}, {text} {c.text})", type)
 
     def funnel_left(self: "Builder", high: Value, low: Value, amount: Any) -> Value:
-        """The upper word of ``high:low`` shifted left."""
+        """The upper half of ``high:low`` shifted left."""
         amount = amount if amount.__class__ is Value else constant(high.type, amount)
         return self.intrinsic("fshl", high.type, high, low, amount)
 

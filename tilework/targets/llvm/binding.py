@@ -3,8 +3,8 @@ this package never calls.
 
     from tilework.targets.llvm.binding import llvm
 
-The module that has that method, `TypeRef.as_ir`, gets something in place of ``llvmlite.ir`` that imports it when it is
-used. For everybody else ``llvmlite.ir`` is what it is.
+The module that has that method, `TypeRef.as_ir`, gets a proxy for ``llvmlite.ir`` that imports it when it is
+used. Other users of ``llvmlite.ir`` get the real module.
 """
 
 from collections.abc import Iterator

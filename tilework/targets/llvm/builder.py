@@ -11,7 +11,7 @@
 An operand may be a Python number where another operand fixes its type. A pure instruction is identified by its text;
 the table of known texts is scoped by dominance: what is built inside `loop` or `if_` is forgotten after it, what was
 built before stays known inside. A block entered by hand (`enter`) starts with an empty table, unless it was made with
-`inherit=True`, the caller's promise that every path to it passes through the place where it was made.
+`inherit=True`, the caller's promise that every path to it passes through the point where it was created.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,11 +37,11 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         self.module: Module = function.module
         self.flags = ""  # fast-math flags of floating-point instructions, with a space behind
         self.suffix = ""  # debug location of every instruction
-        # known of a value, by its text: base + number, pointer + bytes, extension of another, copies of one scalar
+        # known of a value, by its text: base + constant, pointer + bytes, extension of another, copies of one scalar
         self.sums: dict[str, tuple[Value, int]] = {}
         self.exact: dict[str, tuple[Value, int]] = {}  # such sums that cannot wrap
         self.ranges: dict[str, tuple[int, int]] = {}  # the least and the greatest that an integer can be, not negative
-        self.offsets: dict[str, tuple[Value, int]] = {}  # what a pointer is made of, by its name: another and bytes
+        self.offsets: dict[str, tuple[Value, int]] = {}  # a pointer's base and byte offset, by its name
         self.terms: dict[str, tuple[Value, Value]] = {}  # or another and bytes that are not constant
         self.extensions: dict[str, tuple[str, Value]] = {}
         self.splats: dict[str, Value] = {}
@@ -82,9 +82,9 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         if (found := self.known.get(text)) is not None:
             return found
         function = self.function
-        number = function.counter
-        function.counter = number + 1
-        made = new_tuple(Value, (type, f"%v{number}", None))
+        index = function.counter
+        function.counter = index + 1
+        made = new_tuple(Value, (type, f"%v{index}", None))
         self.block.lines.append(f"  {made.text} = {text}{self.suffix}")
         self.known[text] = made
         self.log.append(text)
@@ -93,9 +93,9 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
     def effect(self, text: str, type: Type) -> Value:
         """The value of an instruction that reads memory or has effects: always built."""
         function = self.function
-        number = function.counter
-        function.counter = number + 1
-        made = new_tuple(Value, (type, f"%v{number}", None))
+        index = function.counter
+        function.counter = index + 1
+        made = new_tuple(Value, (type, f"%v{index}", None))
         self.block.lines.append(f"  {made.text} = {text}{self.suffix}")
         return made
 
@@ -117,7 +117,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         self.log = []
 
     def resume(self, block: Block) -> None:
-        """Continue in `block` with the present table; only for blocks that this place dominates."""
+        """Continue in `block` with the present table; only for blocks that this point dominates."""
         assert not block.terminated, f"block {block.name} is finished"
         if not block.placed:
             block.placed = True
@@ -135,7 +135,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         del log[mark:]
 
     def outline(self, name: str, result: Type, args: Sequence[Value], body: Any) -> Value:
-        """Call an internal function `@name`, written by ``body(builder, args)`` the first time it is asked for."""
+        """Call an internal function `@name`, written by ``body(builder, args)`` at its first use."""
         if (inner := unwritten(self.module, name, result, [arg.type for arg in args])) is not None:
             inner.ret(body(inner, inner.function.args))
         return self.pure(self.call_text(result, f"@{name}", args), result)
@@ -144,7 +144,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
 def unwritten(
     module: Module, name: str, result: Type, types: Sequence[Type], attributes: Sequence[str] = ("nounwind",)
 ) -> Builder | None:
-    """The builder of an internal function, if it is asked for for the first time."""
+    """The builder of an internal function at its first use, otherwise None."""
     if name in module.functions:
         return None
     params = [(type, f"a{position}") for position, type in enumerate(types)]

@@ -116,7 +116,7 @@ def target_machine(triple: str, cpu: str, features: str, level: int = 2, short: 
 @cache
 @apart
 def data_layout(machine: Any) -> str:
-    """The data layout of a code generator, as it stands in LLVM text."""
+    """The data layout of a code generator, as LLVM text writes it."""
     with machine.target_data as data:
         return str(data)
 
@@ -143,7 +143,7 @@ def closing(manager: Any) -> Iterator[Any]:
 def optimize(module: Any, level: int, machine: Any) -> None:
     """Level 0 does nothing; 1 runs LLVM's function simplification, 2 and 3 its module pipeline.
 
-    Our own text is folded and shared already and vectorised by hand, so LLVM's vectorisers stay off below level 3.
+    Our own text is folded and shared already and vectorised by hand, so LLVM's vectorisers are off below level 3.
     """
     if level == 0:
         return
@@ -170,7 +170,7 @@ def check(text: str) -> None:
 
 @apart
 def to_object(text: str, level: int = 0, machine: Any = None, *, verify: bool = False, watched: bool = False) -> bytes:
-    """The bytes of an object file; `watched` shows what the environment asks to see of the code generation."""
+    """The bytes of an object file; `watched` prints the dumps of code generation that the environment requests."""
     machine = host_target_machine() if machine is None else machine
     with ExitStack() as owner:
         module = opened(text, owner, verify)
@@ -206,9 +206,9 @@ _UNUSED: list[int] = []  # the libraries that are gone
 class Library:
     """Machine code in memory; `library["name"]` is the address of an exported symbol."""
 
-    def __init__(self, number: int, symbols: Iterable[str]) -> None:
-        self.number = number
-        self.addresses = {symbol: _LOADED[number][symbol] for symbol in symbols}
+    def __init__(self, index: int, symbols: Iterable[str]) -> None:
+        self.index = index
+        self.addresses = {symbol: _LOADED[index][symbol] for symbol in symbols}
 
     def __getitem__(self, symbol: str) -> int:
         return self.addresses[symbol]
@@ -216,7 +216,7 @@ class Library:
     def __del__(
         self, unused: list[int] = _UNUSED
     ) -> None:  # in any thread, at any moment: LLVM is not called from here
-        unused.append(self.number)
+        unused.append(self.index)
 
 
 def unload_unused() -> None:
@@ -228,7 +228,7 @@ def unload_unused() -> None:
 @apart
 def jit_load(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] | None = None) -> Library:
     """Link an object file into this process. `imports` are addresses of functions it calls; libc and libm are found."""
-    symbols, number = list(symbols), next(_COUNTER)
+    symbols, index = list(symbols), next(_COUNTER)
     library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
     for symbol in symbols:
         library.export_symbol(symbol)
@@ -237,5 +237,5 @@ def jit_load(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] | N
     with _JIT_LOCK:  # a second JIT, made by another thread, would take the code it holds with it
         jit = host_jit()
     unload_unused()
-    _LOADED[number] = library.link(jit, f"tilework.{number}")
-    return Library(number, symbols)
+    _LOADED[index] = library.link(jit, f"tilework.{index}")
+    return Library(index, symbols)

@@ -77,11 +77,11 @@ class Control:
         self.end(f"br {condition.typed}, label %{then.name}, label %{otherwise.name}{ending}")
 
     def switch(self: "Builder", value: Value, default: Block, cases: Sequence[tuple[int, Block]]) -> None:
-        listed = " ".join(f"{constant(value.type, number).typed}, label %{block.name}" for number, block in cases)
+        listed = " ".join(f"{constant(value.type, case).typed}, label %{block.name}" for case, block in cases)
         self.end(f"switch {value.typed}, label %{default.name} [ {listed} ]")
 
     def phi(self: "Builder", type: Type, incoming: Sequence[tuple[Value, Block]]) -> Value:
-        """The value of the block that control came from; must stand before other instructions of its block."""
+        """The value of the block that control came from; must precede other instructions of its block."""
         listed = ", ".join(f"[ {value.text}, %{block.name} ]" for value, block in incoming)
         return self.effect(f"phi {type.text} {listed}", type)
 
@@ -104,11 +104,11 @@ class Control:
         """`step` on `first`, then on what it gave, until the condition that it gives beside holds; what it was given
         last.
         """
-        origin, again, done = self.block, self.function.block("again"), self.function.block("over")
+        before, again, done = self.block, self.function.block("again"), self.function.block("over")
         self.br(again)
         with self.scope():
             self.resume(again)
-            value, close = self.open_phi(first.type, first, origin)
+            value, close = self.open_phi(first.type, first, before)
             following, is_over = step(value)
             close(following, self.block)
             self.cond_br(is_over, done, again)
@@ -119,7 +119,9 @@ class Control:
 
     @contextmanager
     def loop(self: "Builder", start: Any, end: Any, step: Any = 1, *, unroll: int | None = None) -> Iterator[Value]:
-        """``for index in range(start, end, step)``, for a positive step and signed bounds; numbers only are i64."""
+        """``for index in range(start, end, step)``, for a positive step and signed bounds; Python integers alone are
+        i64.
+        """
         with self.loop_carrying(start, end, step, (), unroll=unroll) as made:
             yield made.index
 
@@ -136,10 +138,10 @@ class Control:
         may_wrap: bool = False,
         hints: Sequence[str] = (),
     ) -> Iterator[Loop]:
-        """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it.
+        """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n requests it.
 
-        `runs` says that there is a first round, `may_wrap` that a step behind the last one may lead beyond the largest
-        number, where the loop ends, too; `hints` are names of LLVM's loop metadata.
+        `runs` says that there is a first round, `may_wrap` that the step after the last one may overflow the index
+        type, where the loop ends too; `hints` are names of LLVM's loop metadata.
         """
         if start.__class__ is int and end.__class__ is int:
             start = constant(i64, start)

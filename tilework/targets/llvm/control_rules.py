@@ -1,8 +1,8 @@
 """Rules of control flow for every target: `scf`, `cf`, calls and returns carry the LLVM values of all their values.
 
-What a value is made of, and what a call passes beside its arguments, each target says (`OpLowering`).
+Each target defines the LLVM values of a value, and what a call passes beside its arguments (`OpLowering`).
 
-What a launch can hand to a kernel: numbers, pointers, tensor descriptors. A tensor is made inside, by loads.
+A launch passes scalars, pointers and tensor descriptors to a kernel. Tensors are loaded inside.
 """
 
 from collections.abc import Iterator, Sequence
@@ -140,8 +140,8 @@ def lower_for(low: Low, op: Operation, kind: type[Carried] = Carried) -> list[An
     carried = kind(low, op)
     hints = {"unroll": 1, "hints": licm_hints(op)}
     with for_loop(low.builder, start, end, step, carried.start(), may_wrap(end, step), **hints) as (loop, index):
-        number = low.held([op.operands[0].type], [index])
-        following = low.region(op.regions[0].block, [*number, *carried.held(loop.carried)])
+        induction = low.held([op.operands[0].type], [index])
+        following = low.region(op.regions[0].block, [*induction, *carried.held(loop.carried)])
         low.check_joined(op, carried.initial, following)
         loop.next(carried.next(following))
     return carried.held(loop.results)
@@ -187,12 +187,12 @@ def lower_while(low: Low, op: Operation, rounds: Rounds = PLAIN) -> list[Any]:
     before, after = op.regions
     initial = [low[operand] for operand in op.operands]
     starts = (*rounds.start, *low.carried(initial))
-    origin = b.block
+    preheader = b.block
     header, body, done = (b.function.block(name) for name in ("while", "do", "done"))
     b.br(header)
     with b.scope():
         b.resume(header)
-        opened = [b.open_phi(value.type, value, origin) for value in starts]
+        opened = [b.open_phi(value.type, value, preheader) for value in starts]
         own, carried = opened[: len(rounds.start)], opened[len(rounds.start) :]
         condition, *values = low.region(before.block, low.taken(initial, [made for made, _ in carried]))
         (test,) = low.flat([condition])

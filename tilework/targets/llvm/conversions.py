@@ -44,18 +44,18 @@ def widen(b: Builder, value: Value, type: Attribute) -> Value:
 
 
 def widen_float8(b: Builder, bits: Value, type: Attribute) -> Value:
-    """The exponent and fraction move to the places they have in a wider float; a product with a power of two then
+    """Move the exponent and fraction to their bits in a wider float; a product with a power of two then
     corrects the bias, and makes subnormals right."""
     if type == f8E5M2:  # the upper half of an f16
         half = b.shl(b.zext(bits, bits.type.with_scalar(i16)), 8)
         return b.fpext(b.bitcast(half, bits.type.with_scalar(f16)), bits.type.with_scalar(f32))
     format = FORMATS[type]
-    real, word = bits.type.with_scalar(f32), bits.type.with_scalar(i32)
-    wide = b.zext(bits, word)
+    real, int_type = bits.type.with_scalar(f32), bits.type.with_scalar(i32)
+    wide = b.zext(bits, int_type)
     magnitude = b.shl(b.and_(wide, 0x7F), 23 - format.fraction)
     scaled = b.fmul(b.bitcast(magnitude, real), 2.0 ** (127 - format.bias))
     sign = b.shl(b.and_(wide, 0x80), 24)
-    signed = b.bitcast(b.or_(b.bitcast(scaled, word), sign), real)
+    signed = b.bitcast(b.or_(b.bitcast(scaled, int_type), sign), real)
     if format.has_negative_zero:
         is_nan = b.icmp("eq", b.and_(wide, 0x7F), 0x7F)
     else:
@@ -65,10 +65,10 @@ def widen_float8(b: Builder, bits: Value, type: Attribute) -> Value:
 
 def widen_half(b: Builder, value: Value) -> Value:
     """An f16 as f32 with integers and a product, for machines without an instruction."""
-    word, real = value.type.with_scalar(i32), value.type.with_scalar(f32)
-    bits = b.zext(b.bitcast(value, value.type.with_scalar(i16)), word)
+    int_type, real = value.type.with_scalar(i32), value.type.with_scalar(f32)
+    bits = b.zext(b.bitcast(value, value.type.with_scalar(i16)), int_type)
     magnitude = b.shl(b.and_(bits, 0x7FFF), 13)
-    scaled = b.bitcast(b.fmul(b.bitcast(magnitude, real), 2.0**112), word)
+    scaled = b.bitcast(b.fmul(b.bitcast(magnitude, real), 2.0**112), int_type)
     is_finite = b.icmp("ult", magnitude, 0x7C00 << 13)
     made = b.select(is_finite, scaled, b.or_(magnitude, 0x7F800000))
     return b.bitcast(b.or_(made, b.shl(b.and_(bits, 0x8000), 16)), real)
@@ -98,8 +98,8 @@ def narrow(b: Builder, value: Value, type: Attribute, saturate: bool = False) ->
 
 def narrow_bfloat(b: Builder, value: Value) -> Value:
     """f32 to bf16 with integers: LLVM's fptrunc is a call on x86, or an instruction that takes denormals for zero."""
-    word = value.type.with_scalar(i32)
-    bits = b.bitcast(value, word)
+    int_type = value.type.with_scalar(i32)
+    bits = b.bitcast(value, int_type)
     rounded = b.add(bits, b.add(b.and_(b.lshr(bits, 16), 1), 0x7FFF))
     is_nan = b.fcmp("uno", value, value)
     kept = b.lshr(b.select(is_nan, b.or_(bits, 0x00400000), rounded), 16)
@@ -129,14 +129,14 @@ def fma_to_odd(b: Builder, x: Value, y: Value, z: Value) -> Value:
 
 def to_odd(b: Builder, value: Value) -> Value:
     """f64 to f32; inexact results get an odd last bit."""
-    word = value.type.with_scalar(i32)
+    int_type = value.type.with_scalar(i32)
     near = b.fptrunc(value, value.type.with_scalar(f32))
     back = b.fpext(near, value.type)
-    bits = b.bitcast(near, word)
+    bits = b.bitcast(near, int_type)
     is_even = b.icmp("eq", b.and_(bits, 1), 0)
     is_inexact = b.fcmp("one", back, value)
     is_above = b.fcmp("ogt", b.fabs(back), b.fabs(value))
-    step = b.select(is_above, constant(word, -1), constant(word, 1))
+    step = b.select(is_above, constant(int_type, -1), constant(int_type, 1))
     moved = b.select(b.and_(is_inexact, is_even), b.add(bits, step), bits)
     return b.bitcast(moved, near.type)
 
@@ -147,25 +147,25 @@ def narrow_bits(b: Builder, value: Value, format: Format, saturate: bool = False
     Normal numbers round by adding half a unit to the bits; subnormal ones by adding a float whose last bit is their
     unit.
     """
-    word = value.type.with_scalar(i32)
-    bits = b.bitcast(value, word)
+    int_type = value.type.with_scalar(i32)
+    bits = b.bitcast(value, int_type)
     magnitude = b.and_(bits, 0x7FFFFFFF)
     dropped = 23 - format.fraction
     half = b.add(b.and_(b.lshr(magnitude, dropped), 1), (1 << (dropped - 1)) - 1 - ((127 - format.bias) << 23))
     normal = b.lshr(b.add(magnitude, half), dropped)
     magic = 2.0 ** (1 - format.bias - format.fraction + 23)
     lifted = b.fadd(b.bitcast(magnitude, value.type), magic)
-    small = b.sub(b.bitcast(lifted, word), b.bitcast(constant(value.type, magic), word))
+    small = b.sub(b.bitcast(lifted, int_type), b.bitcast(constant(value.type, magic), int_type))
     is_small = b.icmp("ult", magnitude, (128 - format.bias) << 23)
     rounded = b.select(is_small, small, normal)
     if saturate:
         code = b.umin(rounded, format.largest)
     else:
-        code = b.select(b.icmp("ugt", rounded, format.largest), constant(word, format.overflow), rounded)
-    code = b.select(b.icmp("ugt", magnitude, 0x7F800000), constant(word, format.nan), code)
+        code = b.select(b.icmp("ugt", rounded, format.largest), constant(int_type, format.overflow), rounded)
+    code = b.select(b.icmp("ugt", magnitude, 0x7F800000), constant(int_type, format.nan), code)
     sign = b.and_(b.lshr(bits, 32 - format.bits), 1 << format.bits - 1)
     if not format.has_negative_zero:
-        sign = b.select(b.icmp("eq", code, 0), constant(word, 0), sign)
+        sign = b.select(b.icmp("eq", code, 0), constant(int_type, 0), sign)
     return b.trunc(b.or_(code, sign), value.type.with_scalar(integer(format.bits)))
 
 

@@ -6,8 +6,8 @@
 
 A location in another file than its function's gets a lexical block for that file.
 
-LLVM_EXTRACT_DI_LOCAL_VARIABLES=1 also asks for the names of values, as far as the user gave them one; of a tile the
-first element that a thread has stands for all:
+LLVM_EXTRACT_DI_LOCAL_VARIABLES=1 also requests the names of values, as far as the user gave them one; of a tile the
+first element of a thread represents all:
 
     %v4 = mul i32 %v3, 16, !dbg !9
     #dbg_value(i32 %v4, !10, !DIExpression(), !9)         !10 = !DILocalVariable(name: "offsets", ...)
@@ -43,7 +43,7 @@ class LineTable:
         return self.module.node(f'!DIFile(filename: "{escaped(name)}", directory: "{escaped(folder)}")')
 
     def unit(self, path: str) -> str:
-        """The compile unit; the first file asked for names it."""
+        """The compile unit; the first file names it."""
         if (listed := self.module.lists.get(UNITS)) is not None:
             return listed[UNITS]
         text = (
@@ -65,7 +65,7 @@ class LineTable:
         self.files[function] = path
 
     def location(self, function: Function, path: str, line: int, column: int) -> str:
-        """The node of one place in the source, to assign to `Builder.location`."""
+        """The node of one source location, to assign to `Builder.location`."""
         scope = function.subprogram
         assert scope is not None, f"describe @{function.name} before giving locations in it"
         if path != self.files[function]:

@@ -25,11 +25,11 @@ Scalar = Any
 
 
 def lanewise(type: Type, rule: Callable[..., Scalar | None], *args: Value) -> Value | None:
-    """Apply a rule on numbers to constants: once for splats, else lane by lane; None if it declines a lane."""
+    """Apply a rule on Python values to constants: once for splats, else lane by lane; None if it declines a lane."""
     if all(arg.constant.__class__ is not tuple for arg in args):
         result = rule(*[arg.constant for arg in args])
         return None if result is None else constant(type, result)
-    results = [rule(*numbers) for numbers in zip(*(lanes_of(arg) for arg in args))]
+    results = [rule(*lane) for lane in zip(*(lanes_of(arg) for arg in args))]
     return None if None in results else lanes_constant(type, results)
 
 
@@ -80,7 +80,7 @@ def fold_binary(op: str, a: Value, b: Value) -> Value | None:
 
 
 def round_fraction(type: Type, exact: "Fraction", zero: float) -> float:
-    """An exact number rounded once to `type`; `zero` is the signed zero to use for 0."""
+    """An exact value rounded once to `type`; `zero` is the signed zero to use for 0."""
     if exact == 0:
         return zero
     return formats.round_fraction(exact, FORMATS[type])
@@ -103,9 +103,9 @@ def fold_fma(a: Value, b: Value, c: Value) -> Value | None:
     return lanewise(a.type, rule, a, b, c)
 
 
-def _is_float(value: Value, number: float) -> bool:
+def _is_float(value: Value, operand: float) -> bool:
     known = value.constant
-    return known.__class__ is float and known == number and math.copysign(1.0, known) == math.copysign(1.0, number)
+    return known.__class__ is float and known == operand and math.copysign(1.0, known) == math.copysign(1.0, operand)
 
 
 def identity(op: str, a: Value, b: Value) -> Value | None:
@@ -188,55 +188,55 @@ def range_of(op: str, least: int, greatest: int, b: Value) -> tuple[int, int] | 
     >>> range_of("lshr", 0, 255, constant(i32, 8)), range_of("urem", 32, 39, constant(i32, 16))
     ((0, 0), (0, 7))
     """
-    number, bits = b.constant, b.type.bits
-    if op != "and" and number >> (bits - 1):
+    operand, bits = b.constant, b.type.bits
+    if op != "and" and operand >> (bits - 1):
         return None
     if op in ("and", "or", "xor"):
         # these bits may be anything, the others are those of both ends
         free = (1 << (least ^ greatest).bit_length()) - 1
-        found = twos_complement.BINARY[op](least & ~free, number, bits)
+        found = twos_complement.BINARY[op](least & ~free, operand, bits)
         assert found is not None
         if op == "and":
             is_whole = is_moved(op, least, greatest, b)
-            return (found | least & free, found | greatest & free) if is_whole else (found, found | free & number)
+            return (found | least & free, found | greatest & free) if is_whole else (found, found | free & operand)
         return (found, found | free) if op == "or" else (found & ~free, found | free)
     if op in ("urem", "srem"):
         if is_moved(op, least, greatest, b):
-            return least % number, greatest % number
-        return (0, number - 1) if number else None
+            return least % operand, greatest % operand
+        return (0, operand - 1) if operand else None
     if op in ("lshr", "ashr", "shl"):
-        if number >= bits:
+        if operand >= bits:
             return None
-        return (least << number, greatest << number) if op == "shl" else (least >> number, greatest >> number)
+        return (least << operand, greatest << operand) if op == "shl" else (least >> operand, greatest >> operand)
     if op in ("udiv", "sdiv"):
-        return (least // number, greatest // number) if number else None
-    return (least * number, greatest * number) if op == "mul" else None
+        return (least // operand, greatest // operand) if operand else None
+    return (least * operand, greatest * operand) if op == "mul" else None
 
 
 def is_moved(op: str, least: int, greatest: int, b: Value) -> bool:
-    """Return True if a remainder or some low bits are, for all of a range, the number less one and the same
+    """Return True if a remainder or some low bits are, for all of a range, the value less one and the same
     constant.
     """
-    number = b.constant
+    operand = b.constant
     if op == "and":
-        return not ((1 << (least ^ greatest).bit_length()) - 1) & ~number
-    return op in ("urem", "srem") and 0 < number < 1 << (b.type.bits - 1) and least // number == greatest // number
+        return not ((1 << (least ^ greatest).bit_length()) - 1) & ~operand
+    return op in ("urem", "srem") and 0 < operand < 1 << (b.type.bits - 1) and least // operand == greatest // operand
 
 
 def compare_range(predicate: str, least: int, greatest: int, b: Value) -> bool | None:
-    """The result of icmp for every number of a range without negative ones; None if it depends on the number.
+    """The result of icmp for every value of a non-negative range; None if it depends on the value.
 
     >>> compare_range("slt", 96, 127, constant(i32, 96)), compare_range("slt", 64, 127, constant(i32, 96))
     (False, None)
     """
-    number = signed(b.type, b.constant) if predicate[0] == "s" else b.constant
+    operand = signed(b.type, b.constant) if predicate[0] == "s" else b.constant
     if predicate in ("eq", "ne"):
-        if not least <= number <= greatest:
+        if not least <= operand <= greatest:
             return predicate == "ne"
         return predicate == "eq" if least == greatest else None
     order = ORDERS[predicate[1:]]
-    found = order(least, number)
-    return found if found == order(greatest, number) else None
+    found = order(least, operand)
+    return found if found == order(greatest, operand) else None
 
 
 def fold_unary(name: str, a: Value) -> Value | None:

@@ -24,7 +24,7 @@ def open_ahead() -> None:
 
 
 def open_library() -> None:
-    """Open the file that llvmlite is going to open. What does not work is for llvmlite to tell."""
+    """Open the file that llvmlite is going to open. Errors are left to llvmlite, which reports them."""
     import llvmlite  # lazily, as the next: says where it is, and opens nothing
     from llvmlite.utils import get_library_name
 

@@ -75,9 +75,9 @@ class Module:
         self.strings: dict[bytes, Value] = {}
         self.attributes: dict[str, str] = {}
         self.nodes: dict[str, str] = {}
-        self.lists: dict[str, dict[str, str]] = {}  # named metadata: nodes by what tells them apart
+        self.lists: dict[str, dict[str, str]] = {}  # named metadata: nodes by their keys
         self.node_lines: list[str] = []
-        self.scales = False  # whether vectors times powers of two are one instruction (`Builder.scaled`)
+        self.scales = False  # vectors times powers of two are one instruction (`Builder.scaled`)
         self.exact = False  # only results that are the same on every machine
 
     def function(
@@ -98,8 +98,8 @@ class Module:
             f"{type.text} {extra[position] + ' ' if position in extra else ''}%{text}"
             for position, (type, text) in enumerate(params)
         )
-        words = [word for word in ("define", linkage, convention, result.text) if word]
-        header = f"{' '.join(words)} @{name}({listed})"
+        parts = [part for part in ("define", linkage, convention, result.text) if part]
+        header = f"{' '.join(parts)} @{name}({listed})"
         if group := " ".join(attributes):
             header += f" {self.attribute_group(group)}"
         made = self.functions[name] = Function(self, name, result, params, header)
@@ -147,7 +147,7 @@ class Module:
         return Value(pointer(space), f"@{name}")
 
     def table(self, name: str, element: Type, values: Sequence[Any], align: int = 0) -> Value:
-        """A private constant array of numbers, for example coefficients."""
+        """A private constant array, for example of coefficients."""
         listed = ", ".join(constant(element, value).typed for value in values)
         type = array(element, len(values))
         return self.global_variable(name, type, f"[{listed}]", linkage="private", constant=True, align=align)

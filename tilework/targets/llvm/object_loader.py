@@ -1,12 +1,11 @@
-"""Machine code of an object file into the memory of this process, without LLVM.
+"""Load the machine code of an object file into this process, without LLVM.
 
     library = load_object(data, ["add"])         # in this process or a later one
     function = ctypes.CFUNCTYPE(...)(library["add"])
 
 Loading LLVM takes longer than all else that a process does for a kernel from the cache, and its linker is needed for
-nothing but the few kinds of relocations that LLVM writes for Linux on ARM and x86. What is not of these kinds, and what
-is for another system, is left to LLVM (`jit_load` of `compile.py`), and so is everything that cannot be found: it knows
-the words for that.
+nothing but the few kinds of relocations that LLVM writes for Linux on ARM and x86. Other relocations, files for other
+systems and undefined symbols are left to LLVM (`jit_load` of `compile.py`), which reports errors well.
 
 The image is one piece of memory, so that its parts reach each other: code and constants first, with a stub for each
 function of other libraries and a table of addresses, then, on a new page, what can be written. Keep the object returned
@@ -43,29 +42,29 @@ class Unknown(Exception):
 
 
 class Machine:
-    """A kind of processor: its number, its relocations, and the stub that jumps to the address behind it.
+    """A kind of processor: its ELF machine id, its relocations, and the stub that jumps to the address behind it.
 
-    `calls` are relocations that may go through a stub, `entries` those that mean the place of an address.
+    `calls` are relocations that may go through a stub, `entries` those that refer to the address of a pointer.
     """
 
     def __init__(
-        self, number: int, rules: "Mapping[int, Rule]", stub: bytes, calls: frozenset[int], entries: frozenset[int]
+        self, elf_id: int, rules: "Mapping[int, Rule]", stub: bytes, calls: frozenset[int], entries: frozenset[int]
     ) -> None:
-        self.number, self.rules, self.stub, self.calls, self.entries = number, rules, stub, calls, entries
+        self.elf_id, self.rules, self.stub, self.calls, self.entries = elf_id, rules, stub, calls, entries
 
 
 Rule = Callable[[bytearray, int, int, int], None]
-"""(image, offset, address of that place, value with addend): write the value into the instruction or word at the place.
+"""(image, offset, address of that offset, value with addend): write the value into the instruction or integer there.
 """
 
 
-def word(kind: str, is_relative: bool) -> Rule:
-    """A number in memory: the value, or its distance."""
+def integer(kind: str, is_relative: bool) -> Rule:
+    """An integer in memory: the value, or its distance."""
     form = struct.Struct(kind)
 
-    def rule(image: bytearray, at: int, place: int, value: int) -> None:
+    def rule(image: bytearray, at: int, address: int, value: int) -> None:
         try:
-            form.pack_into(image, at, value - place if is_relative else value)
+            form.pack_into(image, at, value - address if is_relative else value)
         except struct.error:
             raise Unknown("out of reach") from None
 
@@ -73,35 +72,35 @@ def word(kind: str, is_relative: bool) -> Rule:
 
 
 def instruction(encode: Callable[[int, int], int]) -> Rule:
-    """Bits of an ARM instruction, from the value and the place."""
+    """Bits of an ARM instruction, from the value and the address."""
 
-    def rule(image: bytearray, at: int, place: int, value: int) -> None:
+    def rule(image: bytearray, at: int, address: int, value: int) -> None:
         (bits,) = struct.unpack_from("<I", image, at)
-        struct.pack_into("<I", image, at, bits | encode(value, place))
+        struct.pack_into("<I", image, at, bits | encode(value, address))
 
     return rule
 
 
-def branch(value: int, place: int) -> int:
+def branch(value: int, address: int) -> int:
     """CALL26, JUMP26: a distance in instructions."""
-    distance = value - place
+    distance = value - address
     if not -(1 << 27) <= distance < 1 << 27 or distance & 3:
         raise Unknown("out of reach")
     return distance >> 2 & (1 << 26) - 1
 
 
-def page(value: int, place: int) -> int:
+def page(value: int, address: int) -> int:
     """ADRP: a distance in pages of 4 KiB, its last two bits apart."""
-    distance = (value >> 12) - (place >> 12)
+    distance = (value >> 12) - (address >> 12)
     if not -(1 << 20) <= distance < 1 << 20:
         raise Unknown("out of reach")
     return (distance & 3) << 29 | (distance >> 2 & (1 << 19) - 1) << 5
 
 
 def low_bits(shift: int) -> Rule:
-    """ADD and loads and stores: the place inside of the page, in units of what is accessed."""
+    """ADD and loads and stores: the offset inside of the page, in units of the access size."""
 
-    def encode(value: int, place: int) -> int:
+    def encode(value: int, address: int) -> int:
         if value & (1 << shift) - 1:
             raise Unknown("out of step")
         return (value & 0xFFF) >> shift << 10
@@ -112,9 +111,9 @@ def low_bits(shift: int) -> Rule:
 ARM = Machine(
     183,
     {
-        257: word("<Q", is_relative=False),
-        260: word("<q", is_relative=True),
-        261: word("<i", is_relative=True),
+        257: integer("<Q", is_relative=False),
+        260: integer("<q", is_relative=True),
+        261: integer("<i", is_relative=True),
         275: instruction(page),
         277: low_bits(0),
         278: low_bits(0),
@@ -134,9 +133,9 @@ ARM = Machine(
 X86 = Machine(
     62,
     {
-        1: word("<Q", is_relative=False),
-        24: word("<q", is_relative=True),
-        **dict.fromkeys((2, 4, 9, 41, 42), word("<i", is_relative=True)),
+        1: integer("<Q", is_relative=False),
+        24: integer("<q", is_relative=True),
+        **dict.fromkeys((2, 4, 9, 41, 42), integer("<i", is_relative=True)),
     },
     bytes.fromhex("ff25020000006690"),  # jmp *2(%rip); nop
     frozenset({4}),
@@ -153,7 +152,7 @@ class Object:
             self.sections = read_sections(data)
         except StageError as error:
             raise Unknown(str(error)) from None
-        if HEADER.unpack_from(data)[1:3] != (RELOCATABLE, machine.number):
+        if HEADER.unpack_from(data)[1:3] != (RELOCATABLE, machine.elf_id):
             raise Unknown("not for this machine")
         self.machine, self.symbols = machine, read_symbols(self.sections)
         self.loaded = [
@@ -184,7 +183,7 @@ class Layout:
 
     def __init__(self, object: Object) -> None:
         self.object = object
-        self.places: dict[int, int] = {}
+        self.offsets: dict[int, int] = {}
         end = self.put(0, lambda section: not section.flags & WRITE)
         self.relocations = list(object.relocations())
         machine = object.machine
@@ -193,46 +192,44 @@ class Layout:
             for _, _, kind, symbol, _ in self.relocations
             if kind in machine.calls and symbol.section == UNDEFINED
         )
-        self.stubs = {name: aligned(end, STUB) + STUB * number for number, name in enumerate(dict.fromkeys(foreign))}
+        self.stubs = {name: aligned(end, STUB) + STUB * index for index, name in enumerate(dict.fromkeys(foreign))}
         end = aligned(end, STUB) + STUB * len(self.stubs)
         wanted = (symbol for _, _, kind, symbol, _ in self.relocations if kind in machine.entries)
-        self.entries = {symbol: end + ENTRY * number for number, symbol in enumerate(dict.fromkeys(wanted))}
+        self.entries = {symbol: end + ENTRY * index for index, symbol in enumerate(dict.fromkeys(wanted))}
         self.writable = aligned(end + ENTRY * len(self.entries), PAGE)
         self.size = max(aligned(self.put(self.writable, lambda section: bool(section.flags & WRITE)), PAGE), PAGE)
 
     def put(self, end: int, belongs: Callable[[Section], bool]) -> int:
-        """Place the sections that belong here from `end` on; the new end."""
+        """Assign offsets to the sections that belong here, from `end` on; return the new end."""
         for index in self.object.loaded:
             section = self.object.sections[index]
             if belongs(section):
-                self.places[index] = aligned(end, section.align)
-                end = self.places[index] + section.size
+                self.offsets[index] = aligned(end, section.align)
+                end = self.offsets[index] + section.size
         return end
 
     def image(self, base: int, find: Callable[[str], int]) -> tuple[bytearray, dict[str, int]]:
-        """(what is to stand in memory at `base`, addresses of its names); `find` gives that of one that is not defined
-        here.
-        """
+        """(the content of memory at `base`, addresses of its symbols); `find` resolves undefined ones."""
         content, machine = bytearray(self.size), self.object.machine
-        for index, place in self.places.items():
+        for index, start in self.offsets.items():
             data = self.object.sections[index].data
-            content[place : place + len(data)] = data
+            content[start : start + len(data)] = data
 
         def address(symbol: Symbol) -> int:
-            if symbol.section in self.places:
-                return base + self.places[symbol.section] + symbol.value
+            if symbol.section in self.offsets:
+                return base + self.offsets[symbol.section] + symbol.value
             if symbol.section == UNDEFINED:
                 return find(symbol.name)
             if symbol.section == ABSOLUTE:
                 return symbol.value
             raise Unknown("a symbol of a kind that is not known")
 
-        for name, place in self.stubs.items():
-            content[place : place + STUB] = machine.stub + struct.pack("<Q", find(name))
-        for symbol, place in self.entries.items():
-            struct.pack_into("<Q", content, place, address(symbol))
+        for name, start in self.stubs.items():
+            content[start : start + STUB] = machine.stub + struct.pack("<Q", find(name))
+        for symbol, start in self.entries.items():
+            struct.pack_into("<Q", content, start, address(symbol))
         for section, offset, kind, symbol, addend in self.relocations:
-            at = self.places[section] + offset
+            at = self.offsets[section] + offset
             if kind in machine.entries:
                 target = base + self.entries[symbol]
             elif kind in machine.calls and symbol.section == UNDEFINED:
@@ -240,7 +237,7 @@ class Layout:
             else:
                 target = address(symbol)
             machine.rules[kind](content, at, base + at, target + addend)
-        defined = {symbol.name: address(symbol) for symbol in self.object.symbols if symbol.section in self.places}
+        defined = {symbol.name: address(symbol) for symbol in self.object.symbols if symbol.section in self.offsets}
         return content, defined
 
 
@@ -322,11 +319,11 @@ class Libraries:
 @cache
 def libraries() -> Libraries:
     program = ctypes.CDLL(None)
-    place, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    map = ctypes.CFUNCTYPE(place, place, size, number, number, number, ctypes.c_long)(("mmap", program))
-    unmap = ctypes.CFUNCTYPE(number, place, size)(("munmap", program))
-    protect = ctypes.CFUNCTYPE(number, place, size, number)(("mprotect", program))
+    pointer, size, int_ = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    map = ctypes.CFUNCTYPE(pointer, pointer, size, int_, int_, int_, ctypes.c_long)(("mmap", program))
+    unmap = ctypes.CFUNCTYPE(int_, pointer, size)(("munmap", program))
+    protect = ctypes.CFUNCTYPE(int_, pointer, size, int_)(("mprotect", program))
     if MACHINES[platform.machine().lower()] is X86:  # its caches see what is written
         return Libraries(program, map, unmap, protect, lambda start, end: None)
-    flush = ctypes.CFUNCTYPE(None, place, place)(("__clear_cache", ctypes.CDLL("libgcc_s.so.1")))
+    flush = ctypes.CFUNCTYPE(None, pointer, pointer)(("__clear_cache", ctypes.CDLL("libgcc_s.so.1")))
     return Libraries(program, map, unmap, protect, flush)

@@ -5,8 +5,8 @@ The blocks of a function with `cf` branches: their order, and the phis of their 
     branches = Branches(builder, blocks, types_of, bind)
     branches.run(lower_block)            # enters each block, then lowers it
 
-`types_of` gives the LLVM types of an IR type: one of a scalar, several of a tile in registers. `bind` is told the LLVM
-values of a block argument. The rules of branches call `jump`. A phi is written when all edges are known.
+`types_of` returns the LLVM types of an IR type: one of a scalar, several of a tile in registers. `bind` receives the
+LLVM values of a block argument. The rules of branches call `jump`. A phi is written when all edges are known.
 """
 
 from abc import ABC, abstractmethod
@@ -42,7 +42,7 @@ class Branches:
         self.builder, self.blocks, self.types_of, self.bind = builder, blocks, types_of, bind
         self.labels: dict[Block, Label] = {block: builder.new_block("block") for block in blocks[1:]}
         self.edges: dict[Block, list[tuple[Sequence[Value], Label]]] = {block: [] for block in blocks}
-        self.places: dict[Block, tuple[Label, int, list[Value]]] = {}
+        self.entries: dict[Block, tuple[Label, int, list[Value]]] = {}
 
     def run(self, lower_block: Callable[[Block], None]) -> None:
         """All blocks that can be reached."""
@@ -75,7 +75,7 @@ class Branches:
         b.enter(label)
         position, types = len(label.lines), [self.types_of(arg.type) for arg in block.args]
         phis = [b.effect("", self.bit if type is i1 else type) for parts in types for type in parts]
-        self.places[block] = (label, position, phis)
+        self.entries[block] = (label, position, phis)
         left = iter(phis)
         for arg, parts in zip(block.args, types, strict=True):
             self.bind(arg, [b.bit(made) if type is i1 else made for type, made in zip(parts, left)])
@@ -89,10 +89,10 @@ class Branches:
 
     def close(self) -> None:
         """Write the phis."""
-        for block, (label, position, phis) in self.places.items():
-            for number, made in enumerate(phis):
-                listed = ", ".join(f"[ {values[number].text}, %{origin.name} ]" for values, origin in self.edges[block])
-                label.lines[position + number] = f"  {made.text} = phi {made.type.text} {listed}"
+        for block, (label, position, phis) in self.entries.items():
+            for index, made in enumerate(phis):
+                listed = ", ".join(f"[ {values[index].text}, %{source.name} ]" for values, source in self.edges[block])
+                label.lines[position + index] = f"  {made.text} = phi {made.type.text} {listed}"
 
 
 Held = TypeVar("Held")
@@ -111,7 +111,7 @@ class OpLowering(ABC, Generic[Held]):
         self.module, self.builder = module, builder
         self.rules, self.elementwise = rules.exact if module.exact else rules.resolved
         self.bit: Type = i1  # what carries a bit to the block where its ways meet
-        self.fuses = fuses  # whether a product and a sum may become one fused multiply-add
+        self.fuses = fuses  # multiplications and additions may be contracted to fused multiply-adds
         self.values: dict[SSAValue, Held] = {}
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches
         self.lines: LineTable | None = None
@@ -167,7 +167,7 @@ class OpLowering(ABC, Generic[Held]):
 
     @staticmethod
     def types_of(type: Attribute) -> Sequence[Type]:
-        """The types of the LLVM values that a value is made of: mostly it is one."""
+        """The types of the LLVM values that represent a value: mostly one."""
         return (register_type(type),)
 
     def flat(self, values: Sequence[Any]) -> list[Value]:
@@ -175,7 +175,7 @@ class OpLowering(ABC, Generic[Held]):
         return list(values)
 
     def held(self, types: Sequence[Attribute], flat: Sequence[Any]) -> list[Held]:
-        """Values of these types, made of LLVM values one after the other."""
+        """Values of these types, from consecutive LLVM values."""
         return list(flat)
 
     def like(self, values: Sequence[Held], flat: Sequence[Any]) -> list[Held]:
@@ -215,8 +215,8 @@ class OpLowering(ABC, Generic[Held]):
 
     def describe(self, lines: LineTable, function: Operation) -> None:
         """Give every following instruction the line of its op, if `function` knows its own."""
-        if places := source_positions(function.location):
-            file, line, _ = places[0]
+        if positions := source_positions(function.location):
+            file, line, _ = positions[0]
             lines.describe(self.builder.function, file, line)
             self.lines = lines
             self.locate(function)
@@ -228,21 +228,19 @@ class OpLowering(ABC, Generic[Held]):
         located = self.lines.located.setdefault(self.builder.function, {})
         known = located.get(id(op.location))
         if known is None:
-            places = source_positions(op.location)
-            node = self.lines.location(self.builder.function, *places[0]) if places else ""
+            positions = source_positions(op.location)
+            node = self.lines.location(self.builder.function, *positions[0]) if positions else ""
             known = located[id(op.location)] = op.location, node
         self.builder.location = known[1] or self.builder.location
 
     def name_result(self, op: Operation, made: Any) -> None:
-        """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of
-        `op`.
-        """
+        """Emit debug information that `made` is the variable to which the user assigned the result of `op`."""
         if self.lines is None or not self.lines.has_variables:
             return
-        name, places = name_of(op.location), source_positions(op.location)
+        name, positions = name_of(op.location), source_positions(op.location)
         value = made[0] if made.__class__ is tuple and made else made
-        if name is not None and places and isinstance(value, Value):
-            self.lines.variable(self.builder, name, value, *places[0][:2])
+        if name is not None and positions and isinstance(value, Value):
+            self.lines.variable(self.builder, name, value, *positions[0][:2])
 
 
-Low = OpLowering[Any]  # what rules of every target are given
+Low = OpLowering[Any]  # the argument of rules for every target

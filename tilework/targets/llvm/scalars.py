@@ -47,10 +47,10 @@ def scalar_constant(low: Low, value: Attribute) -> Value:
     if isinstance(value, IntegerAttr):
         return constant(register_type(value.type), value.value.data)
     assert isinstance(value, FloatAttr), f"a tile constant outside of a table: {value}"
-    number = value.value.data
+    scalar = value.value.data
     if is_float8(value.type):
-        return narrow(low.builder, constant(f32, number), value.type)
-    return constant(register_type(value.type), number)
+        return narrow(low.builder, constant(f32, scalar), value.type)
+    return constant(register_type(value.type), scalar)
 
 
 @scalar_rule(ub.PoisonOp)
@@ -179,7 +179,7 @@ FUSED = {arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul"}
 
 @scalar_rule(*FUSED)
 def lower_fused(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
-    """A product and a sum may become one instruction with one rounding, if the options say so."""
+    """Contract a multiplication and an addition to one instruction with one rounding, if the options allow it."""
     b = low.builder
     if low.fuses and (lhs.type.scalar is f32 or lhs.type.scalar is f64):
         b.flags = "contract "

@@ -60,7 +60,7 @@ def level(wanted: int) -> int:
 
 @cache
 def set_switch(name: str) -> None:
-    """Set one of LLVM's own switches; it stays set. LLVM ignores a name that it does not know."""
+    """Set one of LLVM's own switches; it remains set. LLVM ignores a name that it does not know."""
     if not re.fullmatch(r"[\w-]+(=\w+)?", name):
         raise ValueError(f"DISABLE_LLVM_OPT is 1 or names of LLVM's switches, for example disable-lsr; not {name!r}")
     llvm.set_option("tilework", f"-{name}")
@@ -68,7 +68,7 @@ def set_switch(name: str) -> None:
 
 @contextmanager
 def watching(text: str) -> Iterator[None]:
-    """Show what the environment asks to see of the code generation in the block, which is of the LLVM `text`."""
+    """Print the dumps that the environment requests, of the code generation of the LLVM `text` in the block."""
     if plugin := knobs.getenv("LLVM_PASS_PLUGIN_PATH"):
         warn_plugin(plugin)
     if not any(knobs.getenv(variable) for variable in WATCHED):
@@ -93,7 +93,7 @@ def quick_reduction(has_flags: bool) -> Iterator[None]:
     """Strength reduction in straight lines without its guard, for code whose operations have no flags like nsw and
     inbounds.
 
-    Before it makes ``x * 4`` of an earlier ``x * 3`` LLVM asks whether that could be poison where ``x * 4`` is not,
+    Before it makes ``x * 4`` of an earlier ``x * 3`` LLVM checks whether that could be poison where ``x * 4`` is not,
     which needs a flag; the answer takes up to nine tenths of the time that code generation takes. Other threads
     generate no code meanwhile: theirs may need the guard.
     """
@@ -149,7 +149,7 @@ def show_only(names: str) -> None:
 def machine_code_in(path: Path | None) -> Iterator[None]:
     """Write the machine instructions of every function to a file; None does nothing.
 
-    LLVM prints them on standard error and nowhere else, so it is turned into a file for the time.
+    LLVM prints them on standard error and nowhere else, so it is redirected to a file meanwhile.
     """
     if path is None:
         yield
@@ -172,7 +172,7 @@ def machine_code_in(path: Path | None) -> Iterator[None]:
 
 @cache
 def warn_plugin(path: str) -> None:
-    """Tell once that a plugin is not loaded."""
+    """Warn once that a plugin is not loaded."""
     warnings.warn(
         f"LLVM_PASS_PLUGIN_PATH={path} has no effect: tilework uses LLVM through llvmlite, which cannot load plugins",
         stacklevel=2,

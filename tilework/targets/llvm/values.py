@@ -6,7 +6,7 @@
     'splat (float 0x3FF8000000000000)'
 
 An integer constant is held modulo its width (unsigned), a floating-point one as the Python float it rounds to. A vector
-constant is one number if all lanes are equal (also of a pointer: 0 is null), and a tuple of numbers otherwise.
+constant is one value if all lanes are equal (also of a pointer: 0 is null), and a tuple of values otherwise.
 """
 
 import struct as packing
@@ -30,7 +30,7 @@ class Value(NamedTuple):
 
 
 def round_float(type: Type, value: float) -> float:
-    """`value` rounded to nearest even in `type`: overflow is infinite, small numbers become subnormal.
+    """`value` rounded to nearest even in `type`: overflow is infinite, small values become subnormal.
 
     >>> round_float(f16, 65520.0), round_float(bf16, 1.00390625)
     (inf, 1.0)
@@ -39,7 +39,7 @@ def round_float(type: Type, value: float) -> float:
 
 
 def float_bits(type: Type, value: float) -> int:
-    """The bit pattern of a number that `type` holds exactly; NaN is the quiet one.
+    """The bit pattern of a value that `type` holds exactly; NaN is the quiet one.
 
     >>> hex(float_bits(bf16, 1.0)), hex(float_bits(f16, 65504.0))
     ('0x3f80', '0x7bff')
@@ -53,7 +53,7 @@ def float_bits(type: Type, value: float) -> int:
 
 
 def float_from_bits(type: Type, bits: int) -> float:
-    """The number with this bit pattern; the payload of a NaN is lost."""
+    """The value with this bit pattern; the payload of a NaN is lost."""
     if type is f64:
         return packing.unpack("<d", bits.to_bytes(8, "little"))[0]
     if type is f16:
@@ -68,7 +68,7 @@ def signed(type: Type, value: int) -> int:
 
 
 def scalar_text(type: Type, value: int | float) -> str:
-    """LLVM's spelling of one number: integers in decimal, floats by their bits."""
+    """LLVM's spelling of one scalar: integers in decimal, floats by their bits."""
     if type.kind == "int":
         if type is i1:
             return "true" if value else "false"
@@ -95,28 +95,28 @@ _INTERNED: dict[tuple[Type, Any], Value] = {}  # NaN is never found again, which
 
 
 def constant(type: Type, value: Any) -> Value:
-    """The constant `value` of `type`; a number fills every lane of a vector, a list or tuple gives each its own."""
+    """The constant `value` of `type`; a scalar fills every lane of a vector, a list or tuple gives each its own."""
     if value.__class__ is tuple or value.__class__ is list:
         return lanes_constant(type, value)
     key = (type, value) if value != 0 else (type, str(value))  # 0.0 and -0.0 are equal but not the same
     if (found := _INTERNED.get(key)) is not None:
         return found
-    number = normalized(type.scalar, value)
-    text = scalar_text(type.scalar, number)
+    scalar = normalized(type.scalar, value)
+    text = scalar_text(type.scalar, scalar)
     if type.kind == "vector":
         text = f"splat ({type.scalar.text} {text})"
-    return _INTERNED.setdefault(key, Value(type, text, number))
+    return _INTERNED.setdefault(key, Value(type, text, scalar))
 
 
 def lanes_constant(type: Type, values: Any) -> Value:
     """A vector constant lane by lane; equal lanes (bit for bit) give the splat."""
     assert len(values) == type.count, f"{len(values)} lanes for {type}"
     scalar = type.scalar
-    numbers = tuple(normalized(scalar, value) for value in values)
-    spelled = [scalar_text(scalar, number) for number in numbers]
+    scalars = tuple(normalized(scalar, value) for value in values)
+    spelled = [scalar_text(scalar, each) for each in scalars]
     if len(set(spelled)) == 1:
-        return constant(type, numbers[0])
-    return Value(type, "<" + ", ".join(f"{scalar.text} {text}" for text in spelled) + ">", numbers)
+        return constant(type, scalars[0])
+    return Value(type, "<" + ", ".join(f"{scalar.text} {text}" for text in spelled) + ">", scalars)
 
 
 def lanes_of(value: Value) -> tuple[Any, ...]:

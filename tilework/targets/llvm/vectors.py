@@ -36,7 +36,7 @@ class Vectors:
         return made
 
     def extract(self: "Builder", a: Value, lane: Any) -> Value:
-        """One lane; its number may be a value."""
+        """One lane; its index may be a value."""
         element = a.type.scalar
         if (whole := self.splats.get(a.text)) is not None:
             return whole
@@ -115,7 +115,7 @@ class Vectors:
         return constant(type, tuple(range(type.count)))
 
     def reduce(self: "Builder", name: str, a: Value) -> Value:
-        """One number from all lanes: add mul and or xor smin smax umin umax, fmin fmax fminimum fmaximum."""
+        """Reduce all lanes to a scalar: add mul and or xor smin smax umin umax, fmin fmax fminimum fmaximum."""
         if not a.type.is_vector:
             return a
         return self.intrinsic(f"vector.reduce.{name}", a.type.scalar, a, overload=a.type.suffix)
@@ -146,7 +146,7 @@ class Vectors:
         """The values that a call gives: those in a struct, a single one, none of void."""
         if a.type.kind != "struct":
             return [a] if a.type is not void else []
-        return [self.extract_value(a, place) for place in range(len(a.type.fields))]
+        return [self.extract_value(a, index) for index in range(len(a.type.fields))]
 
     def build_struct(self: "Builder", type: Type, fields: Sequence[Value]) -> Value:
         made = self.poison(type)

@@ -294,7 +294,9 @@ class JITFunction(KernelInterface, LanguageFunction):
             {},
             target,
             backend,
-            make_binder(self, specialize_small if backend.tells_small_arrays else specialize, backend.option_names()),
+            make_binder(
+                self, specialize_small if backend.specializes_small_arrays else specialize, backend.option_names()
+            ),
         )
 
     @property

@@ -52,11 +52,11 @@ def byte_perm(x: Lanes, y: Lanes, selector: Lanes) -> Lanes:
     both = Lanes(b, b.or_(b.zext(x.v, wide), b.shl(b.zext(y.v, wide), 32)))
     choice = Lanes(b, b.zext(selector.v, wide))
     total = Lanes(b, constant(wide, 0))
-    for place in range(4):
-        nibble = choice.logical_shift(4 * place) & 15
+    for index in range(4):
+        nibble = choice.logical_shift(4 * index) & 15
         byte = both.logical_shift((nibble & 7) << 3) & 255
         sign = where((byte & 128).differs(0), 255, byte.const(0))
-        total = total | (where((nibble & 8).differs(0), sign, byte) << (8 * place))
+        total = total | (where((nibble & 8).differs(0), sign, byte) << (8 * index))
     return Lanes(b, b.trunc(total.v, x.v.type))
 
 
@@ -68,7 +68,7 @@ def hiloint2double(high: Lanes, low: Lanes) -> Lanes:
 FUNCTIONS: dict[str, Callable[..., Lanes]] = {
     "clz": lambda x: as_i32(ctlz(x)),
     "popc": lambda x: as_i32(ctpop(x)),
-    "ffs": lambda x: as_i32(where(x.equal(0), 0, cttz(x) + 1)),  # 1 + the place of the lowest bit
+    "ffs": lambda x: as_i32(where(x.equal(0), 0, cttz(x) + 1)),  # 1 + the index of the lowest bit
     "brev": function("bitreverse"),
     "byte_perm": byte_perm,
     "hiloint2double": hiloint2double,

@@ -38,7 +38,7 @@ class Held(NamedTuple):
 class Table(NamedTuple):
     """A pointer into an array of constants, in bytes, one for each lane."""
 
-    numbers: Sequence[Any]
+    values: Sequence[Any]
     offset: Array
 
 
@@ -48,11 +48,11 @@ def dtype_of(type: Type) -> np.dtype[Any]:
     return np.dtype(np.bool_) if type is i1 else UNSIGNED[type.bits // 8] if type.bits <= 64 else OBJECT
 
 
-def filled(type: Type, number: Any) -> Array:
-    """One lane that holds a number."""
+def filled(type: Type, value: Any) -> Array:
+    """One lane that holds a value."""
     if type.is_int and type is not i1:
-        number = int(number) & type.mask
-    return np.array([number], dtype_of(type))
+        value = int(value) & type.mask
+    return np.array([value], dtype_of(type))
 
 
 def as_signed(type: Type, array: Array) -> Array:
@@ -128,7 +128,7 @@ def counted(narrow: Callable[[Array], Array], wide: Callable[[int, int], int]) -
     def method(self: "ArrayBuilder", a: Any, *more: Any) -> Held:
         a = self.held(a)
         if a.array.dtype == OBJECT:
-            return Held(a.type, np.array([wide(number, a.type.bits) for number in a.array], OBJECT))
+            return Held(a.type, np.array([wide(value, a.type.bits) for value in a.array], OBJECT))
         return Held(a.type, narrow(a.array).astype(a.array.dtype))
 
     return method
@@ -171,7 +171,7 @@ class ArrayBuilder:
         return nullcontext()
 
     def array(self, value: Any, type: Type) -> Array:
-        """The lanes of an operand; a number takes the type of the operand beside it."""
+        """The lanes of an operand; a Python value takes the type of the other operand."""
         if isinstance(value, Held):
             return value.array
         return filled(type, value.constant if isinstance(value, Value) else value)
@@ -200,10 +200,10 @@ class ArrayBuilder:
     round_half_away = on_floats(round_half_away)
     minimum, maximum = on_floats(lesser), on_floats(greater)
     fneg, fabs = on_bits(lambda pattern, sign: pattern ^ sign), on_bits(lambda pattern, sign: pattern & ~sign)
-    ctlz = counted(leading_zeros, lambda number, width: width - number.bit_length())
-    cttz = counted(trailing_zeros, lambda number, width: (number & -number).bit_length() - 1 if number else width)
-    ctpop = counted(one_bits, lambda number, width: number.bit_count())
-    bitreverse = counted(reversed_bits, lambda number, width: int(f"{number:0{width}b}"[::-1], 2))
+    ctlz = counted(leading_zeros, lambda value, width: width - value.bit_length())
+    cttz = counted(trailing_zeros, lambda value, width: (value & -value).bit_length() - 1 if value else width)
+    ctpop = counted(one_bits, lambda value, width: value.bit_count())
+    bitreverse = counted(reversed_bits, lambda value, width: int(f"{value:0{width}b}"[::-1], 2))
 
     def copysign(self, a: Any, b: Any) -> Held:
         type, x, y = self.both(a, b)
@@ -243,9 +243,9 @@ class ArrayBuilder:
 
     def funnel_left(self, high: Any, low: Any, amount: Any) -> Held:
         type, x, y = self.both(high, low)
-        places = self.array(amount, type).astype(OBJECT) % type.bits
+        shifts = self.array(amount, type).astype(OBJECT) % type.bits
         whole = (x.astype(OBJECT) << type.bits) | y.astype(OBJECT)
-        return Held(type, as_unsigned(type, (whole << places) >> type.bits))
+        return Held(type, as_unsigned(type, (whole << shifts) >> type.bits))
 
     def mul_high(self, a: Any, b: Any, is_signed: bool) -> Held:
         type, x, y = self.both(a, b)
@@ -285,12 +285,12 @@ class ArrayBuilder:
 
     def gep(self, base: Table, index: Any, element: Type = i8) -> Table:
         index = self.held(index) if isinstance(index, (Held, Value)) else Held(i64, filled(i64, index))
-        return Table(base.numbers, base.offset + as_signed(index.type, index.array) * (element.bits // 8))
+        return Table(base.values, base.offset + as_signed(index.type, index.array) * (element.bits // 8))
 
     def load(self, type: Type, address: Table, align: int = 0) -> Held:
         """A lane that is not used may point anywhere."""
-        places = np.clip(address.offset // (type.bits // 8), 0, len(address.numbers) - 1)
-        return Held(type, np.concatenate([filled(type, address.numbers[place]) for place in places]))
+        indices = np.clip(address.offset // (type.bits // 8), 0, len(address.values) - 1)
+        return Held(type, np.concatenate([filled(type, address.values[index]) for index in indices]))
 
     def build_struct(self, type: Type, fields: Sequence[Any]) -> Any:
         return tuple(fields)

@@ -130,7 +130,7 @@ class Pair:
         return fast_two_sum(quotient, rest / other.hi if inverse is None else rest * inverse)
 
     def root(self) -> "Pair":
-        """The square root; 0 stays 0."""
+        """The square root; that of 0 is 0."""
         root = sqrt(self.hi)
         rest = (fma(-root, root, self.hi) + self.lo) / (root + root)
         return Pair(root, where(root.equal(0.0), 0.0, rest))
@@ -166,7 +166,7 @@ def where(condition: Lanes, a: Number, b: Number) -> Lanes:
 
 
 def clamp(a: Lanes, low: float, high: float) -> Lanes:
-    """Between two numbers; NaN stays NaN."""
+    """Between two numbers; a NaN remains."""
     return smaller(larger(a, low), high)
 
 

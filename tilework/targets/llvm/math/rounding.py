@@ -1,7 +1,7 @@
 """Arithmetic and conversions in the four rounding modes: rn (nearest even), rz (to zero), rd (down), ru (up).
 
 The processor's rounding mode is never changed. A result is computed to nearest together with its exact error, and moved
-to the neighbouring float when the error lies on the other side of the wanted direction. f32 goes through f64, where
+to the neighbouring float when the error is on the other side of the wanted direction. f32 goes through f64, where
 products are exact. For f64 the error is exact unless it underflows (results below 2^-969).
 """
 
@@ -40,7 +40,7 @@ def neighbour(x: Lanes, up: Lanes) -> Lanes:
 
 
 def directed(result: Lanes, error: Lanes, mode: str) -> Lanes:
-    """`result`, or its neighbour when `error` (exact minus result) asks for it."""
+    """`result`, or its neighbour when `error` (exact minus result) requires it."""
     if mode == "rn":
         return result
     below, above = error < 0.0, error > 0.0

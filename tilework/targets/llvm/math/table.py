@@ -92,7 +92,7 @@ def in_chunks(b: Builder, name: str, args: Sequence[Value], body: Function) -> V
         parts.append(b.outline(f"{name}.{result.suffix}", result, pieces, body))
     parts += parts[-1:] * ((1 << (len(parts) - 1).bit_length()) - len(parts))
     while len(parts) > 1:
-        parts = [b.concat(*parts[place : place + 2]) for place in range(0, len(parts), 2)]
+        parts = [b.concat(*parts[first : first + 2]) for first in range(0, len(parts), 2)]
     return b.shuffle(parts[0], None, range(count))
 
 

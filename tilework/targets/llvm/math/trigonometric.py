@@ -58,8 +58,8 @@ def atan_quotient(above: Lanes, below: Lanes) -> Pair:
     base, base_low = where(diagonal, pi[0] / 4, zero), where(diagonal, pi[1] / 4, zero)
     high, error = fast_two_sum(base, t)
     high, low = fast_two_sum(high, error + base_low + rest)
-    turned, turned_low = fast_two_sum(zero + half_pi[0], -high)
-    return Pair(where(swap, turned, high), where(swap, turned_low + (half_pi[1] - low), low))
+    reflected, reflected_low = fast_two_sum(zero + half_pi[0], -high)
+    return Pair(where(swap, reflected, high), where(swap, reflected_low + (half_pi[1] - low), low))
 
 
 def atan_single(x: Lanes) -> Lanes:
@@ -96,8 +96,8 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     high, low = atan_quotient(a, where(nothing, 1.0, b))
     left = bits(x) < 0
     pi, pi_low = PI[x.scalar]
-    turned, turned_low = fast_two_sum(high.const(pi), -high)
-    result = where(left, turned + (turned_low + (pi_low - low)), high + low)
+    reflected, reflected_low = fast_two_sum(high.const(pi), -high)
+    result = where(left, reflected + (reflected_low + (pi_low - low)), high + low)
     # the angle is the quotient; a pair would underflow
     result = where(~left & (plain < STRAIGHT[x.scalar]) & ~nothing, plain, result)
     return where(x.is_nan() | y.is_nan(), x + y, copysign(result, y))
@@ -118,8 +118,8 @@ def asin(x: Lanes) -> Lanes:
     near, (s, s_low), rest = asin_parts(x)
     half_pi = HALF_PI[x.scalar]
     high, low = fast_two_sum(x.const(half_pi[0]), -2.0 * s)
-    turned = high + (low + (half_pi[1] - 2.0 * (s_low + rest)))
-    result = copysign(where(near, turned, s + rest), x)
+    reflected = high + (low + (half_pi[1] - 2.0 * (s_low + rest)))
+    result = copysign(where(near, reflected, s + rest), x)
     return where(abs(x) <= 1.0, where(x.equal(0.0), x, result), math.nan)
 
 
@@ -142,8 +142,8 @@ REDUCED = struct(i64, f64, f64)
 
 
 def reduce(x: Lanes, *, to_pair: bool = False) -> tuple[Lanes, Lanes, Lanes]:
-    """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count. f32 has a tail if
-    asked for.
+    """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count. f32 has a tail only
+    `to_pair`.
     """
     b = x.b
     large = abs(x) >= LIMIT[x.scalar]
