@@ -12,6 +12,7 @@ Importing it loads no compiler.
 """
 
 # ruff: noqa: F401, F403
+# pyright: reportUnusedImport=false
 
 from importlib import import_module
 from typing import Any

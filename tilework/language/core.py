@@ -13,6 +13,7 @@ in this file, because a traceback through a builtin must show a file of this nam
 """
 
 # ruff: noqa: F401, F403, F405
+# pyright: reportUnusedImport=false
 
 import builtins
 from collections.abc import Callable

@@ -420,7 +420,7 @@ class GridExecutor:
         args_hst, kwargs_hst = self._init_args_hst(args_dev, kwargs)
         named = inspect.getcallargs(self.fn, *args_hst, **kwargs_hst)
         values = {name: value if name in self.constexprs else _implicit_cvt(value) for name, value in named.items()}
-        grid = self.grid(named) if callable(self.grid) else self.grid
+        grid: Any = self.grid(named) if callable(self.grid) else self.grid
         x, y, z = (*((grid,) if isinstance(grid, int) else grid), 1, 1)[:3]
         interpreter_builder.set_grid_dim(x, y, z)
         for program in programs_of((x, y, z), self.is_ordered):

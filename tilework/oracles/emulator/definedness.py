@@ -44,6 +44,8 @@ def registers(operand: Operand | Any) -> Iterator[str]:
             yield from registers(base)
             for part in parts:
                 yield from registers(part)
+        case _:
+            pass
 
 
 def results(ins: Instruction) -> tuple[str, ...]:
@@ -129,7 +131,8 @@ class Definedness:
         operands = [(name, self.array(t, name)) for name in values] if strict else []
         chosen = self.chosen(ins, t) if ins.opcode == "selp" else None
         packs = ins.opcode == "mov" and len(values) > 1
-        moves = ins.opcode == "mov" and len(values) == 1 == len(written)
+        is_move = ins.opcode == "mov" and len(values) == 1 == len(written)
+        moved = next(zip(written, values, strict=True)) if is_move else None
         first, *others = [self.array(t, name) for name in values] or [None]
         if strict:
             first = None
@@ -140,8 +143,8 @@ class Definedness:
             if operands:
                 self.require_all(ins, operands, mask, "an operand")
             if self.flight:
-                if moves:
-                    self.rename(t, written[0], values[0], mask)
+                if moved is not None:
+                    self.rename(t, *moved, mask)
                 else:
                     self.require_landed(t, ins, values + address_names + written, mask)
             if not outs:

@@ -104,7 +104,8 @@ def float_bits(text: str) -> Imm:
             return Imm(int(text[2:], 16), "f32")
         case "0d":
             return Imm(int(text[2:], 16), "f64")
-    return Imm(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
+        case _:
+            return Imm(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
 
 
 def negated(value: Imm) -> Imm:
@@ -618,7 +619,8 @@ class Parser(Declarations):
                 return Vector(tuple(items))
             case "sign", "[":
                 return self.address()
-        raise self.error(f"expected an operand, found {token.text or 'the end'!r}")
+            case _:
+                raise self.error(f"expected an operand, found {token.text or 'the end'!r}")
 
     def named_operand(self) -> Operand:
         name = self.name()

@@ -138,7 +138,8 @@ def items(operand: Operand) -> tuple[Operand, ...]:
             return operand.items
         case Pair():
             return operand.first, operand.second
-    return (operand,)
+        case _:
+            return (operand,)
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand]:

@@ -94,10 +94,10 @@ def bits_of(type: str) -> int:
 
 
 def elements_of(words: Array, type: str) -> Array:
-    """Return the elements in rows of bytes or words, low bits first, in the type of the products (float64 for
-    integers).
+    """Return the elements in rows of bytes or words, low bits first, in the type in which they are multiplied
+    (float64 for integers).
 
-    >>> numbers(np.array([[0x3C004000]], np.uint32), "f16")
+    >>> elements_of(np.array([[0x3C004000]], np.uint32), "f16")
     array([[2., 1.]], dtype=float32)
     """
     raw = np.ascontiguousarray(words)
@@ -125,7 +125,8 @@ def elements_of(words: Array, type: str) -> Array:
             return np.where(nibbles >= 8, nibbles - 16, nibbles) if type == "s4" else nibbles
         case "b1":
             return np.unpackbits(raw.view(np.uint8), axis=-1, bitorder="little").astype(np.float64)
-    raise KeyError(type)
+        case _:
+            raise KeyError(type)
 
 
 def powers_of_two(values: Array, least: float) -> Array:

@@ -256,7 +256,8 @@ class Translator:
                 return address.astype(f"u{dtype.itemsize}").view(dtype)
             case Sink():
                 return np.zeros((), dtype)
-        raise EmulatorError(f"{operand} is not a value")
+            case _:
+                raise EmulatorError(f"{operand} is not a value")
 
     def predicate(self, operand: Operand) -> Callable[[], Any]:
         """Return a function that reads a predicate operand, which may be negated."""

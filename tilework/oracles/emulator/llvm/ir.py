@@ -76,7 +76,8 @@ def dtype_of(kind: Type) -> np.dtype[Any]:
             return FLOATS[FLOAT_NAMES[name]]
         case Pointer(space):
             return np.dtype(np.uint32 if space in NARROW_SPACES else np.uint64)
-    raise TypeError(f"{kind} is no scalar")
+        case _:
+            raise TypeError(f"{kind} is no scalar")
 
 
 @cache
@@ -94,7 +95,8 @@ def size_of(kind: Type) -> int:
         case Struct():
             end = max((offset + size_of(field) for offset, field in fields_of(kind)), default=0)
             return end if kind.is_packed else rounded_up(end, align_of(kind))
-    raise TypeError(f"{kind} is not in memory")
+        case _:
+            raise TypeError(f"{kind} is not in memory")
 
 
 @cache
@@ -104,7 +106,8 @@ def align_of(kind: Type) -> int:
             return 1 if is_packed else max((align_of(field) for field in fields), default=1)
         case Sequence(_, element, False):
             return align_of(element)
-    return min(16, power_of_two(size_of(kind)))
+        case _:
+            return min(16, power_of_two(size_of(kind)))
 
 
 def power_of_two(size: int) -> int:

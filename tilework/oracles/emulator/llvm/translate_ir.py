@@ -161,7 +161,8 @@ class Translator:
                 return np.array([self.group.symbols[name]], dtype_of(kind)), None
             case Expression(ins):
                 return self.evaluate(ins)
-        raise EmulatorError(f"{operand} is no constant")
+            case _:
+                raise EmulatorError(f"{operand} is no constant")
 
     def evaluate(self, ins: Instruction) -> Value:
         """Return a constant expression: the instruction, executed once."""

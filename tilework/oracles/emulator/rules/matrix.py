@@ -350,7 +350,8 @@ def wgmma(ins: Instruction, t: Translator) -> Op:
             return lambda mask: operations(t).wait("wgmma", t.active(mask), left)
         case "mma_async" if "sp" not in ins.modifiers:
             return multiply(ins, t)
-    raise Unsupported(ins, "sparse matrices" if "sp" in ins.modifiers else "")
+        case _:
+            raise Unsupported(ins, "sparse matrices" if "sp" in ins.modifiers else "")
 
 
 @dataclass(frozen=True)

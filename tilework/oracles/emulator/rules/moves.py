@@ -376,8 +376,8 @@ def pack_convert(ins: Instruction, t: Translator) -> Op:
         raise Unsupported(ins)
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if narrow[0] == "s" else (0, (1 << bits) - 1)
     a, b = (t.read(operand, np.int32) for operand in ins.operands[1:3])
-    rest = t.read(ins.operands[3], np.uint32) if len(ins.operands) > 3 else np.zeros((), np.uint32)
     out, ones = t.write(ins.operands[0], np.uint32), np.int64((1 << bits) - 1)
+    rest = t.read(ins.operands[3], np.uint32) if len(ins.operands) > 3 else np.zeros((), np.uint32)
 
     def op(mask: Mask) -> None:
         upper, lower = (np.clip(x.astype(np.int64), low, high) & ones for x in (a, b))

@@ -106,8 +106,8 @@ def vote(ins: Instruction, t: Translator) -> Op:
     if kind is None:
         raise Unsupported(ins)
     wanted = t.predicate(ins.operands[1])
-    check = members(t, ins.operands[2], ins) if len(ins.operands) > 2 else (lambda here: here)
     out = t.write(ins.operands[0], np.uint32 if kind == "ballot" else bool)
+    check = members(t, ins.operands[2], ins) if len(ins.operands) > 2 else (lambda here: here)
 
     def op(mask: Mask) -> None:
         lanes = check(everyone(t, mask))
