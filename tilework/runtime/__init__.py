@@ -1,4 +1,4 @@
-"""Everything around the compiler: launching, devices, caches, autotuning. Start at `launch/jit.py`.
+"""Everything around the compiler: launching, devices, caches, autotuning. Start at `launch/python/jit.py`.
 
 `driver` is the object that knows the active device; the other public names are loaded when they are first used.
 """
