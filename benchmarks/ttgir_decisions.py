@@ -18,13 +18,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.allocation import allocations
 from tilework.analysis.axis_info import axis_info
-from tilework.ir import amdg, tt, ttg, ttng
+from tilework.ir import amdg, scf, tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import find_target
 from tilework.ir.parser import parse_module

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, AxisInfo, axis_info
 from tilework.analysis.axis_transfer import MAX, join
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, tt
+from tilework.ir.arith import SelectOp
 from tilework.ir.locations import unknown
 from tilework.ir.parser import parse_module
 from tilework.ir.rewrite import constant

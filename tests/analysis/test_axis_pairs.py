@@ -11,15 +11,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tests.analysis.test_axis_info import binary
 from tilework.analysis.axis_info import AxisInfo, axis_info
 from tilework.analysis.axis_transfer import ARITHMETIC
 from tilework.analysis.integer_ranges import IntegerRanges
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, tt
+from tilework.ir.arith import SelectOp
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import constant
 from tilework.ir.types import bit_width, i1, i8, i32, i64, int_attr, pointer_type, tensor_type, with_element

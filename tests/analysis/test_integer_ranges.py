@@ -8,14 +8,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tests.analysis.test_axis_info import binary
 from tests.analysis.test_axis_pairs import COMPARE, COMPUTE, UNSIGNED
 from tilework.analysis.integer_ranges import RULES, SAME, IntegerRanges
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, tt
+from tilework.ir.arith import SelectOp
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import constant
 from tilework.ir.types import bit_width, i1, i8, i16, i64, int_attr

@@ -1,12 +1,12 @@
 """Values that are known to be non-negative, by what they are computed from."""
 
 import pytest
-from xdsl.dialects import arith
 
 import tilework
 import tilework.language as tl
 from tilework.analysis.non_negative import is_non_negative
 from tilework.compiler import ASTSource, lower
+from tilework.ir import arith
 from tilework.ir.parser import parse_module
 from tilework.targets.base import GPUTarget
 

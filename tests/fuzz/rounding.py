@@ -21,13 +21,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tests.fuzz.kernels import Kernel
 from tests.fuzz.run import compile_generated
-from tilework.ir import tt
+from tilework.ir import arith, math, tt
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.rules import RULES, Rule
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 
 import tilework
@@ -16,6 +15,7 @@ from tilework import knobs
 from tilework.inspect.explain.different import findings_of, why_different
 from tilework.inspect.replay import DEVICES, Kept, Launch
 from tilework.inspect.tolerances import Tolerance, gap_of
+from tilework.ir import arith
 from tilework.ir.create import create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import replace_op

@@ -1,7 +1,6 @@
 """`create_op` and its companions do to xDSL's IR what xDSL's own methods do."""
 
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     CallSiteLoc,
@@ -17,8 +16,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.core import SSAValues
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import binary
+from tilework.ir import arith, tt
+from tilework.ir.arith import binary
 from tilework.ir.create import (
     add_result,
     append_op,

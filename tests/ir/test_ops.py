@@ -5,7 +5,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser
@@ -14,8 +13,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from tests.ir.values import TYPES, in_function
 from tests.pipeline.stages import StageError, check_stage
-from tilework.ir import tt
-from tilework.ir.arith_ext import RemfOp, SelectOp, binary, cmpf, cmpi, convert, ternary, unary
+from tilework.ir import arith, math, tt
+from tilework.ir.arith import RemfOp, SelectOp, binary, cmpf, cmpi, convert, ternary, unary
 from tilework.ir.enums import (
     CacheModifier,
     DescriptorReduceKind,

@@ -3,13 +3,12 @@
 import math
 
 import pytest
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.traits import IsTerminator, Pure
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import binary, cmpi, convert
+from tilework.ir import arith, scf, tt
+from tilework.ir.arith import binary, cmpi, convert
 from tilework.ir.builder import Builder
 from tilework.ir.constraints import Elementwise
 from tilework.ir.effects import (
@@ -40,7 +39,7 @@ from tilework.ir.rewrite import (
     replace_op,
     splat_attr,
 )
-from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.ir.scf import make_for, make_if, make_yield
 from tilework.ir.types import bf16, f8E5M2, f16, f32, f64, i1, i8, i32, i64, pointer_type, tensor_type
 from tilework.transforms.common.dce import dce
 

@@ -11,13 +11,12 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, ModuleOp, NameLoc, NoneAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, ParametrizedAttribute, Region
 from xdsl.irdl import irdl_attr_definition
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import binary
+from tilework.ir import arith, tt
+from tilework.ir.arith import binary
 from tilework.ir.attr_text import float_bits, float_from_bits, number_text
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, name_of, unknown
 from tilework.ir.parser import IRSyntaxError, parse_module

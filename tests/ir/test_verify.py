@@ -6,7 +6,7 @@ import pytest
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.parser import parse_module
-from tilework.ir.scf_ext import make_yield
+from tilework.ir.scf import make_yield
 from tilework.ir.verify import first_problem, verify
 
 WHILE = "%r = scf.while (%a = %n) : (i32) -> i32"
@@ -83,7 +83,10 @@ def test_what_only_the_generic_form_can_leave_out(generic: str, message: str) ->
 
 
 FLOW = [
-    ('"scf.for"(%n, %n, %n) ({ ^bb0(%i: i64): scf.yield }) : (i32, i32, i32) -> ()', "induction var to be same type"),
+    (
+        '"scf.for"(%n, %n, %n) ({ ^bb0(%i: i64): scf.yield }) : (i32, i32, i32) -> ()',
+        "an induction variable of the same type as the bounds",
+    ),
     (
         '%r = "scf.for"(%n, %n, %n, %n) ({ ^bb0(%i: i32, %a: i32): scf.yield %a : i32 }) : (i32, i32, i32, i32) -> f32',
         "carries (i32), but gives (f32)",
@@ -105,7 +108,10 @@ FLOW = [
         f"{WHILE} {{ scf.yield %n : i32 }} do {{ ^bb0(%b: i32): scf.yield %n : i32 }}",
         "with scf.yield, not with scf.condition",
     ),
-    (f"{WHILE} {{ scf.condition(%c) %a : i32 }} do {{ ^bb0(%b: f32): scf.yield %n : i32 }}", "expected i32, got f32"),
+    (
+        f"{WHILE} {{ scf.condition(%c) %a : i32 }} do {{ ^bb0(%b: f32): scf.yield %n : i32 }}",
+        "passes (i32) to a block of (f32)",
+    ),
     ("cf.br ^a(%f : f32)\n^a(%x: i32):", "passes (f32) to a block of (i32)"),
     ("cf.br ^a(%f : f32)\n^a:", "passes (f32) to a block of ()"),
     ("cf.cond_br %c, ^a(%n : i32), ^a(%f : f32)\n^a(%x: i32):", "passes (f32) to a block of (i32)"),

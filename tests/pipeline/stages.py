@@ -7,12 +7,12 @@ check_stage(module, "ttgir") raises StageError: tt.splat: every tensor of ttgir 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.dialects import cf, math, scf, ub
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
+from tilework.ir import cf, math, scf, ub
 from tilework.ir.amdg import AMDG, ROCDL
-from tilework.ir.arith_ext import Arith
+from tilework.ir.arith import Arith
 from tilework.ir.effects import TT_ELEMENTWISE
 from tilework.ir.llvm import GPU, LLVM
 from tilework.ir.tt import (

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.inspect.check_each import check_each
+from tilework.ir import arith
 from tilework.ir.parser import parse_module
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.tools.cli import main

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from xdsl.dialects import scf
 
 from tilework.inspect.check_each import check_each
+from tilework.ir import scf
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.rules import EvaluationError

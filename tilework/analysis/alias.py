@@ -11,11 +11,10 @@ refers to none.
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of, reached
-from tilework.ir import ttg, ttng
+from tilework.ir import arith, ttg, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.ttg.memdesc_types import is_memdesc
 

@@ -21,13 +21,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
 from math import gcd
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_transfer import TRANSFER, AxisInfo, join, moved, pointee_bytes, unknown
 from tilework.analysis.value_flows import branch_edges
-from tilework.ir import tt, ttg
+from tilework.ir import scf, tt, ttg
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order, symbol_of
 from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor, shape_of

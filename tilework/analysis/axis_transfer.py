@@ -28,12 +28,12 @@ from functools import cache
 from math import gcd
 from typing import NamedTuple
 
-from xdsl.dialects import arith, builtin, ub
+from xdsl.dialects import builtin
 from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.non_negative import is_non_negative
-from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, tt, ttg, ub
+from tilework.ir.arith import SelectOp
 from tilework.ir.integer_ops import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE, ULT, compare, predicate_of, signed
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_float, shape_of

@@ -35,11 +35,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import product
 from math import isnan, nan
 
-from xdsl.dialects import arith
-from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith
+from tilework.ir.arith import CMPF_PREDICATES, CMPI_PREDICATES, SelectOp
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import layout_of
 from tilework.ir.integer_ops import predicate_of
@@ -115,7 +114,7 @@ def decided(condition: SSAValue, block: Block, pairs: list[Pair]) -> bool | None
 
 
 def compared(op: Operation, x: Scalar, y: Scalar) -> int:
-    names = CMPI_COMPARISON_OPERATIONS if type(op) is arith.CmpiOp else CMPF_COMPARISON_OPERATIONS
+    names = CMPI_PREDICATES if type(op) is arith.CmpiOp else CMPF_PREDICATES
     name = names[predicate_of(op)]
     if isnan(x) or isnan(y) or name in ("true", "false"):
         return name[0] in "ut"
@@ -128,8 +127,8 @@ COMMUTATIVE: frozenset[type[Operation]] = frozenset({
     arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
 })  # fmt: skip
 COMPARISONS: dict[type[Operation], Sequence[str]] = {
-    arith.CmpiOp: CMPI_COMPARISON_OPERATIONS,
-    arith.CmpfOp: CMPF_COMPARISON_OPERATIONS,
+    arith.CmpiOp: CMPI_PREDICATES,
+    arith.CmpfOp: CMPF_PREDICATES,
 }
 SWAPPED = str.maketrans("lg", "gl")  # slt and sgt, ole and oge ...
 

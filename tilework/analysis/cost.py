@@ -36,20 +36,19 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.allocation import module_allocation
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt, ttg, ttng
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, math, scf, tt, ttg, ttng
+from tilework.ir.arith import SelectOp
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import distributed_of, layout_of, spread_of, tensor_core_of
 from tilework.ir.functions import function_around, ops_in_order, symbol_of
 from tilework.ir.module_facts import find_num_warps, find_target, num_warps, partition_warps
-from tilework.ir.nesting import LOOPS, loop_around
 from tilework.ir.rewrite import defining_op
+from tilework.ir.scf import LOOPS, loop_around
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
 from tilework.layouts.conversion import conversion, shared_plan, span_size

@@ -34,8 +34,9 @@ from tilework.ir import llvm, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order
 from tilework.ir.module_facts import num_ctas
-from tilework.ir.nesting import LOOPS, is_defined_in, loop_around
+from tilework.ir.nesting import is_defined_in
 from tilework.ir.rewrite import constant_value
+from tilework.ir.scf import LOOPS, loop_around
 from tilework.ir.types import shape_of
 
 EVERYTHING = frozenset({UNKNOWN})

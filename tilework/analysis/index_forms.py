@@ -33,12 +33,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached, sources_of
-from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, scf, tt, ttg
+from tilework.ir.arith import SelectOp
 from tilework.ir.integer_ops import SLT, predicate_of
 from tilework.ir.nesting import body_of, end_of, is_defined_in
 from tilework.ir.rewrite import constant_value, defining_op

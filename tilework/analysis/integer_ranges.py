@@ -14,11 +14,10 @@ Facts only; cost: the queried values, once.
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import amdg, tt, ttg
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import amdg, arith, scf, tt, ttg
+from tilework.ir.arith import SelectOp
 from tilework.ir.integer_ops import EQ, NE, SGE, SGT, SLE, SLT, SWAPPED, ULT, predicate_of
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import body_of, end_of

@@ -32,7 +32,6 @@ of tensor cores and writes of TMA loads do not count; they are async proxy too.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -40,7 +39,7 @@ from tilework.analysis.allocation import FOREVER, Allocation, Interval, allocati
 from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
-from tilework.ir import amdg, llvm, tt, ttg, ttng
+from tilework.ir import amdg, llvm, scf, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, is_private, modules, ops_in_order
 from tilework.ir.module_facts import find_num_warps

@@ -13,13 +13,12 @@ query.
 
 from collections.abc import Callable, Iterable, Sequence
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilework.analysis.integer_ranges import IntegerRanges
 from tilework.analysis.value_flows import reached, sources_of
-from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, scf, tt, ttg
+from tilework.ir.arith import SelectOp
 from tilework.ir.functions import function_around
 from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import constant_value, defining_op

@@ -13,12 +13,11 @@ pointer that was an integer, or was loaded, has lost its provenance. Works on TT
 
 from collections.abc import Iterator, Mapping
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.functions import callee_of, functions_by_name, has_body, is_private, modules, ops_in_order
 from tilework.ir.nesting import owner_of
 from tilework.ir.ttc import BufferType

@@ -37,17 +37,17 @@ from functools import reduce
 from math import gcd, prod
 from typing import TypeGuard
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilework.analysis.index_forms import Atom, IndexForms, Poly, Wrapped, divided, has_axis_atoms, plus, times, without
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt
+from tilework.ir import arith, scf, tt
 from tilework.ir.enums import InputPrecision
 from tilework.ir.integer_ops import SGE, SGT, SLE, SLT, predicate_of
-from tilework.ir.nesting import is_inside, loop_around
+from tilework.ir.nesting import is_inside
 from tilework.ir.rewrite import attr_value, constant_value, defining_op
+from tilework.ir.scf import loop_around
 from tilework.ir.types import PointerType, axis_of, bit_width, shape_of, tile_bits
 
 MOST_AXES = 5

@@ -12,12 +12,11 @@ An asynchronous dot still reads after such a barrier. Slots decide nothing for l
 
 from typing import NamedTuple
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import VIEWS
-from tilework.ir import ttg, ttng
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, scf, ttg, ttng
+from tilework.ir.arith import SelectOp
 from tilework.ir.integer_ops import SGE, predicate_of
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value

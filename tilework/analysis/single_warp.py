@@ -29,19 +29,18 @@ boxes of as many rows, so it must be an argument of the kernel that nothing else
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilework.analysis.allocation import async_regions
 from tilework.analysis.global_order import COPIES_OUT, global_order
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import find_num_warps, num_ctas
-from tilework.ir.nesting import loop_around
 from tilework.ir.rewrite import defining_op
+from tilework.ir.scf import loop_around
 from tilework.ir.types import is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
 

@@ -8,9 +8,9 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from tilework.ir import cf, scf
 from tilework.ir.nesting import body_of, end_of, owner_of
 
 Pair = tuple[SSAValue, SSAValue]

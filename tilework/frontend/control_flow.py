@@ -29,8 +29,9 @@ from tilework.frontend.expressions import truth
 from tilework.frontend.known_values import as_constexpr, describe, describe_type, flatten, make_tuple, unflatten, unwrap
 from tilework.frontend.merge import Branch, append, end_location, merge_branches
 from tilework.frontend.visitors import FunctionGenerator, visits
+from tilework.ir.cf import make_br, make_cond_br
 from tilework.ir.locations import name_loc, unknown
-from tilework.ir.scf_ext import make_br, make_cond_br, make_if, make_yield
+from tilework.ir.scf import make_if, make_yield
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
 

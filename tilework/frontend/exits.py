@@ -23,7 +23,9 @@ from tilework.frontend.merge import Branch, Merged, append, end_location, merge_
 from tilework.frontend.semantic.building import ir_types
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import tt
-from tilework.ir.scf_ext import make_cond_br, make_if, make_yield, poison
+from tilework.ir.cf import make_cond_br
+from tilework.ir.scf import make_if, make_yield
+from tilework.ir.ub import poison
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
 

@@ -50,7 +50,7 @@ from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.locations import file_loc, name_loc, place
 from tilework.ir.module_facts import mark_reproducible
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.ir.scf_ext import poison
+from tilework.ir.ub import poison
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
 from tilework.frontend.control_flow import constant_condition
@@ -29,9 +28,10 @@ from tilework.frontend.known_values import (
 from tilework.frontend.merge import append, assigned_at, end_location
 from tilework.frontend.scopes import finished_index
 from tilework.frontend.visitors import FunctionGenerator, visits
+from tilework.ir import scf
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.rewrite import constant_value
-from tilework.ir.scf_ext import (
+from tilework.ir.scf import (
     COUNTED,
     SKIPS,
     UNIT,

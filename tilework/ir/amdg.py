@@ -11,8 +11,7 @@ Types that the text leaves out follow from the tensor. `stride` is a hint for ca
 
 from functools import cache
 
-from xdsl.ir import Attribute, Dialect, SSAValue
-from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -27,11 +26,19 @@ from tilework.ir.constraints import (
     SameElement,
     SameShape,
     TensorSize,
-    default_prop,
     enum_property,
 )
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp, SchedHint
+from tilework.ir.fields import (
+    default_prop,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
 from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.memory_ops import cache_prop, mask_type, verify_mask
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN
@@ -54,7 +61,7 @@ def offsets_type(value: Attribute) -> Attribute:
 PLACES = {"ptr": (base_type, "result"), "offsets": (offsets_type, "result"), "mask": (mask_type, "result")}
 
 
-def verify_access(op: IRDLOperation, ptr: SSAValue, offsets: SSAValue, mask: SSAValue | None, value: Attribute) -> None:
+def verify_access(op: Operation, ptr: SSAValue, offsets: SSAValue, mask: SSAValue | None, value: Attribute) -> None:
     """Pointer, offsets and mask of an access to elements like those of `value`."""
     if ptr.type != base_type(value):
         raise VerifyException(f"{op.name} of {value} needs the pointer {base_type(value)}, not {ptr.type}")

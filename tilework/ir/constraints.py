@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 from math import prod
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import AttrConstraint, VerificationContext, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import OpTrait
@@ -49,7 +48,7 @@ KindT = TypeVar("KindT", bound=Attribute, covariant=True)
 
 
 @dataclass(frozen=True)
-class Kind(AttrConstraint[KindT]):
+class Kind(Generic[KindT]):
     """A type, or a property, for which `accepts` holds; described by `words` in messages."""
 
     words: str
@@ -57,13 +56,6 @@ class Kind(AttrConstraint[KindT]):
     only: Attribute | None = None  # the one type there is
     bare: Callable[[Parser], Attribute] | None = None  # reads a type whose prefix is left out
     codec: Codec | None = None  # of a property
-
-    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
-        if not self.accepts(attr):
-            raise VerifyException(f"must be {self.words}, but got {attr}")
-
-    def mapping_type_vars(self, type_var_mapping: object) -> "Kind[KindT]":
-        return self
 
 
 def exactly(words: str, type: Attribute) -> Kind[Attribute]:
@@ -150,12 +142,6 @@ I32_PROPERTY = integer_property(i32)
 I32_ARRAY: "Kind[DenseArrayBase]" = Kind(
     "an array of i32", lambda value: isinstance(value, DenseArrayBase) and value.elt_type == i32, codec=ARRAY
 )
-
-
-def default_prop(kind: "Kind[KindT]", value: Any, key: str | None = None) -> KindT:
-    """A property that is `value` where it is not given."""
-    assert kind.codec is not None
-    return prop_def(kind, default_value=kind.codec.attribute(value), prop_name=key)  # pyright: ignore
 
 
 def types_of(op: Operation) -> list[Attribute]:

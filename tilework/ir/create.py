@@ -10,14 +10,12 @@ compares each function with xDSL's.
 # pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, BlockOps, Operation, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import SSAValues, _IRNode
-from xdsl.irdl import IRDLOperation, OptionalDef
 
 OpT = TypeVar("OpT", bound=Operation)
 AttributeT = TypeVar("AttributeT", bound=Attribute)
@@ -29,7 +27,7 @@ operands_of = attrgetter("_operands")  # the tuple itself; `op.operands` is an o
 def quicken() -> None:
     """Let xDSL's classes answer as before, without calling functions."""
     identical: Any
-    for identical in (SSAValue, Use, _IRNode, IRDLOperation):  # all of them are themselves and nothing else
+    for identical in (SSAValue, Use, _IRNode):  # all of them are themselves and nothing else
         identical.__hash__, identical.__eq__ = object.__hash__, object.__eq__
     fields: tuple[tuple[Any, str, str], ...] = (
         (SSAValue, "type", "_type"),
@@ -63,19 +61,6 @@ def create_attr(cls: type[AttributeT], **fields: Any) -> AttributeT:
     return attribute
 
 
-@cache
-def default_properties(cls: type[Operation]) -> Mapping[str, Attribute]:
-    """The properties that xDSL adds to an op of `cls` when they are not given: ``overflowFlags``, ``fastmath``."""
-    if not issubclass(cls, IRDLOperation):
-        return NONE
-    definitions = cls.get_irdl_definition().properties
-    return {
-        name: definition.default_value
-        for name, definition in definitions.items()
-        if not isinstance(definition, OptionalDef) and definition.default_value is not None
-    }
-
-
 def create_op(
     cls: type[OpT],
     operands: Sequence[SSAValue],
@@ -84,7 +69,8 @@ def create_op(
     properties: Mapping[str, Attribute] = NONE,
     attributes: Mapping[str, Attribute] = NONE,
 ) -> OpT:
-    """A detached op of `cls`; its fields that are not set here have their defaults in the class."""
+    """A detached op of `cls`; its fields that are not set here have their defaults in the class (`DEFAULTS` has those of
+    properties)."""
     op = cls.__new__(cls)
     uses = []
     for index, value in enumerate(operands):
@@ -98,8 +84,7 @@ def create_op(
     op._operands = SSAValues(operands)
     op._operand_uses = tuple(uses)
     op.results = SSAValues([OpResult(type, op, index) for index, type in enumerate(result_types)])
-    defaults = default_properties(cls)
-    op.properties = {**defaults, **properties} if defaults else dict(properties)
+    op.properties = {**getattr(cls, "DEFAULTS", NONE), **properties}
     op.attributes = dict(attributes)
     op.location = location
     return op

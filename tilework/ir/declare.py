@@ -17,8 +17,9 @@
 From this follow
 
     the text      `form` is the text after the name (`ir/forms.py`); an op without one is written in generic form.
-                  Three have `parse` and `text` by hand, as the form would be of that op alone: `tt.func` (parameters
-                  with attributes), `ttg.warp_specialize` (a region per partition), `arith.select` (two or one type).
+                  A few have `parse` and `text` by hand, as the form would be of that op alone: `tt.func` (parameters
+                  with attributes), `ttg.warp_specialize` (a region per partition), `arith.select` (two or one type),
+                  loops and branches.
     the types     that neither the form nor a caller gives, by `infer` (`ir/form_reader.py`)
     the builder   ``LoadOp.make(ptr, mask, other, loc, cache=CacheModifier.CA)``: operands, properties without a
                   default, regions, and the types of results that cannot be inferred, in the order of the fields; then
@@ -29,9 +30,8 @@ From this follow
                   `IsTerminator`, `Elementwise`; an op without traits reads and writes (`ir/effects.py`)
     the dialect   the prefix of the name: ``dialect_ops("tt")`` are all ops declared with it
 
-Reader, writer and builder are made when an op of the class is first read, written or built; constraints and accessors
-of its fields when one of them is first used or an op is verified. A compilation uses a third of the ops that it
-imports.
+Reader, writer and builder are made when an op of the class is first read, written or built: a compilation uses a third
+of the ops that it imports. The fields are in `ir/fields.py`.
 
 `compile_maker` compiles the builder of an op class from its fields, as fast as one written by hand. The source for
 `tt.expand_dims` is
@@ -47,27 +47,23 @@ imports.
         return create_op(cls, (src,), types, loc, properties(axis))
 """
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from io import StringIO
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, OptOperandDef, VarOperandDef, traits_def
-from xdsl.irdl.operations import _OpDefField, get_accessors_from_op_def  # pyright: ignore[reportPrivateUsage]
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilework.ir.create import create_op
+from tilework.ir.fields import SEGMENTS, Fields, Property, Slot, fields_of, traits_def, verify_fields
 from tilework.ir.form_reader import Rule, reader_of, solve
 from tilework.ir.form_writer import writer_of
-from tilework.ir.forms import FORMS, SEGMENTS, Fields, Form, Slot, fields_of
 from tilework.ir.property_text import ARRAY
 from tilework.ir.types import i32_array
-from tilework.process.forks import held_at_fork
 
 
 class PlainPrinter:
@@ -79,6 +75,7 @@ class PlainPrinter:
         self.texts: Any = self
         self.out: Any = self
         self.append = printer.print_string
+        self.indent = ""
 
     def captured(self, print: Callable[[Any], Any], what: Any) -> str:
         outer, self.printer.stream = self.printer.stream, StringIO()
@@ -93,6 +90,9 @@ class PlainPrinter:
 
     def of(self, attribute: Attribute) -> str:
         return self.captured(self.printer.print_attribute, attribute)
+
+    def argument(self, argument: BlockArgument) -> str:
+        return f"{self.of_value(argument)}: {self.of(argument.type)}"
 
     def argument_location(self, location: LocationAttr) -> str:
         return ""
@@ -154,7 +154,8 @@ def parameters_source(cls: type[Operation], fields: Fields, rules: dict[str, Rul
             parameter = result_parameter(fields, name)
             types.append(f"{parameter}=None") if name in rules else needed.append(parameter)
         elif declared is not None and (declared.is_optional or declared.default is not None):
-            scope[f"default_{name}"] = None if declared.default is None else declared.codec.value(declared.default)
+            default = None if declared.is_optional else declared.default
+            scope[f"default_{name}"] = None if default is None else declared.codec.value(default)
             options.append(f"{name}=default_{name}")
         else:
             needed.append(name)
@@ -237,31 +238,36 @@ def properties_source(fields: Fields, scope: Scope) -> tuple[str, str]:
 
 
 DECLARED: dict[str, list[type[Operation]]] = {}
-OWN_FIELDS = ("form", "infer")  # of ours, unknown to xDSL
 
 
-class Op(IRDLOperation):
+class Op(Operation):
     """An op with what follows from its declaration; a class without a name is a base of some."""
 
+    DEFAULTS: ClassVar[dict[str, Attribute]] = {}  # the properties that an op gets where they are not given
+    SAME_SIZES: ClassVar[bool] = False  # variadic operands have the same number of values
+    form: ClassVar[str] = ""
+    infer: ClassVar[Mapping[str, Any]] = {}
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
     def __init_subclass__(cls) -> None:
-        for name, field in vars(cls).items():
-            if isinstance(field, _OpDefField):
-                field.__class__, vars(field)["name"] = deferred(type(field)), name
-        if "name" not in cls.__dict__:
-            return
-        own = {key: cls.__dict__[key] for key in OWN_FIELDS if key in cls.__dict__}
-        for key in own:
-            delattr(cls, key)
-        if "traits" not in cls.__dict__:
-            cls.traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-        kinds = [getattr(field, "cls", None) for field in vars(cls).values()]  # of the fields of operands and the like
-        if sum(kind in (VarOperandDef, OptOperandDef) for kind in kinds) > 1 and "irdl_options" not in cls.__dict__:
-            cls.irdl_options = (AttrSizedOperandSegments(as_property=True),)
-        define_later(cls)
-        FORMS[cls] = Form(own.get("form", ""), own.get("infer", {}))
-        if "form" in own or hasattr(cls, "text"):
+        properties = [field for field in vars(cls).values() if isinstance(field, Property) and not field.is_optional]
+        defaults = {field.key: field.default for field in properties if field.default is not None}
+        if defaults:
+            cls.DEFAULTS = {**cls.DEFAULTS, **defaults}
+        if cls.form or hasattr(cls, "text"):
             cls.print = print_itself
-        DECLARED.setdefault(cls.name.partition(".")[0], []).append(cls)
+        if "name" in cls.__dict__:
+            DECLARED.setdefault(cls.name.partition(".")[0], []).append(cls)
+
+    __hash__, __eq__ = object.__hash__, object.__eq__
+
+    def __post_init__(self) -> None:
+        for key, value in self.DEFAULTS.items():
+            self.properties.setdefault(key, value)
+
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        verify_fields(self)
+        super().verify(verify_nested_ops)
 
     @classmethod
     def make(cls, *arguments: Any, **options: Any) -> Self:
@@ -276,58 +282,20 @@ class Op(IRDLOperation):
         return super().parse(parser) if reader is None else reader(parser, cls)  # pyright: ignore[reportReturnType]
 
 
-UNDEFINED: dict[type[Op], Any] = {}  # ops whose fields have no accessors yet, with their `verify_`
-DEFINING = held_at_fork(threading.RLock())
-
-
-def define_later(cls: type[Op]) -> None:
-    """Do what `irdl_op_definition` does when the definition of `cls`, or one of its fields, is first used."""
-    UNDEFINED[cls] = getattr(cls, "verify_", None)
-    definition: Any = classmethod(lambda cls: define(cls).get_irdl_definition())
-    cls.get_irdl_definition = definition
-    cls.verify_ = lambda self: define(type(self)).verify_(self)
-
-
-def define(cls: Any) -> type[Op]:
-    """Return the class that declares the op `cls`, with accessors for its fields."""
-    cls = next(base for base in cls.__mro__ if "get_irdl_definition" in vars(base))
-    with DEFINING:
-        if cls in UNDEFINED:
-            accessors = get_accessors_from_op_def(OpDef.from_pyrdl(cls), UNDEFINED[cls])
-            for name, accessor in accessors.items():
-                setattr(cls, name, accessor)
-            del UNDEFINED[cls]
-    return cls
-
-
-class DeferredField:
-    """A field of an op that is not defined: its first use defines the op, which replaces it by xDSL's accessor."""
-
-    __slots__ = ()
-    name: str
-
-    def __get__(self, op: Any, owner: Any = None) -> Any:
-        if op is None:
-            return self
-        define(type(op))
-        return getattr(op, self.name)
-
-    def __set__(self, op: Any, value: Any) -> None:
-        define(type(op))
-        setattr(op, self.name, value)
-
-
-@cache
-def deferred(kind: type[Any]) -> type[Any]:
-    """The deferred form of a class of fields of xDSL (operands, results, properties ...)."""
-    return type(f"Deferred{kind.__name__}", (kind, DeferredField), {"__slots__": ()})
-
-
 def print_itself(self: Operation, printer: Printer) -> None:
-    """For xDSL's printer; modules are written by `ir/printer.py`."""
+    """For xDSL's printer, which writes ops without a `print` in generic form; modules are written by `ir/printer.py`."""
     writer = writer_of(type(self))
     assert writer is not None
     printer.print_string(writer(PlainPrinter(printer), self))
+
+
+FamilyT = TypeVar("FamilyT", bound=Op)
+
+
+def declare_op(family: type[FamilyT], name: str) -> type[FamilyT]:
+    """Declare the op `name`, which has the fields, the form and the traits of its family and none of its own."""
+    fields = {"name": name, "__module__": family.__module__}
+    return type(name, (family,), fields)  # pyright: ignore[reportReturnType]
 
 
 def dialect_ops(prefix: str) -> list[type[Operation]]:

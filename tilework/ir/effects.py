@@ -8,7 +8,6 @@ A pure op may still be undefined for some operands (a division by zero): only `i
 where they were not executed before.
 """
 
-from xdsl.dialects import arith, cf, math, scf, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.traits import (
@@ -21,8 +20,8 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from tilework.ir import amdg, tt, ttc, ttg, ttng
-from tilework.ir.arith_ext import Arith
+from tilework.ir import amdg, arith, cf, math, scf, tt, ttc, ttg, ttng, ub
+from tilework.ir.arith import Arith
 from tilework.ir.constraints import Elementwise
 from tilework.ir.property_text import is_true
 

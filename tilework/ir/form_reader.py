@@ -27,22 +27,8 @@ from xdsl.parser import Parser, UnresolvedOperand
 
 from tilework.ir.constraints import SameType
 from tilework.ir.create import create_op
-from tilework.ir.forms import (
-    ALL,
-    FORMS,
-    SEGMENTS,
-    Dictionary,
-    Fields,
-    Group,
-    Literal,
-    Node,
-    Property,
-    Signature,
-    TypeOf,
-    fields_of,
-    parse_form,
-    walk,
-)
+from tilework.ir.fields import ALL, SEGMENTS, Fields, Property, fields_of
+from tilework.ir.forms import Dictionary, Group, Literal, Node, Signature, TypeOf, parse_form, walk
 from tilework.ir.locations import unknown
 from tilework.ir.types import i32_array
 
@@ -74,7 +60,7 @@ def rules_of(cls: type[Operation], fields: Fields) -> list[Rule]:
     slots = [*fields.operands.values(), *fields.results.values()]
     rules = [Rule(slot.name, None, (), slot.only) for slot in slots if slot.only is not None]
     turned: list[Rule] = []
-    declared = dict(FORMS[cls].infer) if cls in FORMS else {}
+    declared = dict(getattr(cls, "infer", {}))
     if (source := declared.pop(OPERANDS, None)) is not None:
         declared = dict.fromkeys(fields.operands, source) | declared
     if cls.has_trait(SameType):
@@ -132,16 +118,13 @@ Attempt = Callable[[Parser, Reading], bool]
 Reader = Callable[[Parser, type[Operation]], Operation]
 Older = Callable[[Parser, Reading], None]
 OLDER: dict[str, Older] = {}
-READERS: dict[type[Operation], Reader] = {}  # by hand, of ops that are not ours
 
 
 @cache
 def reader_of(cls: type[Operation]) -> Reader | None:
     """Return the function that reads the text of ops of `cls`, or None for a class without one."""
-    if (reader := READERS.get(cls)) is not None:
-        return reader
-    form = FORMS.get(cls)
-    return compile_reader(cls, form.text) if form is not None and form.text else None
+    form = getattr(cls, "form", "")
+    return compile_reader(cls, form) if form else None
 
 
 def compile_reader(cls: type[Operation], form: str, older: Older | None = None) -> Reader:

@@ -16,27 +16,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir.attr_text import dictionary, signature
 from tilework.ir.create import operands_of
-from tilework.ir.forms import (
-    ALL,
-    FORMS,
-    SEGMENTS,
-    Dictionary,
-    Fields,
-    Group,
-    Literal,
-    Node,
-    Signature,
-    TypeOf,
-    Value,
-    fields_of,
-    operands_named,
-    parse_form,
-    walk,
-)
+from tilework.ir.fields import ALL, SEGMENTS, Fields, fields_of, operands_named
+from tilework.ir.forms import Dictionary, Group, Literal, Node, Signature, TypeOf, Value, parse_form, walk
 from tilework.ir.property_text import OpPrinter
 
 Writer = Callable[[OpPrinter, Operation], str]
-WRITERS: dict[type[Operation], Writer] = {}  # by hand, of ops that are not ours
+WRITERS: dict[type[Operation], Writer] = {}  # of ops without a form, by hand
 
 
 def attributes_text(printer: OpPrinter, op: Operation, hidden: Iterable[str] = ()) -> str:
@@ -72,8 +57,8 @@ def writer_of(cls: type[Operation]) -> Writer | None:
         return writer
     if (text := getattr(cls, "text", None)) is not None:
         return lambda printer, op: text(op, printer)
-    form = FORMS.get(cls)
-    return compile_writer(cls, form.text) if form is not None and form.text else None
+    form = getattr(cls, "form", "")
+    return compile_writer(cls, form) if form else None
 
 
 def compile_writer(cls: type[Operation], form: str) -> Writer:
@@ -124,7 +109,7 @@ class WriterSource:
         named = {node.name for node in walk(nodes) if isinstance(node, Value)}
         self.usual = {declared.key: declared.default for declared in properties if declared.default is not None}
         # What the dictionary leaves out, and what of that every op has.
-        self.hidden = {SEGMENTS, *(declared.key for declared in properties if declared.field in named)}
+        self.hidden = {SEGMENTS, *(declared.key for declared in properties if declared.name in named)}
         self.silent = self.hidden - {*self.usual, *(declared.key for declared in properties if declared.is_optional)}
 
     def function(self, nodes: Sequence[Node]) -> Writer:

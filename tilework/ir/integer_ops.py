@@ -8,9 +8,9 @@
 
 import operator
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation
 
+from tilework.ir import arith
 from tilework.numerics.twos_complement import BINARY, Evaluate, divide_signed, signed, unsigned
 
 EQ, NE, SLT, SLE, SGT, SGE, ULT, ULE, UGT, UGE = range(10)  # predicates of arith.cmpi

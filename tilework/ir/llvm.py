@@ -10,13 +10,14 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition, operand_def
+from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.constraints import I1
 from tilework.ir.declare import Op, dialect_ops
+from tilework.ir.fields import operand_def
 from tilework.ir.types import i1, int_attr
 
 

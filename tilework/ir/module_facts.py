@@ -21,11 +21,11 @@ five elements:
 
 from collections.abc import Mapping
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.errors import PassError
+from tilework.ir import arith
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import only_op
 from tilework.ir.ttg.warp_specialize_ops import WarpSpecializeOp, WarpSpecializePartitionsOp

@@ -1,12 +1,9 @@
 """The nesting of ops in regions: parents, ancestors, order."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
-
-LOOPS: frozenset[type[Operation]] = frozenset({scf.ForOp, scf.WhileOp})
 
 
 def ops_around(op: Operation) -> Iterator[Operation]:
@@ -14,11 +11,6 @@ def ops_around(op: Operation) -> Iterator[Operation]:
     while (parent := op.parent_op()) is not None:
         yield parent
         op = parent
-
-
-def loop_around(op: Operation, kinds: Collection[type[Operation]] = LOOPS) -> Operation | None:
-    """The innermost loop that holds `op`."""
-    return next((outer for outer in ops_around(op) if type(outer) in kinds), None)
 
 
 def is_inside(op: Operation, outer: Operation) -> bool:

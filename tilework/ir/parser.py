@@ -36,7 +36,6 @@ from functools import cache
 from typing import Any, NoReturn, cast
 
 from xdsl.context import Context
-from xdsl.dialects import cf, scf, ub
 from xdsl.dialects.builtin import (
     AnyFloat,
     Builtin,
@@ -51,7 +50,6 @@ from xdsl.dialects.builtin import (
     TensorType,
     VectorType,
 )
-from xdsl.dialects.math import Math
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
@@ -59,12 +57,13 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, PunctuationSpelling
 
-import tilework.ir.dialect_text  # noqa: F401  # it registers the forms of xDSL's dialects
+from tilework.ir import cf, scf, ub
 from tilework.ir.amdg import AMDG, ROCDL
-from tilework.ir.arith_ext import Arith
+from tilework.ir.arith import Arith
 from tilework.ir.attr_text import LOCATIONS, float_from_bits
 from tilework.ir.encodings import NAMES as ENCODINGS
 from tilework.ir.encodings import encoding_attr, read_encoding
+from tilework.ir.fields import SEGMENTS, fields_of
 from tilework.ir.form_reader import reader_of
 from tilework.ir.legacy import spellings
 from tilework.ir.legacy.ops import OLD_TT_OPS, TRITON_GPU
@@ -72,6 +71,7 @@ from tilework.ir.legacy.shared_tensors import OLD_WORDS, is_shared_tensor, trans
 from tilework.ir.legacy.spellings import modern_name
 from tilework.ir.llvm import GPU, LLVM
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, read_loc, unknown
+from tilework.ir.math import Math
 from tilework.ir.printer import print_module
 from tilework.ir.tt import TT
 from tilework.ir.ttc import TTC
@@ -301,6 +301,14 @@ class IRParser(FastParser):
             depth += (kind is MLIRTokenKind.L_BRACE) - (kind is MLIRTokenKind.R_BRACE)
             if not depth:
                 return
+
+    def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
+        """The generic form; older text has the properties among the attributes."""
+        op = super()._parse_generic_operation(op_type)
+        for key in (SEGMENTS, *(field.key for field in fields_of(op_type).properties.values())):
+            if key in op.attributes:
+                op.properties[key] = op.attributes.pop(key)
+        return op
 
     # Aliases
 

@@ -5,10 +5,8 @@
         %c16_i32 = arith.constant 16 : i32
         ...
 
-Attributes and aliases come from `ir/attr_text.py`, ops from their forms (`ir/declare.py`; those of xDSL's dialects are
-in `ir/dialect_text.py`). Here are the layout (blocks, regions, locations) and the names of values. An op of xDSL
-without a form of ours prints itself through xDSL's printer, wired to the same names and attributes; ops that have no
-form at all use the generic one:
+Attributes and aliases come from `ir/attr_text.py`, ops from their forms (`ir/declare.py`). Here are the layout
+(blocks, regions, locations) and the names of values. Ops that have no form use the generic one:
 
     %0 = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
     ^bb0(%arg1: f32, %arg2: f32):
@@ -31,22 +29,18 @@ its parent ended with; that is why sibling regions reuse names. Values read from
 
 import re
 from collections.abc import Mapping
-from io import StringIO
 from typing import Any
 
-from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
-import tilework.ir.dialect_text  # noqa: F401  # it registers the forms of xDSL's dialects
+from tilework.ir.arith import ConstantOp
 from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary
 from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.locations import name_of
 from tilework.ir.nesting import ops_around, predecessors
 from tilework.ir.property_text import OpPrinter
-from tilework.process.forks import cached_property
 
 # Ops that name their results one by one.
 RESULT_NAMES: dict[str, tuple[str, ...]] = {
@@ -210,11 +204,6 @@ class ModulePrinter:
         self.indent = ""
         self.blocks: dict[Block, str] = {}
 
-    @cached_property
-    def self_printer(self) -> "SelfPrinter":
-        """xDSL's printer, writing here."""
-        return SelfPrinter(self)
-
     def text(self) -> str:
         self.op(self.root)
         return self.texts.finish(self.out)
@@ -238,11 +227,8 @@ class ModulePrinter:
         if isinstance(op, UnregisteredOp):
             attributes = {key: value for key, value in op.attributes.items() if key != "op_name__"}
             self.generic(op, left, op.op_name.data, attributes)
-        elif type(op).print is Operation.print:
-            self.generic(op, left, name, op.attributes)
         else:
-            self.out.append(f"{self.indent}{left}{name}")
-            op.print(self.self_printer)
+            self.generic(op, left, name, op.attributes)
         self.out.append(f"{location}\n")
 
     def generic(self, op: Operation, left: str, name: str, attributes: Mapping[str, Attribute]) -> None:
@@ -318,63 +304,3 @@ def write_module(printer: OpPrinter, op: Operation) -> str:
 
 
 WRITERS[ModuleOp] = write_module
-
-
-class SelfPrinter(Printer):
-    """xDSL's printer for ops that print themselves, with the names, attributes and layout of a `ModulePrinter`."""
-
-    def __init__(self, owner: ModulePrinter) -> None:
-        super().__init__(OutputList(owner.out))
-        self.owner = owner
-
-    def print_ssa_value(self, value: SSAValue) -> str:
-        name = self.owner.names[value]
-        self.print_string(name)
-        return name[1:]
-
-    def print_attribute(self, attribute: Attribute) -> None:
-        self.print_string(self.owner.texts.of(attribute))
-
-    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
-        self.print_string(dictionary(self.owner.texts, attr_dict))
-
-    def print_block_name(self, block: Block) -> str:
-        name = self.owner.block_name(block)
-        self.print_string(name)
-        return name[1:]
-
-    def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
-        self.print_string(self.owner.argument(arg) if print_type else self.owner.names[arg])
-
-    def print_region(
-        self,
-        region: Region,
-        print_entry_block_args: bool = True,
-        print_empty_block: bool = True,
-        print_block_terminators: bool = True,
-    ) -> None:
-        self.owner.region(
-            region,
-            entry_arguments=print_entry_block_args,
-            empty_block=print_empty_block,
-            terminators=print_block_terminators,
-        )
-
-    def print_op(self, op: Operation) -> None:
-        self.owner.op(op)
-
-    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
-        """The next line, at the indentation of the op."""
-        self.print_string(f"\n{self.owner.indent}")
-
-
-class OutputList(StringIO):
-    """A stream that appends to a list."""
-
-    def __init__(self, parts: list[str]) -> None:
-        super().__init__()
-        self.parts = parts
-
-    def write(self, text: str) -> int:
-        self.parts.append(text)
-        return len(text)

@@ -17,8 +17,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, StringAttr, SymbolRefAttr, UnitAttr
-from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.irdl import AttrConstraint, BaseAttr, EqAttrConstraint
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.parser import Parser
 
 from tilework.ir.attr_text import AttributeText
@@ -35,7 +34,9 @@ class OpPrinter(Protocol):
     names: dict[SSAValue, str]
     texts: AttributeText
     out: list[str]
+    indent: str
 
+    def argument(self, argument: BlockArgument) -> str: ...
     def argument_location(self, location: LocationAttr) -> str: ...
     def block_name(self, block: Block) -> str: ...
     def region(
@@ -160,14 +161,12 @@ ANY_ATTRIBUTE = Codec(
 I32_NUMBER = number_codec(i32)
 
 
-def codec_of(name: str, constraint: AttrConstraint) -> Codec:
-    """Return the codec of the property `name`, derived from its constraint."""
+CODECS: dict[Any, Codec] = {StringAttr: STRING, SymbolRefAttr: SYMBOL, IntegerAttr: I32_NUMBER}
+
+
+@cache
+def codec_of(name: str, constraint: Any) -> Codec:
+    """Return the codec of the property `name`, which is of a kind (`ir/constraints.py`) or of an attribute class."""
     if (known := getattr(constraint, "codec", None)) is not None:
         return known
-    if isinstance(constraint, EqAttrConstraint) and constraint.attr == UNIT:
-        return flag_codec(name)
-    kind = constraint.attr if isinstance(constraint, BaseAttr) else None
-    if kind is UnitAttr:
-        return flag_codec(name)
-    known = {StringAttr: STRING, SymbolRefAttr: SYMBOL, IntegerAttr: I32_NUMBER}
-    return known.get(kind, ANY_ATTRIBUTE)  # pyright: ignore
+    return flag_codec(name) if constraint is UnitAttr else CODECS.get(constraint, ANY_ATTRIBUTE)

@@ -10,7 +10,6 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
@@ -21,6 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
+from tilework.ir import arith
 from tilework.ir.create import create_op, erase_op, replace_all_uses
 from tilework.ir.effects import TERMINATORS, writes
 from tilework.ir.types import int_attr, is_float

@@ -23,10 +23,17 @@ from functools import cache
 from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IntAttr, StringAttr
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_attr_definition,
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, POINTER, SCALAR, Kind, is_element, names
+from tilework.ir.declare import Op, dialect_ops
+from tilework.ir.fields import (
+    SEGMENTS,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -35,14 +42,7 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
-from xdsl.utils.exceptions import VerifyException
-
-from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, POINTER, SCALAR, Kind, is_element, names
-from tilework.ir.declare import Op, dialect_ops
-from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT, SEGMENTS
+from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT
 from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_product
 from tilework.ir.tt.function_ops import MESSAGE, PrintBase
 from tilework.ir.tt.reduce_ops import verify_axis, verify_combine, verify_runs
@@ -168,7 +168,7 @@ class NestOp(Op):
             raise VerifyException("the body of ttc.nest must end with ttc.end")
 
 
-def require_indices(op: IRDLOperation, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
+def require_indices(op: Operation, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
     """One index per dimension of the buffer, or one in all, counted row by row."""
     rank = len(buffer_of(buffer).shape)
     if len(indices) != rank and (len(indices) != 1 or rank == 0):

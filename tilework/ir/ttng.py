@@ -21,18 +21,7 @@ memory go through one:
 """
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
-from xdsl.ir import Attribute, Dialect
-from xdsl.irdl import (
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -48,7 +37,6 @@ from tilework.ir.constraints import (
     TENSOR,
     Kind,
     TensorSize,
-    default_prop,
     enum_property,
     is_plain_tensor,
     names,
@@ -56,6 +44,17 @@ from tilework.ir.constraints import (
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import DescriptorReduceKind, InputPrecision
+from tilework.ir.fields import (
+    default_prop,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from tilework.ir.tt.descriptor_ops import block_type, is_block, verify_rows
 from tilework.ir.tt.dot_ops import verify_product
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop
@@ -260,13 +259,13 @@ class ReinterpretTensorDescOp(Op):
 MAX_COORDINATES = 5
 
 
-def verify_memory(op: IRDLOperation, memory: Attribute) -> None:
+def verify_memory(op: Operation, memory: Attribute) -> None:
     """Check that the destination of a load has TMA's own swizzle; Triton checks nothing for the other copies."""
     if op.name == "ttng.async_tma_copy_global_to_local" and not isinstance(encoding_of(memory), NvmmaShared):
         raise VerifyException(f"TMA result must have NVMMA shared layout: {memory}")
 
 
-def verify_block(op: IRDLOperation, descriptor: Attribute, coordinates: int, memory: Attribute) -> None:
+def verify_block(op: Operation, descriptor: Attribute, coordinates: int, memory: Attribute) -> None:
     """A block of the descriptor, and a number for each dimension."""
     assert isinstance(memory, MemDescType)
     if not 1 <= coordinates <= MAX_COORDINATES:

@@ -24,12 +24,11 @@ Back from fp16, the magnitude is clamped to 0x3F00, doubled, and rounded half up
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
 from tilework.frontend.semantic.building import Constants, ir_type
-from tilework.ir import tt
-from tilework.ir.arith_ext import NO_SIGNED_WRAP, RemfOp, SelectOp, binary, cmpf, cmpi, convert, ternary, unary
+from tilework.ir import arith, math, tt
+from tilework.ir.arith import NO_SIGNED_WRAP, RemfOp, SelectOp, binary, cmpf, cmpi, convert, ternary, unary
 from tilework.ir.enums import PropagateNan, RoundingMode
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float16, float32, int1, int16, int32, int64

@@ -15,13 +15,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.inspect.profiler.launches import Work
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, math, scf, tt
+from tilework.ir.arith import SelectOp
 from tilework.ir.functions import callee_of, functions_by_name, is_private
 from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of
 from tilework.oracles.evaluator.global_memory import Memory

@@ -25,15 +25,14 @@ from typing import Self
 
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, BlockArgument, Dialect
-from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def
 from xdsl.parser import Parser, UnresolvedOperand
 
 from tilework.ir.constraints import I32
 from tilework.ir.create import set_type
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.enums import InputPrecision
+from tilework.ir.fields import operand_def, prop_def, result_def, var_operand_def
 from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
-from tilework.ir.forms import FORMS
 from tilework.ir.property_text import UNIT, is_true
 from tilework.ir.tt.descriptor_ops import DescriptorLoadOp, DescriptorStoreOp
 from tilework.ir.tt.shape_ops import ReshapeOp
@@ -135,7 +134,7 @@ def descriptor_reader(cls: type[DescriptorLoadOp] | type[DescriptorStoreOp], blo
         assert isinstance(written, Attribute) and isinstance(type, Attribute)
         reading.types["desc"] = descriptor_type(parser, reading.operands["desc"][0], written, type)
 
-    return compile_reader(cls, FORMS[cls].text, older)
+    return compile_reader(cls, cls.form, older)
 
 
 class ExperimentalDescriptorLoadOp(Op):

@@ -54,11 +54,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir import arith, cf, scf
 from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import CLASSES, encoding_attr, encoding_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy

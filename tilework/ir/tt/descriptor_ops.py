@@ -9,16 +9,7 @@ from functools import cache
 from typing import Self
 
 from xdsl.dialects.builtin import IntegerType, LocationAttr, Signedness
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    SameVariadicOperandSize,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -32,12 +23,12 @@ from tilework.ir.constraints import (
     POINTER,
     TENSOR,
     TensorSize,
-    default_prop,
     enum_property,
 )
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption
+from tilework.ir.fields import default_prop, operand_def, prop_def, result_def, traits_def, var_operand_def
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop
 from tilework.ir.types import (
     PointerType,
@@ -79,7 +70,7 @@ class MakeTensorPtrOp(Op):
     result = result_def(BLOCK_POINTER)
     form = "$base, [$shape], [$strides], [$offsets] {} : bare($result)"
     infer = {"base": (element_pointer, "result")}
-    irdl_options = (SameVariadicOperandSize(),)
+    SAME_SIZES = True
     traits = traits_def(Pure(), TensorSize())
 
     @classmethod
@@ -162,7 +153,7 @@ class MakeTensorDescOp(Op):
     padding = default_prop(enum_property(PaddingOption), PaddingOption.ZERO)
     result = result_def(DESCRIPTOR)
     form = "$base, [$shape], [$strides] {} : bare($base), bare($result)"
-    irdl_options = (SameVariadicOperandSize(),)
+    SAME_SIZES = True
     traits = traits_def(Pure(), TensorSize())
 
     @classmethod
@@ -196,7 +187,7 @@ def is_block(descriptor: Attribute, shape: Shape, element: Attribute) -> bool:
     return fits and element_type(block) == element
 
 
-def verify_access(op: IRDLOperation, descriptor: Attribute, value: Attribute, indices: Sequence[SSAValue]) -> None:
+def verify_access(op: Operation, descriptor: Attribute, value: Attribute, indices: Sequence[SSAValue]) -> None:
     """`value` is a block of the descriptor (`is_block`), at as many indices as that has dimensions."""
     block = block_type(descriptor)
     if len(indices) != len(shape_of(block)):
@@ -251,7 +242,7 @@ class DescriptorReduceOp(Op):
         verify_access(self, self.desc.type, self.src.type, self.indices)
 
 
-def verify_rows(op: IRDLOperation, descriptor: Attribute, x_offsets: Attribute, rows: Attribute) -> None:
+def verify_rows(op: Operation, descriptor: Attribute, x_offsets: Attribute, rows: Attribute) -> None:
     """Rows of a two-dimensional array, one per offset: the limits of the hardware's gather and scatter."""
     block = block_type(descriptor)
     width, offsets = shape_of(block), shape_of(x_offsets)

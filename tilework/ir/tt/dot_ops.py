@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, prop_def, result_def, traits_def
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, default_prop, enum_property
+from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, enum_property
 from tilework.ir.declare import Op
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
+from tilework.ir.fields import default_prop, operand_def, opt_operand_def, prop_def, result_def, traits_def
 from tilework.ir.property_text import is_true
 from tilework.ir.tt.inference import verify_dot_operands
 from tilework.ir.types import bit_width, element_type, f8E4M3FN, i8, shape_of
@@ -53,7 +53,7 @@ class DotOp(Op):
         verify_dot_operands(a, b, self.d.type)
 
 
-def verify_product(op: IRDLOperation, a: Sequence[int], b: Sequence[int], d: Sequence[int]) -> None:
+def verify_product(op: Operation, a: Sequence[int], b: Sequence[int], d: Sequence[int]) -> None:
     """The shapes of a matrix product, rank 2 or 3 with the batch first."""
     if len(a) not in (2, 3) or len(a) != len(b) or len(a) != len(d):
         raise VerifyException(f"{op.name} needs operands of rank 2 or 3, but got {a}, {b} and {d}")

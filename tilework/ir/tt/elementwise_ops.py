@@ -4,16 +4,6 @@ region."""
 from math import prod
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.irdl import (
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import IsTerminator, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -38,6 +28,16 @@ from tilework.ir.constraints import (
 )
 from tilework.ir.declare import Op
 from tilework.ir.enums import PropagateNan, RoundingMode
+from tilework.ir.fields import (
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from tilework.ir.forms import CONVERSION, RETURN, SAME_TYPE
 from tilework.ir.types import PointerType, bit_width, element_type, is_pointer, shape_of
 

@@ -7,7 +7,15 @@ from typing import Any, Self
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, LocationAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.irdl import (
+from xdsl.parser import Parser
+from xdsl.traits import IsolatedFromAbove, IsTerminator, MemoryWriteEffect, Pure, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types
+from tilework.ir.constraints import ANY, BOOL_LIKE, I1_PROPERTY, I32, I32_ARRAY, Kind, TensorSize, enum_property, names
+from tilework.ir.declare import Op
+from tilework.ir.enums import ProgramDim
+from tilework.ir.fields import (
     operand_def,
     opt_prop_def,
     prop_def,
@@ -17,14 +25,6 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.traits import IsolatedFromAbove, IsTerminator, MemoryWriteEffect, Pure, SymbolOpInterface, SymbolTable
-from xdsl.utils.exceptions import VerifyException
-
-from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types
-from tilework.ir.constraints import ANY, BOOL_LIKE, I1_PROPERTY, I32, I32_ARRAY, Kind, TensorSize, enum_property, names
-from tilework.ir.declare import Op
-from tilework.ir.enums import ProgramDim
 from tilework.ir.forms import ASSERT, PRINT, RETURN
 from tilework.ir.property_text import STRING, OpPrinter
 from tilework.ir.types import Shape, array_values, i1, i32_array, int_attr, shape_of, string_attr
@@ -99,8 +99,8 @@ class FuncOp(Op):
     sym_name = prop_def(StringAttr)
     function_type = prop_def(FunctionType)
     sym_visibility = opt_prop_def(StringAttr)
-    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
-    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    arg_attrs = opt_prop_def(ArrayAttr)
+    res_attrs = opt_prop_def(ArrayAttr)
     body = region_def()
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 

@@ -4,7 +4,6 @@ from functools import cache
 
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -16,11 +15,19 @@ from tilework.ir.constraints import (
     PTR_LIKE,
     SameEncoding,
     TensorSize,
-    default_prop,
     enum_property,
 )
 from tilework.ir.declare import Op
 from tilework.ir.enums import CacheModifier, EvictionPolicy, MemSemantic, MemSyncScope, PaddingOption, RMWOp
+from tilework.ir.fields import (
+    default_prop,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from tilework.ir.forms import ACCESS
 from tilework.ir.types import GLOBAL_ADDRESS_SPACE, PointerType, array_values, element_type, i1, shape_of, with_element
 
@@ -87,7 +94,7 @@ class LoadOp(Op):
         verify_boundary(self)
 
 
-def verify_mask(op: IRDLOperation, mask: SSAValue | None, value: Attribute) -> None:
+def verify_mask(op: Operation, mask: SSAValue | None, value: Attribute) -> None:
     """The mask has an i1 for each element of `value`."""
     if mask is not None and mask.type != mask_type(value):
         raise VerifyException(
@@ -97,7 +104,7 @@ def verify_mask(op: IRDLOperation, mask: SSAValue | None, value: Attribute) -> N
         )
 
 
-def verify_boundary(op: IRDLOperation) -> None:
+def verify_boundary(op: Operation) -> None:
     """Boundary checks are for block pointers and name their dimensions."""
     if not (axes := array_values(op.properties["boundaryCheck"])):
         return
@@ -134,7 +141,7 @@ class StoreOp(Op):
         verify_boundary(self)
 
 
-def verify_atomic(op: IRDLOperation, ptr: Attribute, value: Attribute, result: Attribute) -> None:
+def verify_atomic(op: Operation, ptr: Attribute, value: Attribute, result: Attribute) -> None:
     """Pointer, value and result of an atomic agree; the memory is global."""
     element = element_type(ptr)
     assert isinstance(element, PointerType), element

@@ -8,18 +8,6 @@ from typing import Self
 
 from xdsl.dialects.builtin import LocationAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -37,6 +25,17 @@ from tilework.ir.constraints import (
 )
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op
+from tilework.ir.fields import (
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.tt.inference import reduced_type, verify_result
 from tilework.ir.tt.memory_ops import mask_type
@@ -61,7 +60,7 @@ class ScanReturnOp(Op):
     traits = traits_def(Pure(), IsTerminator(), TensorSize())
 
 
-def verify_axis(op: IRDLOperation, axis: int, shapes: Sequence[Shape]) -> None:
+def verify_axis(op: Operation, axis: int, shapes: Sequence[Shape]) -> None:
     """The sources have one shape, and `axis` is one of its dimensions."""
     if not shapes:
         raise VerifyException(f"{op.name} needs at least one source")
@@ -71,7 +70,7 @@ def verify_axis(op: IRDLOperation, axis: int, shapes: Sequence[Shape]) -> None:
         raise VerifyException(f"{op.name} axis {axis} is out of range for rank {rank}")
 
 
-def verify_combine(op: IRDLOperation, elements: list[Attribute], terminator: type[Operation]) -> None:
+def verify_combine(op: Operation, elements: list[Attribute], terminator: type[Operation]) -> None:
     """The region takes two of each element and returns one."""
     entry = op.regions[0].blocks.first
     if entry is None:

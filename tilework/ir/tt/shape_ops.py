@@ -5,12 +5,12 @@ from math import prod
 
 from xdsl.dialects.builtin import NoneAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I32_ARRAY, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameEncoding, TensorSize
 from tilework.ir.declare import Op
+from tilework.ir.fields import operand_def, opt_prop_def, prop_def, result_def, traits_def
 from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.inference import (
     expanded_type,

@@ -17,17 +17,7 @@ from math import prod
 from typing import Self
 
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -41,11 +31,20 @@ from tilework.ir.constraints import (
     PTR_LIKE,
     TENSOR,
     TensorSize,
-    default_prop,
 )
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of, layout_of, shared_of
+from tilework.ir.fields import (
+    default_prop,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
 from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.dot_ops import verify_product
 from tilework.ir.tt.inference import verify_order, verify_result
@@ -193,7 +192,7 @@ class GlobalScratchAllocOp(Op):
     traits = traits_def(MemoryAllocEffect())
 
 
-def view_types(op: IRDLOperation) -> tuple[MemDescType, MemDescType]:
+def view_types(op: Operation) -> tuple[MemDescType, MemDescType]:
     """The types of the memory and of the view, which agree on the elements and on `mutable`; one of several buffers may
     lose it."""
     source, result = op.operands[0].type, op.results[0].type

@@ -2,13 +2,21 @@
 pipeliner."""
 
 from xdsl.ir import Attribute
-from xdsl.irdl import operand_def, prop_def, region_def, result_def, traits_def, var_operand_def, var_result_def
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameShape, TensorSize, names
 from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
+from tilework.ir.fields import (
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from tilework.ir.forms import COMBINE_RETURN, CONVERSION
 from tilework.ir.types import bf16, element_type, f16, i8, shape_of
 from tilework.layouts.linear import LayoutError

@@ -17,14 +17,25 @@ from typing import Self
 
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.irdl import opt_prop_def, prop_def, region_def, traits_def, var_operand_def, var_region_def, var_result_def
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.attr_text import dictionary
 from tilework.ir.declare import Op
+from tilework.ir.fields import (
+    fields_of,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_region_def,
+    var_result_def,
+)
+from tilework.ir.form_writer import operands_text, signature_text
 from tilework.ir.forms import COMBINE_RETURN
+from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import array_values, i32_array
 
 
@@ -113,7 +124,7 @@ class WarpSpecializeOp(Op):
         position = parser.pos
         parser.parse_punctuation(":")
         signature = parser.parse_function_type()
-        known = cls.get_irdl_definition().properties
+        known = {field.key for field in fields_of(cls).properties.values()}
         op = cls.create(
             operands=parser.resolve_operands(operands, signature.inputs.data, position),
             result_types=signature.outputs.data,
@@ -126,26 +137,17 @@ class WarpSpecializeOp(Op):
         )
         return op
 
-    def print(self, printer: Printer) -> None:
-        with printer.in_parens():
-            printer.print_list(self.operands, printer.print_ssa_value)
+    def text(self, printer: OpPrinter) -> str:
         shown = {k: v for k, v in self.properties.items() if k != "partitionNumWarps"} | self.attributes
-        if shown:
-            printer.print_string(" attributes")
-            printer.print_op_attributes(dict(sorted(shown.items())))
-        printer._print_new_line()  # pyright: ignore[reportPrivateUsage]
-        printer.print_string("default ")
-        printer.print_region(self.default_region, print_entry_block_args=False)
+        extra = f" attributes {dictionary(printer.texts, shown)}" if shown else ""
+        printer.out.append(f"({operands_text(printer, self.operands)}){extra}\n{printer.indent}default ")
+        printer.region(self.default_region, entry_arguments=False)
         warps = array_values(self.properties["partitionNumWarps"])
-        for number, (region, count) in enumerate(zip(self.partitions, warps, strict=True)):
-            printer._print_new_line()  # pyright: ignore[reportPrivateUsage]
-            printer.print_string(f"partition{number}")
-            with printer.in_parens():
-                printer.print_list(region.blocks[0].args, printer.print_block_argument)
-            printer.print_string(f" num_warps({count}) ")
-            printer.print_region(region, print_entry_block_args=False)
-        printer.print_string(" : ")
-        printer.print_function_type([value.type for value in self.operands], [value.type for value in self.results])
+        for index, (region, count) in enumerate(zip(self.partitions, warps, strict=True)):
+            arguments = ", ".join(map(printer.argument, region.blocks[0].args))
+            printer.out.append(f"\n{printer.indent}partition{index}({arguments}) num_warps({count}) ")
+            printer.region(region, entry_arguments=False)
+        return f" : {signature_text(printer, self)}"
 
     def verify_(self) -> None:
         first = self.partition_holder.blocks[0].first_op if self.partition_holder.blocks else None

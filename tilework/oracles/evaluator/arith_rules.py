@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects import arith
-from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import RemfOp, SelectOp
+from tilework.ir import arith, tt
+from tilework.ir import math as math_dialect
+from tilework.ir.arith import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan
 from tilework.ir.types import bit_width, shape_of
 from tilework.numerics import libdevice_in_numpy as libdevice
@@ -193,7 +192,7 @@ def predicate(op: Operation) -> int:
     return attribute.value.data
 
 
-@evaluates(SelectOp, arith.SelectOp, elementwise=True)
+@evaluates(SelectOp, elementwise=True)
 def eval_select(machine: "Machine", op: Operation, condition: Array, lhs: Any, rhs: Any) -> Any:
     if isinstance(lhs, BlockView | MemView | DescriptorAt):  # descriptors, block pointers and memory are chosen whole
         return lhs if condition else rhs

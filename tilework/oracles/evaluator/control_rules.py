@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
-from tilework.ir import tt, ttc
+from tilework.ir import scf, tt, ttc, ub
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_float, is_pointer, shape_of

@@ -17,11 +17,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.effects import writes
 from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType

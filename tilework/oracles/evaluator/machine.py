@@ -23,11 +23,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import cf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from tilework.ir import tt, ttg
+from tilework.ir import cf, tt, ttg
 from tilework.ir.effects import TERMINATORS
 from tilework.ir.locations import name_of
 from tilework.ir.module_facts import integer, is_reproducible, num_ctas

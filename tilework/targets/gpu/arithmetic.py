@@ -18,10 +18,9 @@ too. Two values are converted at once, as the halves of a word: the lower four b
 
 import math as python_math
 
-from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
-from tilework.ir import tt, ttg
+from tilework.ir import arith, math, tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import PropagateNan
 from tilework.ir.rewrite import constant_value

@@ -24,11 +24,10 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
-from xdsl.dialects import scf
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.private_atomics import NEUTRAL, Window, window
-from tilework.ir import tt
+from tilework.ir import scf, tt
 from tilework.ir.effects import reads, writes
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp

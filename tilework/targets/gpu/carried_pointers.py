@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.ir import tt, ttg
+from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.nesting import end_of
 from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
 from tilework.targets.gpu.global_access import width_of

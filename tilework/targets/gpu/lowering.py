@@ -13,14 +13,13 @@ from itertools import islice
 from operator import lt
 from typing import Any, Self
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.membar import Barriers
 from tilework.analysis.single_warp import FirstWarp
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor

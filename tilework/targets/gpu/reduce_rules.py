@@ -35,11 +35,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
 from tilework.analysis.combine_regions import follows_axis, lanes_agree, single_op
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.encodings import is_accumulator, layout_of
 from tilework.ir.types import axis_of, is_tensor
 from tilework.layouts.linear import LinearLayout

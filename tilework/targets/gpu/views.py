@@ -7,11 +7,10 @@ threads.
 
 from collections.abc import Callable
 
-from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
-from tilework.ir import tt
+from tilework.ir import arith, tt, ub
 from tilework.ir.encodings import layout_of
 from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import array_values, element_type, shape_of

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, Region
 
 from tilework.errors import PassError
-from tilework.ir import tt
+from tilework.ir import cf, scf, tt
 from tilework.ir.functions import callee_of, symbol_of
 from tilework.ir.llvm import AssumeOp, licm_hints
 from tilework.ir.ttc import BufferType

@@ -10,12 +10,11 @@ f16, bf16 and 8-bit floats are widened to f32 and the result is rounded back. `t
 of libdevice (``__nv_expf``), which has the same meaning here.
 """
 
-from xdsl.dialects import arith, math, ub
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import RemfOp, SelectOp
+from tilework.ir import arith, math, tt, ub
+from tilework.ir.arith import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
 from tilework.ir.types import element_type, is_float
 from tilework.numerics.libdevice_table import SYMBOLS
@@ -162,7 +161,7 @@ def lower_cmpi(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return low.builder.icmp(INTEGER_PREDICATES[predicate_of(op)], lhs, rhs)
 
 
-@scalar_rule(SelectOp, arith.SelectOp)
+@scalar_rule(SelectOp)
 def lower_select(low: Low, op: Operation, condition: Value, lhs: Value, rhs: Value) -> Value:
     return low.builder.select(condition, lhs, rhs)
 

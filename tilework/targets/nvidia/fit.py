@@ -9,13 +9,13 @@ fit are spilled in every iteration.
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.scf import ForOp
 from xdsl.ir import Attribute
 
 from tilework.analysis.allocation import allocations
 from tilework.errors import DoesNotFit
 from tilework.ir.encodings import distributed_of, layout_of
 from tilework.ir.functions import ops_in_order
+from tilework.ir.scf import ForOp
 from tilework.ir.tt import DotOp
 from tilework.ir.ttg import WarpSpecializeOp
 from tilework.ir.types import bit_width, element_type, is_float

@@ -21,12 +21,11 @@ Stage: TTGIR to TTGIR. Cost: one walk of each body.
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.scratch import scratch_size
-from tilework.ir import amdg, tt, ttg
+from tilework.ir import amdg, arith, scf, tt, ttg
 from tilework.ir.effects import is_elementwise, is_pure, writes
 from tilework.ir.encodings import dot_operand_of, encoding_of
 from tilework.ir.llvm import GpuBarrierOp

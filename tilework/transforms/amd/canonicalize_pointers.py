@@ -15,18 +15,17 @@ Stage: TTGIR to TTGIR. Cost: one walk, and the address computations of the acces
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_transfer import pointee_bytes
 from tilework.analysis.value_flows import reached, sources_of, targets_of
-from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import SelectOp, binary, convert
+from tilework.ir import arith, scf, tt, ttg
+from tilework.ir.arith import SelectOp, binary, convert
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import LOOPS, behind, body_of, end_of, ops_around, owner_of
+from tilework.ir.nesting import behind, body_of, end_of, ops_around, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
-from tilework.ir.scf_ext import carry_beside
+from tilework.ir.scf import LOOPS, carry_beside
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
 from tilework.transforms.passes import function_pass
 

@@ -12,13 +12,12 @@ Stage: TTGIR to TTGIR. Cost: one walk, and range analysis of the offsets.
 from collections.abc import Callable
 from math import copysign
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.integer_ranges import IntegerRanges
-from tilework.ir import amdg, tt, ttg
+from tilework.ir import amdg, arith, tt, ttg
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import functions, has_body, ops_in_order

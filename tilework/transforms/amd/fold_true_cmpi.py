@@ -6,10 +6,10 @@
 Stage: TTGIR to TTGIR. Cost: one walk, and range analysis of the comparisons.
 """
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from tilework.analysis.integer_ranges import IntegerRanges
+from tilework.ir import arith
 from tilework.ir.functions import ops_in_order
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.rewrite import constant, replace_op

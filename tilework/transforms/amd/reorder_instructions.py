@@ -10,11 +10,10 @@ No load moves over a write to global memory, or out of a region.
 Stage: TTGIR to TTGIR. Cost: one walk; for each load that moves the ops it passes.
 """
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 
-from tilework.ir import amdg, tt, ttg
+from tilework.ir import amdg, scf, tt, ttg
 from tilework.ir.effects import is_pure, writes
 from tilework.ir.encodings import operand_index
 from tilework.ir.enums import SchedHint

@@ -33,7 +33,7 @@ from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import erase_op, insert_after, replace_uses
-from tilework.ir.scf_ext import also_carry, also_yield
+from tilework.ir.scf import also_carry, also_yield
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import bit_width, element_type, i32, is_tensor, shape_of
 from tilework.layouts.construct import dot_shared

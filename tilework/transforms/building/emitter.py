@@ -10,12 +10,11 @@ type of the left one.
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
+from tilework.ir import arith, tt, ttg
+from tilework.ir.arith import SelectOp, binary, cmpi, convert
 from tilework.ir.encodings import with_encoding
 from tilework.ir.rewrite import constant, constant_value, insert_before, put
 from tilework.ir.types import Shape, bit_width, element_type, i64, is_float, shape_of, tensor_type, with_element

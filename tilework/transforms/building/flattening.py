@@ -9,15 +9,14 @@ components that a loop never changes. Each pass has rules for the ops that make 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from tilework.analysis.value_flows import CONTROL_FLOW
 from tilework.errors import PassError
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
-from tilework.ir.forms import SEGMENTS
+from tilework.ir import arith, tt, ub
+from tilework.ir.arith import SelectOp
+from tilework.ir.fields import SEGMENTS
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.ir.types import Shape, array_values, i32_array, i64
 from tilework.transforms.building.emitter import Emitter

@@ -6,13 +6,12 @@ set_mask(load, narrowed(code, load, %go_on))      tt.load %p, %m   ==>   tt.load
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.ir import tt, ttg, ttng
-from tilework.ir.forms import SEGMENTS
+from tilework.ir import arith, tt, ttg, ttng
+from tilework.ir.fields import SEGMENTS
 from tilework.ir.llvm import GpuBarrierOp
-from tilework.ir.nesting import LOOPS
+from tilework.ir.scf import LOOPS
 from tilework.ir.types import array_values, i1, i32_array, is_tensor, with_element
 from tilework.transforms.building.emitter import Emitter
 

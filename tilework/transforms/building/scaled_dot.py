@@ -16,12 +16,11 @@ so that the scaled operand is the left one, which can be held in registers.
 
 from typing import cast
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
-from tilework.ir import tt, ttg
+from tilework.ir import arith, tt, ttg
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import ops_in_order

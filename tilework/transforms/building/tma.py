@@ -11,12 +11,11 @@ TMA counts dimensions from the contiguous one, and strides in bytes, without tha
 one.
 """
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
-from tilework.ir import tt, ttng
+from tilework.ir import arith, tt, ttng
 from tilework.ir.create import create_op
 from tilework.ir.encodings import encoding_of, shared_of
 from tilework.ir.enums import PaddingOption

@@ -16,11 +16,11 @@ small integers, so that one dictionary look-up decides. Stage: any. Cost: one wa
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.combine_regions import COMMUTATIVE
 from tilework.analysis.dominance import dominator_children
+from tilework.ir import arith
 from tilework.ir.effects import PURE, is_pure, reads, writes
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_values
@@ -29,7 +29,7 @@ from tilework.transforms.passes import function_pass
 
 COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
 # An absent property means the same.
-NO_FLAGS = frozenset({identity(arith.IntegerOverflowAttr("none")), identity(arith.FastMathFlagsAttr("none"))})
+NO_FLAGS = frozenset({identity(arith.NO_OVERFLOW), identity(arith.NO_FAST_MATH)})
 PURE_NAMES = frozenset(kind.name for kind in PURE)
 
 

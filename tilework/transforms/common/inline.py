@@ -20,10 +20,10 @@ from xdsl.dialects.builtin import CallSiteLoc, IntegerAttr, LocationAttr, Module
 from xdsl.ir import Block, Operation, Region
 
 from tilework.ir import tt
+from tilework.ir.cf import make_br
 from tilework.ir.create import clone_region, create_attr
 from tilework.ir.functions import callee_of, callees, functions_by_name, is_private, modules, ops_in_order
 from tilework.ir.rewrite import erase_op, move_before, replace_all_uses, replace_values
-from tilework.ir.scf_ext import make_br
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.passes import module_pass
 

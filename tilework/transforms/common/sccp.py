@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
-from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.value_flows import branch_edges, control_flows
-from tilework.ir import integer_ops, tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, cf, integer_ops, scf, tt
+from tilework.ir.arith import SelectOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.nesting import body_of, start_of, values_of

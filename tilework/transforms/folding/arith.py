@@ -10,10 +10,10 @@ Division by zero and shifts by the width or more are left alone: their value is 
 
 from collections.abc import Callable
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir.arith_ext import SelectOp, binary
+from tilework.ir import arith
+from tilework.ir.arith import SelectOp, binary
 from tilework.ir.integer_ops import EQ, EVALUATE, INVERSE, NE, SWAPPED, compare, predicate_of
 from tilework.ir.rewrite import attr_value, recreate
 from tilework.ir.types import bit_width, element_type, i1, int_attr, is_integer, is_tensor

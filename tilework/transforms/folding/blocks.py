@@ -16,13 +16,13 @@ Blocks come from early returns and inlined functions, so they form no loops. A f
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import cf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.value_flows import Edge, branch_edges, reached
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import cf
+from tilework.ir.arith import SelectOp
+from tilework.ir.cf import make_br, make_cond_br
 from tilework.ir.nesting import end_of, start_of
-from tilework.ir.scf_ext import make_br, make_cond_br
 from tilework.transforms.folding.arith import constant_int
 from tilework.transforms.folding.worklist import Driver
 

@@ -14,10 +14,10 @@ import operator
 import struct
 from collections.abc import Callable
 
-from xdsl.dialects import arith, math
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir.arith_ext import RemfOp
+from tilework.ir import arith, math
+from tilework.ir.arith import RemfOp
 from tilework.ir.integer_ops import predicate_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, i1, is_float

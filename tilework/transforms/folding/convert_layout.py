@@ -15,10 +15,9 @@ A conversion from a tensor-core accumulator to a dot operand is kept: it is chea
 
 from functools import cache
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import tt, ttg
+from tilework.ir import arith, tt, ttg
 from tilework.ir.encodings import (
     distributed_of,
     encoding_of,

@@ -12,11 +12,10 @@ An op that loses results is rebuilt around its old regions; nothing inside is co
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.ir import ttg, ttng
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, scf, ttg, ttng
+from tilework.ir.arith import SelectOp
 from tilework.ir.integer_ops import divide_up
 from tilework.ir.nesting import body_of, enclosing_op, end_of, start_of
 from tilework.ir.property_text import is_true

@@ -10,11 +10,10 @@ tt.make_range {start = 7, end = 8}  -> dense<7>
 
 from typing import Any, cast
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.rewrite import constant_value, recreate
 from tilework.ir.types import Tensor, array_values, axis_of, i32_array, shape_of, with_shape
 from tilework.transforms.folding.arith import constant_int, producer

@@ -17,10 +17,10 @@ compiler's. Cost: 3 to 4 us for an op that no rule changes.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 
 from tilework.analysis.combine_regions import COMMUTATIVE
+from tilework.ir import arith
 from tilework.ir.effects import writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown

@@ -51,15 +51,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.provenance import UNKNOWN, Provenance, pointer_provenance
 from tilework.analysis.value_flows import sources_of
 from tilework.errors import SANITIZER, SANITIZER_WARNING
-from tilework.ir import tt, ttc
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, tt, ttc
+from tilework.ir.arith import SelectOp
 from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import function_around, functions, has_body, is_private
@@ -67,7 +66,7 @@ from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
 from tilework.ir.nesting import owner_of, start_of
 from tilework.ir.rewrite import erase_op, put
-from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.ir.scf import make_for, make_if, make_yield
 from tilework.ir.types import (
     PointerType,
     bit_width,

@@ -24,19 +24,18 @@ Stage: TTIR to TTIR. Cost: one walk; ops for the shadows.
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.analysis.provenance import Provenance, pointer_provenance
 from tilework.errors import SANITIZER
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, cf, scf, tt
+from tilework.ir.arith import SelectOp
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_elementwise
 from tilework.ir.functions import functions, has_body
 from tilework.ir.rewrite import attr_value, constant_value
-from tilework.ir.scf_ext import carry_beside
+from tilework.ir.scf import carry_beside
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, with_element
 from tilework.numerics.twos_complement import signed
 from tilework.transforms.building.emitter import Emitter

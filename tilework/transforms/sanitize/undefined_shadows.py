@@ -9,16 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.provenance import Provenance
 from tilework.errors import SANITIZER, SANITIZER_WARNING
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.create import create_op
 from tilework.ir.locations import location_text
-from tilework.ir.scf_ext import make_if, make_yield
+from tilework.ir.scf import make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
 from tilework.numerics.twos_complement import signed
 from tilework.transforms.building.emitter import Emitter

@@ -15,12 +15,11 @@ others are *varied*.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows
-from tilework.ir import tt
-from tilework.ir.arith_ext import NO_SIGNED_WRAP, SelectOp
+from tilework.ir import arith, scf, tt
+from tilework.ir.arith import NO_SIGNED_WRAP, SelectOp
 from tilework.ir.effects import has_safe_divisor, is_elementwise, is_terminator
 from tilework.ir.rewrite import attr_value, constant_value
 from tilework.ir.types import bit_width, element_type, is_tensor, shape_of

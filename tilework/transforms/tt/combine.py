@@ -16,12 +16,11 @@ Stage: TTIR to TTIR. Cost: one visit per op.
 
 from typing import cast
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.combine_regions import single_op
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp, binary
+from tilework.ir import arith, tt
+from tilework.ir.arith import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import is_reproducible

@@ -19,13 +19,12 @@ Stage: TTIR to TTIR. Cost: one walk; for each such loop a copy of its body.
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt
+from tilework.ir import arith, scf, tt
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import ops_in_order
@@ -33,7 +32,7 @@ from tilework.ir.integer_ops import INVERSE, SGE, SGT, SLT, SWAPPED
 from tilework.ir.nesting import body_of, end_of, is_inside, owner_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
-from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
+from tilework.ir.scf import make_condition, make_for, make_if, make_while, make_yield
 from tilework.ir.types import i1, is_tensor
 from tilework.process.forks import cached_property
 from tilework.transforms.building.emitter import Emitter, iterations

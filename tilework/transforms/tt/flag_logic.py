@@ -9,10 +9,10 @@ import operator
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, scf
+from tilework.ir.arith import SelectOp
 from tilework.ir.integer_ops import INVERSE, predicate_of
 from tilework.ir.nesting import enclosing_op, end_of, start_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, put, replace_uses

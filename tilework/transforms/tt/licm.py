@@ -13,15 +13,15 @@ can leave several. A loop marked `disable_licm` (``llvm.loop_annotation``) is le
 Stage: TTIR or TTGIR to itself. Cost: one walk per nesting level.
 """
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
-from tilework.ir import tt
+from tilework.ir import scf, tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.llvm import licm_hints
-from tilework.ir.nesting import LOOPS, blocks_within, home_of
+from tilework.ir.nesting import blocks_within, home_of
 from tilework.ir.rewrite import move_before
+from tilework.ir.scf import LOOPS
 from tilework.ir.types import is_block_pointer
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.memory_access import narrowed, set_mask

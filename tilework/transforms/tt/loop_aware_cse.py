@@ -15,9 +15,9 @@ Stage: TTIR or TTGIR to itself. Cost: one CSE, or two where loops have such valu
 
 from collections.abc import Hashable, Sequence
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from tilework.ir import scf
 from tilework.ir.effects import is_pure
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of

@@ -5,17 +5,16 @@ Few kernels have any: only these pay for more than a walk.
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt
+from tilework.ir import scf, tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.rewrite import defining_op, move_before, replace_all_uses
-from tilework.ir.scf_ext import COUNTED, SKIPS
+from tilework.ir.scf import COUNTED, SKIPS
 from tilework.ir.types import i32, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.memory_access import narrowed, set_mask

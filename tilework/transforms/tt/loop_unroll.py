@@ -11,10 +11,10 @@ not fit into its type is left alone; if the step is known only at run time, the 
 Stage: TTIR to TTIR. Cost: one walk, and a copy of the body per unrolled iteration.
 """
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilework.ir import arith, scf
 from tilework.ir.create import clone_op
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import (

@@ -19,15 +19,15 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached, sources_of
-from tilework.ir import tt
+from tilework.ir import scf, tt
 from tilework.ir.effects import is_pure, reads, writes
 from tilework.ir.functions import callee_of, ops_in_order
 from tilework.ir.llvm import GpuBarrierOp
-from tilework.ir.nesting import LOOPS, blocks_within, home_of, successors
+from tilework.ir.nesting import blocks_within, home_of, successors
+from tilework.ir.scf import LOOPS
 from tilework.ir.types import i1, int_attr
 from tilework.transforms.building.memory_access import order
 from tilework.transforms.passes import function_pass, names_pass

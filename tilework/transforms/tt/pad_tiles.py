@@ -16,14 +16,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from math import inf, nan, prod
 
-from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.value_flows import CONTROL_FLOW
 from tilework.errors import PassError
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp, binary
+from tilework.ir import arith, tt, ub
+from tilework.ir.arith import SelectOp, binary
 from tilework.ir.create import set_type
 from tilework.ir.effects import DIVISIONS as QUOTIENTS
 from tilework.ir.effects import ELEMENTWISE

@@ -20,7 +20,6 @@ Stage: TTIR to TTIR, targets with TMA. Cost: one walk, and the address computati
 import json
 from typing import Any, NamedTuple
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -34,14 +33,15 @@ from tilework.analysis.rectangles import (
     rectangle_of,
     worth_copying,
 )
-from tilework.ir import llvm, tt
+from tilework.ir import arith, llvm, scf, tt
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_terminator, reads, writes
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import has_body, is_private, ops_in_order
 from tilework.ir.module_facts import RECTANGLES
-from tilework.ir.nesting import LOOPS, body_of, loop_around, ops_around
+from tilework.ir.nesting import body_of, ops_around
 from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.scf import LOOPS, loop_around
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import (

@@ -16,19 +16,18 @@ Stage: TTIR to TTIR, targets with TMA. Cost: one walk where no descriptor is car
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.value_flows import sources_of
 from tilework.errors import PassError
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import scf, tt, ub
+from tilework.ir.arith import SelectOp
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
-from tilework.ir.nesting import LOOPS, behind, end_of, loop_around, owner_of
+from tilework.ir.nesting import behind, end_of, owner_of
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.ir.scf_ext import carry_beside, make_if, make_yield
+from tilework.ir.scf import LOOPS, carry_beside, loop_around, make_if, make_yield
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice

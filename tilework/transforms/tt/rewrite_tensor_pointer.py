@@ -12,12 +12,11 @@ Stage: TTIR to TTIR. Cost: one walk.
 
 from math import nan
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.rewrite import replace_op

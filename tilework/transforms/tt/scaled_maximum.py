@@ -17,15 +17,15 @@ Stage: TTIR to TTIR. Cost: one walk.
 
 from typing import NamedTuple
 
-from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import cmpf, unary
+from tilework.ir import arith, math, tt
+from tilework.ir.arith import cmpf, unary
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import is_inside, loop_around, only_op, owner_of
+from tilework.ir.nesting import is_inside, only_op, owner_of
 from tilework.ir.rewrite import constant_value, defining_op, insert_after, replace_uses
+from tilework.ir.scf import loop_around
 from tilework.ir.types import element_type, is_tensor, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import function_pass

@@ -15,10 +15,9 @@ finite, and programs are serialized there.
 Stage: TTIR to TTIR, the last pass. Cost: one walk.
 """
 
-from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import arith, math, tt
 from tilework.ir.enums import RMWOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import constant_value, defining_op, insert_after

@@ -11,12 +11,11 @@ for several such steps in a row. Pointers are moved by 64-bit amounts: their sum
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import binary, convert
+from tilework.ir import arith, scf, tt
+from tilework.ir.arith import binary, convert
 from tilework.ir.nesting import end_of, start_of
 from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, put, recreate, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i64, is_integer, is_pointer, is_tensor, with_element

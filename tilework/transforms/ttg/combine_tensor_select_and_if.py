@@ -15,15 +15,15 @@ selecting one is a single instruction.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import scf
+from tilework.ir.arith import SelectOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, replace_op
-from tilework.ir.scf_ext import SKIPS, also_give, also_yield, both_sides
+from tilework.ir.scf import SKIPS, also_give, also_yield, both_sides
 from tilework.ir.types import is_tensor
 from tilework.transforms.passes import module_pass
 

@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.errors import PassError
-from tilework.ir import tt, ttg
+from tilework.ir import arith, tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.encodings import encoding_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order

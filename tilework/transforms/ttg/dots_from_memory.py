@@ -15,13 +15,12 @@ memory, and more work. Fires where a thread would hold more than `MOST_HELD` reg
 Stage: TTGIR, before it is lowered to LLVM text. Cost: one walk.
 """
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.allocation import allocations
-from tilework.ir import amdg, llvm, tt, ttg
+from tilework.ir import amdg, arith, llvm, tt, ttg
 from tilework.ir.create import clone_op, create_op
 from tilework.ir.effects import is_pure, is_value_alloc
 from tilework.ir.encodings import dot_operand_of, encoding_attr, is_accumulator, layout_of

@@ -14,16 +14,16 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 
 from itertools import takewhile
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.cost import is_float_tile, keep_dram_busy, tile_registers
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import has_body
-from tilework.ir.nesting import LOOPS, body_of
+from tilework.ir.nesting import body_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, move_before
+from tilework.ir.scf import LOOPS
 from tilework.transforms.passes import function_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})

@@ -15,12 +15,11 @@ Stage: TTGIR. Cost: one walk.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import binary, cmpf, convert
+from tilework.ir import arith, tt
+from tilework.ir.arith import binary, cmpf, convert
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.types import bf16, element_type, f32, number_of, with_element

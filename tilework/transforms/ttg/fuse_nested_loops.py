@@ -28,15 +28,15 @@ Stage: TTGIR to TTGIR. Cost: one walk, and a copy of the outer loop for the empt
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, scf, ub
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.analysis.integer_ranges import IntegerRanges
-from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir import arith, scf, ub
+from tilework.ir.arith import SelectOp, convert
 from tilework.ir.effects import is_speculatable
 from tilework.ir.functions import function_around, functions, ops_in_order
-from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside, loop_around, start_of
+from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside, start_of
 from tilework.ir.rewrite import (
     constant_value,
     defining_op,
@@ -47,7 +47,7 @@ from tilework.ir.rewrite import (
     replace_uses,
     replace_values,
 )
-from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.ir.scf import loop_around, make_for, make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i32, i64, is_float, is_integer, is_tensor
 from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.passes import Pass

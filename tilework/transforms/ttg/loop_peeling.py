@@ -9,13 +9,13 @@ Ops that the last iteration does not need can then be removed from it. The pass 
 Stage: any. Cost: a copy of the body.
 """
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tilework.ir import arith
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, replace_uses
-from tilework.ir.scf_ext import make_if, make_yield
+from tilework.ir.scf import make_if, make_yield
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.pipeline.expand import copy_op

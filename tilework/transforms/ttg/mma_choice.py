@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt, ttg, ttng
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, tt, ttg, ttng
+from tilework.ir.arith import SelectOp
 from tilework.ir.encodings import distributed_of, tensor_core_of
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import num_warps

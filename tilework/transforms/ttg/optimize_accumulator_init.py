@@ -17,12 +17,11 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilework.ir import ttng
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import scf, ttng
+from tilework.ir.arith import SelectOp
 from tilework.ir.create import add_result
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.nesting import end_of
@@ -36,7 +35,7 @@ from tilework.ir.rewrite import (
     is_dead,
     replace_uses,
 )
-from tilework.ir.scf_ext import also_yield
+from tilework.ir.scf import also_yield
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
 from tilework.transforms.folding.tiles import is_zero
 from tilework.transforms.folding.worklist import Driver

@@ -12,12 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import binary
+from tilework.ir import arith, scf, tt, ttg
+from tilework.ir.arith import binary
 from tilework.ir.encodings import (
     distributed_of,
     encoding_of,
@@ -28,7 +27,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import follows_tree, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant, constant_value, insert_after, recreate, replace_all_uses, replace_op
-from tilework.ir.scf_ext import also_carry, also_yield
+from tilework.ir.scf import also_carry, also_yield
 from tilework.ir.types import axis_of, element_type, shape_of, tensor_type
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, Slice

@@ -42,7 +42,8 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import is_private
 from tilework.ir.module_facts import find_num_warps, find_target
-from tilework.ir.nesting import loop_around, ops_around
+from tilework.ir.nesting import ops_around
+from tilework.ir.scf import loop_around
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout

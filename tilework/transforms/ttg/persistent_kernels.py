@@ -26,20 +26,19 @@ Stage: TTGIR. Cost: one walk, and the cost model of loops with dots.
 
 from math import ceil
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.cost import loop_cost
 from tilework.analysis.inline_assembly import depends_on_block
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import LONGEST_FIRST, find_target, num_ctas, num_warps
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
-from tilework.ir.scf_ext import make_for
+from tilework.ir.scf import make_for
 from tilework.ir.types import i32, is_tensor
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter

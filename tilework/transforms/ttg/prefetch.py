@@ -18,15 +18,14 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import llvm, tt, ttg, ttng
+from tilework.ir import llvm, scf, tt, ttg, ttng
 from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, move_before, put, recreate, replace_all_uses
-from tilework.ir.scf_ext import also_carry, also_yield
+from tilework.ir.scf import also_carry, also_yield
 from tilework.ir.types import Shape, shape_of, with_shape
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.transforms.passes import op_pass

@@ -21,22 +21,22 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from math import ceil, prod
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.cost import DRAM, busy_bytes, straight_cost
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt, ttg
+from tilework.ir import arith, tt, ttg
 from tilework.ir.effects import is_speculatable
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import find_target
-from tilework.ir.nesting import LOOPS, body_of
+from tilework.ir.nesting import body_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, defining_op, insert_after, recreate
+from tilework.ir.scf import LOOPS
 from tilework.ir.ttg.shared_memory_ops import LINE
 from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, number_of, shape_of, with_element
 from tilework.layouts.queries import order

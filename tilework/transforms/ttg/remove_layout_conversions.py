@@ -18,9 +18,9 @@ Stage: TTGIR to TTGIR. Cost: rounds of rematerialisation to a fixed point, usual
 and the slices of the conversions.
 """
 
-from xdsl.dialects import scf
 from xdsl.ir import Operation
 
+from tilework.ir import scf
 from tilework.ir.functions import ops_in_order
 from tilework.transforms.folding import structured as folding_scf
 from tilework.transforms.folding.blocks import simplify_blocks

@@ -16,17 +16,17 @@ Stage: TTGIR to TTGIR. Cost: a walk for each of the five.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.effects import is_value_alloc, writes
 from tilework.ir.encodings import operand_index
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import enclosing_op, loop_around, ops_behind
+from tilework.ir.nesting import enclosing_op, ops_behind
 from tilework.ir.rewrite import defining_op, move_before, move_behind
+from tilework.ir.scf import loop_around
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.transforms.passes import module_pass
 

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.cost import TENSOR, loop_cost
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.encodings import distributed_of, is_accumulator, layout_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import is_reproducible
 from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant_value, recreate, replace_all_uses
-from tilework.ir.scf_ext import also_carry
+from tilework.ir.scf import also_carry
 from tilework.ir.types import axis_of, element_type, f32, i32, shape_of, tensor_type, with_element
 from tilework.layouts.encodings import Slice
 from tilework.layouts.infer import infer_reshape

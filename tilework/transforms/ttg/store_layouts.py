@@ -26,8 +26,9 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import layout_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_num_warps, find_target
-from tilework.ir.nesting import LOOPS, loop_around, ops_around
+from tilework.ir.nesting import ops_around
 from tilework.ir.rewrite import defining_op
+from tilework.ir.scf import LOOPS, loop_around
 from tilework.ir.types import bit_width, is_tensor, shape_of, tile_bits
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import conversion

@@ -21,8 +21,9 @@ from tilework.ir import ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_target
-from tilework.ir.nesting import is_inside, loop_around
+from tilework.ir.nesting import is_inside
 from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.scf import loop_around
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.target import Feature, Target
 from tilework.transforms.passes import Pass

@@ -13,14 +13,13 @@ Stage: TTGIR to TTGIR, for targets with TMA. Cost: one walk.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects import cf
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.utils.disjoint_set import DisjointSet
 
 from tilework.analysis.value_flows import joined_values
-from tilework.ir import tt, ttg, ttng
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import cf, tt, ttg, ttng
+from tilework.ir.arith import SelectOp
 from tilework.ir.create import set_type
 from tilework.ir.encodings import descriptor_with_encoding, encoding_of
 from tilework.ir.functions import ops_in_order

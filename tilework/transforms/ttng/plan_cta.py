@@ -20,12 +20,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.value_flows import joined_values
-from tilework.ir import tt, ttg
+from tilework.ir import arith, tt, ttg, ub
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import (

@@ -21,13 +21,12 @@ and later. Cost: one walk.
 from collections.abc import Callable
 from math import prod
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.errors import PassError
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, tt, ttg, ttng
 from tilework.ir.effects import is_terminator
 from tilework.ir.encodings import (
     shared_of,

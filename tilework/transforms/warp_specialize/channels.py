@@ -12,14 +12,14 @@ one "full" and one "empty" barrier per stage.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt, ttng
+from tilework.ir import scf, tt, ttng
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import LOOPS, enclosing_op, ops_around, start_of
+from tilework.ir.nesting import enclosing_op, ops_around, start_of
+from tilework.ir.scf import LOOPS
 from tilework.ir.types import element_type, is_tensor, shape_of, tensor_type, tile_bits
 from tilework.layouts.encodings import Shared
 from tilework.transforms.ttg.pipeline.load_plans import (

@@ -14,18 +14,17 @@ immediately.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import LocationAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import aliases
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.create import clone_into, create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, ops_around, ops_behind, start_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import erase_op, insert_after, replace_all_uses
-from tilework.ir.scf_ext import also_carry, also_give, also_yield, both_sides
+from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import element_type, i1, i32, i64, number_of, shape_of
 from tilework.transforms.building.emitter import Emitter

@@ -22,20 +22,20 @@ end of the preceding one, where ptxas would hoist it above the work.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.cost import TENSOR, loop_cost
 from tilework.analysis.scratch import scratch_size
 from tilework.analysis.value_flows import reached
-from tilework.ir import ttg, ttng
+from tilework.ir import arith, ttg, ttng
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure
 from tilework.ir.module_facts import find_target, num_warps
 from tilework.ir.nesting import body_of, enclosing_op, end_of, ops_around
 from tilework.ir.rewrite import erase_op, insert_after, insert_before, replace_all_uses
-from tilework.ir.scf_ext import make_for, make_if, make_yield, poison
+from tilework.ir.scf import make_for, make_if, make_yield
 from tilework.ir.types import element_type, i1, i32, int_attr, is_float, is_integer, is_tensor, shape_of
+from tilework.ir.ub import poison
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, producers, set_integer, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import wait_for

@@ -12,14 +12,14 @@ threads.
 
 from dataclasses import replace
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, OpResult
 
 from tilework.analysis.cost import hot_loops, loop_cost, occupancy, registers
-from tilework.ir import tt, ttng
+from tilework.ir import arith, scf, tt, ttng
 from tilework.ir.functions import is_private, ops_in_order
-from tilework.ir.nesting import LOOPS, ops_around
+from tilework.ir.nesting import ops_around
 from tilework.ir.rewrite import constant_value
+from tilework.ir.scf import LOOPS
 from tilework.ir.types import bit_width, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, num_stages
 from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, half_share, may_run_on

@@ -11,13 +11,12 @@ from half of another is halved too. `apply` then changes types in place. Values 
 
 from collections.abc import Callable, Container, Iterator
 
-from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.analysis.value_flows import Pair, control_flows, targets_of
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import distributed_of, encoding_of, layout_of, with_encoding

@@ -20,14 +20,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.inline_assembly import depends_on_threads
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, pointer_provenance
-from tilework.ir import llvm, tt, ttg, ttng
+from tilework.ir import llvm, scf, tt, ttg, ttng, ub
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
 from tilework.ir.functions import functions, has_body, is_private, ops_in_order
 from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp

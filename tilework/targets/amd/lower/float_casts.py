@@ -11,10 +11,9 @@ code of all targets (`targets/llvm/conversions.py`), with the same results.
 
 from functools import partial
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.enums import RoundingMode
 from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ
 from tilework.targets.amd.arch import AmdFeature

@@ -1,10 +1,9 @@
 """Rules of loops, of scalar memory (buffers, and reads outside of nests), and of the program that runs."""
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
-from tilework.ir import tt, ttc
+from tilework.ir import scf, tt, ttc
 from tilework.ir.llvm import GpuBarrierOp, licm_hints
 from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.interface_of import may_wait

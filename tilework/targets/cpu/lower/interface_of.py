@@ -16,13 +16,12 @@ loads and stores work anywhere, but the processor may stop at an atomic on part 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.provenance import NO_PARAMETER, WRITERS, Provenance, flows, is_address, spread
 from tilework.errors import TritonError
-from tilework.ir import tt
+from tilework.ir import scf, tt
 from tilework.ir.functions import callee_of, functions_by_name, is_private, symbol_of
 from tilework.ir.locations import location_text
 from tilework.ir.ttc import APART

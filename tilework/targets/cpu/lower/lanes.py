@@ -31,10 +31,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Container, Sequence
 from typing import NamedTuple, TypeAlias
 
-from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.ir import tt, ttc
+from tilework.ir import arith, tt, ttc
 from tilework.ir.types import PointerType, bit_width, i1
 from tilework.targets.cpu.lower.lowering import Lowering, shaped
 from tilework.targets.llvm.builder import Builder

@@ -30,10 +30,9 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.ir import ttc
+from tilework.ir import scf, ttc
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import from_memory, to_memory
 from tilework.targets.llvm.module import Module

@@ -45,10 +45,9 @@ from functools import reduce
 from itertools import chain
 from typing import Any
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir import tt, ttc
+from tilework.ir import arith, tt, ttc
 from tilework.ir.types import array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
 from tilework.targets.cpu.lower.lanes import (

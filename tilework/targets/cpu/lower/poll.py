@@ -17,10 +17,9 @@ known to be short have nothing of this, and nests, which are short compared with
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from xdsl.dialects import arith, math, scf
 from xdsl.ir import Operation
 
-from tilework.ir import tt, ttc
+from tilework.ir import arith, math, scf, tt, ttc
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import stop
 from tilework.targets.cpu.lower.lowering import Lowering

@@ -36,11 +36,10 @@ import math
 from collections.abc import Callable, Sequence
 from math import prod
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.combine_regions import is_commutative
-from tilework.ir import ttc
+from tilework.ir import arith, ttc
 from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import only_op
 from tilework.ir.types import array_values

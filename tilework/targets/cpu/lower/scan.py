@@ -39,10 +39,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import ttc
+from tilework.ir import arith, ttc
 from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import only_op
 from tilework.targets.cpu.lower.fork import ACCESS_COST, FORK_WORK, share_op

@@ -22,11 +22,10 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.analysis.provenance import NO_PARAMETER, Provenance, flows, is_address, spread
-from tilework.ir import tt, ttc
+from tilework.ir import scf, tt, ttc
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
 from tilework.ir.llvm import GpuBarrierOp

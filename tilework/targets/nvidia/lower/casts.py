@@ -11,10 +11,9 @@ Conversions without an instruction use the code of all targets (`targets/llvm/co
 from collections.abc import Sequence
 from functools import partial
 
-from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt, ttg
+from tilework.ir import arith, tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import RoundingMode
 from tilework.ir.types import bit_width, f8E4M3FN, f8E5M2

@@ -27,13 +27,12 @@ from functools import partial, reduce
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.global_order import BARRIERS, GlobalOrder, global_order
 from tilework.analysis.membar import proxy_fences
-from tilework.ir import ttg, ttng
+from tilework.ir import arith, ttg, ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import ops_in_order

@@ -14,15 +14,14 @@ A dot adds to the buffer of the carried tile itself.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt, ttc
+from tilework.ir import cf, scf, tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import ELEMENTWISE
-from tilework.ir.forms import SEGMENTS
+from tilework.ir.fields import SEGMENTS
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import blocks_within, end_of, home_of, location_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_values

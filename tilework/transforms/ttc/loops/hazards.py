@@ -18,11 +18,10 @@ from itertools import accumulate
 from math import prod
 from operator import mul
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, scf, tt
+from tilework.ir.arith import SelectOp
 from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.property_text import is_true

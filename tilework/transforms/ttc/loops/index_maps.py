@@ -19,10 +19,9 @@ from functools import cache
 from math import prod
 from typing import NamedTuple
 
-from xdsl.dialects import arith, ub
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import arith, tt, ub
 from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.rewrite import attr_value
 from tilework.ir.types import Shape, array_values, axis_of, is_tensor, shape_of

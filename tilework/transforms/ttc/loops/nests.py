@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from tilework.ir import tt, ttc
-from tilework.ir.arith_ext import SelectOp, binary, cmpi, convert
+from tilework.ir import arith, tt, ttc
+from tilework.ir.arith import SelectOp, binary, cmpi, convert
 from tilework.ir.create import append_op, create_op
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import attr_value, insert_before, splat_attr

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects import arith, math, ub
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.errors import PassError
-from tilework.ir import tt, ttc
-from tilework.ir.arith_ext import RemfOp
+from tilework.ir import arith, math, tt, ttc, ub
+from tilework.ir.arith import RemfOp
 from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import constant_value, insert_before
 from tilework.ir.types import Shape, bit_width, element_type, is_float, is_pointer, is_tensor, shape_of

@@ -14,12 +14,11 @@ rebuilding a slice is `rematerialize.py`.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.dominance import dominator_children
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt, ttg
+from tilework.ir import scf, tt, ttg
 from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed

@@ -13,10 +13,10 @@ depends on it. Dead arguments yield themselves here; `canonicalize` and its rela
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached, sources_of
+from tilework.ir import scf
 from tilework.ir.effects import TERMINATORS, is_pure, writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, owner_of

@@ -12,10 +12,9 @@
 Each hoist is a slice that ends at the new conversion; ops after it are recomputed in the new layout.
 """
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.ir import tt, ttg
+from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.encodings import with_encoding
 from tilework.ir.nesting import behind, end_of
 from tilework.ir.rewrite import insert_before, put, recreate

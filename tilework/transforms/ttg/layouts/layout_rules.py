@@ -12,11 +12,10 @@ result in any layout at no cost (`absorbs`).
 from collections.abc import Callable, Sequence
 from math import prod
 
-from xdsl.dialects import arith, scf, ub
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, scf, tt, ttg, ttng, ub
 from tilework.ir.effects import ELEMENTWISE, is_pure, writes
 from tilework.ir.encodings import layout_of
 from tilework.ir.module_facts import find_num_warps, threads_per_warp

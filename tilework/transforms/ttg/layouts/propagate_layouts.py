@@ -16,11 +16,10 @@ Cost: one visit per use and candidate, and one walk.
 from collections import deque
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import targets_of
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.encodings import with_encoding
 from tilework.ir.functions import ops_in_order

@@ -12,16 +12,15 @@ branches are appended, and the old ones become dead without uses. A cost model d
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import tt, ttg
+from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.create import add_result
 from tilework.ir.encodings import layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
-from tilework.ir.scf_ext import also_yield
+from tilework.ir.scf import also_yield
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.backward_slice import (

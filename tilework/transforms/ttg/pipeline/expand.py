@@ -26,17 +26,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from tilework.ir import tt, ttg, ttng
-from tilework.ir.arith_ext import binary
+from tilework.ir import arith, scf, tt, ttg, ttng
+from tilework.ir.arith import binary
 from tilework.ir.create import append_op
 from tilework.ir.effects import is_pure, writes
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value, insert_before, recreate, replace_op
-from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.ir.scf import make_for, make_if, make_yield
 from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.building.memory_access import narrowed, set_mask
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of

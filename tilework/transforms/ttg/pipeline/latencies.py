@@ -17,14 +17,13 @@ AxisInfo, and one walk of the body per dot; pointer provenance where a loop stor
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.index_forms import moves_on, same_address
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
-from tilework.ir import tt
+from tilework.ir import scf, tt
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op
 from tilework.process.forks import cached_property

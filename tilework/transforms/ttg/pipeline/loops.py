@@ -7,16 +7,15 @@ yield of an argument (`yield %b` for `%a`) would need a value of two iterations 
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.cost import carried_registers, loop_cost, occupancy
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.functions import function_around, ops_in_order
 from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import find_target, integer
-from tilework.ir.nesting import LOOPS, body_of, enclosing_op, end_of, is_inside
-from tilework.ir.scf_ext import SKIPS
+from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside
+from tilework.ir.scf import LOOPS, SKIPS
 from tilework.ir.types import i32, int_attr, tile_bits
 from tilework.transforms.remarks import remark
 

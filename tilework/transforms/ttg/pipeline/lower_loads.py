@@ -19,21 +19,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.cost import carried_registers, occupancy
-from tilework.ir import tt, ttg, ttng
-from tilework.ir.arith_ext import SelectOp
+from tilework.ir import arith, scf, tt, ttg, ttng
+from tilework.ir.arith import SelectOp
 from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import encoding_attr
-from tilework.ir.forms import SEGMENTS
+from tilework.ir.fields import SEGMENTS
 from tilework.ir.functions import function_around, ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import constant, erase_op, insert_after, insert_before, put, replace_all_uses
-from tilework.ir.scf_ext import also_carry, also_give, also_yield, both_sides
+from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
 from tilework.ir.ttg.memdesc_types import as_mutable, async_token, is_memdesc, memdesc_type
 from tilework.ir.types import (
     Tensor,

@@ -16,15 +16,14 @@ Stage: TTGIR to TTGIR, attributes only. Cost: a few walks of each body with late
 
 from collections.abc import Iterable
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt
+from tilework.ir import scf, tt
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of
-from tilework.ir.scf_ext import SKIPS
+from tilework.ir.scf import SKIPS
 from tilework.transforms.passes import module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import (

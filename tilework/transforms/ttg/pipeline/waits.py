@@ -11,10 +11,9 @@ wait for all groups.
 Waits without a commit between them are merged into the first, with the smallest count.
 """
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import ttg
+from tilework.ir import scf, ttg
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import erase_op, put, replace_all_uses

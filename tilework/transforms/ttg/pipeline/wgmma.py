@@ -18,13 +18,12 @@ wait are the accumulators and the memory that the dots read, which is in use unt
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.cost import occupancy, registers
 from tilework.analysis.ring_slots import slots_of
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.effects import ELEMENTWISE, is_speculatable, writes
 from tilework.ir.encodings import (
     is_accumulator,

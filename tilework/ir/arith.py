@@ -1,0 +1,369 @@
+"""The `arith` dialect: arithmetic on scalars and, element by element, on tensors.
+
+    %y = arith.addf %a, %b fastmath<contract> : f32
+    %m = arith.cmpi slt, %a, %b {tt.constancy = dense<16> : tensor<1xi32>} : tensor<64xi32>
+    %z = arith.sitofp %i : i32 to f32
+
+Most ops differ from others in their name only: a family declares the fields and the form, and `declare_op` the name.
+The functions at the end build ops of any family:
+
+    binary(arith.AddiOp, a, b, loc)      cmpi("slt", a, b, loc)      convert(arith.ExtFOp, x, f32, loc)
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeVar
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, LocationAttr
+from xdsl.ir import Attribute, Data, Dialect, Operation, SSAValue
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tilework.ir.constraints import BOOL_LIKE, FLOAT_LIKE, Elementwise, Kind, SameType, is_float, like
+from tilework.ir.create import create_op
+from tilework.ir.declare import Op, declare_op, dialect_ops
+from tilework.ir.fields import operand_def, opt_prop_def, prop_def, result_def, traits_def
+from tilework.ir.form_reader import parse_operands, parse_types
+from tilework.ir.form_writer import attributes_text, operands_text
+from tilework.ir.locations import unknown
+from tilework.ir.property_text import Codec, OpPrinter, keywords, same
+from tilework.ir.types import i1, i64, int_attr, is_integer, shape_of, with_element
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+class FlagsAttr(Data[frozenset[str]]):
+    """A set of flags: ``<nnan, contract>``, ``<none>``."""
+
+    FLAGS: ClassVar[tuple[str, ...]]  # in the order of their bits
+    ALL: ClassVar[str | None] = None  # the name of all flags together
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> frozenset[str]:
+        def flags() -> Sequence[str]:
+            position = parser.pos
+            word = parser.parse_identifier()
+            if word == "none":
+                return ()
+            if word == cls.ALL:
+                return cls.FLAGS
+            if word not in cls.FLAGS:
+                parser.raise_error(f"'{word}' is no flag: {', '.join(cls.FLAGS)}", position)
+            return (word,)
+
+        found = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, flags)
+        return frozenset(flag for some in found for flag in some)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(self.text())
+
+    def text(self) -> str:
+        if len(self.data) == len(self.FLAGS) and self.ALL is not None:
+            return f"<{self.ALL}>"
+        return f"<{', '.join(flag for flag in self.FLAGS if flag in self.data) or 'none'}>"
+
+
+class FastMathFlagsAttr(FlagsAttr):
+    """The assumptions under which floats may be rearranged: ``#arith.fastmath<contract>``."""
+
+    name = "arith.fastmath"
+    FLAGS = ("reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn")
+    ALL = "fast"
+
+
+class IntegerOverflowAttr(FlagsAttr):
+    """The overflows that do not happen: ``#arith.overflow<nsw>``."""
+
+    name = "arith.overflow"
+    FLAGS = ("nsw", "nuw")
+
+
+NO_FAST_MATH, NO_OVERFLOW = FastMathFlagsAttr(frozenset()), IntegerOverflowAttr(frozenset())
+NO_SIGNED_WRAP = IntegerOverflowAttr(frozenset({"nsw"}))
+
+
+def flags_kind(word: str, kind: type[FlagsAttr]) -> Kind[Any]:
+    """A property of flags, which the text shows after a word: ``fastmath<contract>``."""
+
+    def parse(parser: Parser) -> Attribute | None:
+        return kind(kind.parse_parameter(parser)) if parser.parse_optional_keyword(word) else None
+
+    codec = Codec(word, same, same, lambda printer, flags: f"{word}{flags.text()}", parse)
+    return Kind(f"flags of {kind.name}", lambda value: isinstance(value, kind), codec=codec)
+
+
+def predicate_kind(words: tuple[str, ...]) -> Kind[IntegerAttr]:
+    """The word of a comparison, which may be quoted; its integer is its index."""
+    codec = keywords(words, tuple(range(len(words))), i64)
+
+    def parse(parser: Parser) -> int:
+        position = parser.pos
+        word = parser.parse_optional_str_literal() or parser.parse_identifier()
+        if word not in words:
+            parser.raise_error(f"'{word}' is no comparison: {', '.join(words)}", position)
+        return words.index(word)
+
+    return Kind("a predicate", lambda value: isinstance(value, IntegerAttr), codec=replace(codec, parse=parse))
+
+
+def is_int_or_index(type: Attribute) -> bool:
+    return is_integer(type) or isinstance(type, IndexType)
+
+
+CMPI_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+CMPF_PREDICATES = tuple("false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split())
+INTEGER_LIKE = like("an integer or index", is_int_or_index)
+NUMBER_LIKE = like("a float, an integer or index", lambda type: is_float(type) or is_int_or_index(type))
+FAST_MATH = flags_kind("fastmath", FastMathFlagsAttr)
+OVERFLOW = flags_kind("overflow", IntegerOverflowAttr)
+
+
+class ConstantOp(Op):
+    """A number, or a tensor of numbers: ``%c = arith.constant dense<0> : tensor<4xi32>``."""
+
+    name = "arith.constant"
+    value = prop_def(Attribute)
+    result = result_def()
+    traits = traits_def(Pure())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        attributes = parser.parse_optional_attr_dict()
+        position = parser.pos
+        value = parser.parse_attribute()
+        if not isinstance(value, CONSTANTS):
+            parser.raise_error(f"{value} is no constant", position)
+        return create_op(cls, (), (value.get_type(),), unknown, {"value": value}, attributes)
+
+    def text(self, printer: OpPrinter) -> str:
+        """`` {k = v} 16 : i32``."""
+        extra = attributes_text(printer, self, ("value",)) if self.attributes else ""
+        return f"{extra} {printer.texts.of(self.properties['value'])}"
+
+    def verify_(self) -> None:
+        value = self.properties["value"]
+        if not isinstance(value, CONSTANTS) or value.get_type() != self.result.type:
+            raise VerifyException(f"arith.constant of {self.result.type} cannot be {value}")
+
+
+CONSTANTS = (IntegerAttr, FloatAttr, DenseIntOrFPElementsAttr)
+
+
+class SelectOp(Op):
+    """``cond ? a : b``, with one condition for all elements or one for each.
+
+    ``%z = arith.select %c, %x, %y : tensor<4xi1>, tensor<4xf32>``
+    """
+
+    name = "arith.select"
+    cond = operand_def(BOOL_LIKE)
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def()
+    traits = traits_def(Pure(), Elementwise())
+
+    @classmethod
+    def make(cls, cond: SSAValue, a: SSAValue, b: SSAValue, loc: LocationAttr) -> Self:
+        return create_op(cls, (cond, a, b), (a.type,), loc)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        operands = parse_operands(parser)
+        attributes = parser.parse_optional_attr_dict()
+        position = parser.pos
+        parser.parse_punctuation(":")
+        *condition, type = parse_types(parser)
+        types = (condition[0] if condition else i1, type, type)
+        values = parser.resolve_operands(operands, types, position)
+        return create_op(cls, values, (type,), unknown, {}, attributes)
+
+    def text(self, printer: OpPrinter) -> str:
+        """The condition's type is written when it is a tensor."""
+        condition, type = self.operands[0].type, printer.texts.of(self.results[0].type)
+        types = type if condition == i1 else f"{printer.texts.of(condition)}, {type}"
+        return f" {operands_text(printer, self.operands)}{attributes_text(printer, self)} : {types}"
+
+    def verify_(self) -> None:
+        types = [self.lhs.type, self.rhs.type, self.result.type]
+        if len(set(types)) != 1:
+            raise VerifyException(f"arith.select cannot choose between {types[0]} and {types[1]} as {types[2]}")
+        if (shape := shape_of(self.cond.type)) and shape != shape_of(types[0]):
+            raise VerifyException(f"arith.select of {types[0]} cannot have a condition of {self.cond.type}")
+
+
+class IntegerBinary(Op):
+    """Two integers or indices to one of the same type: ``%z = arith.andi %x, %y : i32``."""
+
+    lhs = operand_def(INTEGER_LIKE)
+    rhs = operand_def(INTEGER_LIKE)
+    result = result_def(INTEGER_LIKE)
+    form = "$operands {} : type($result)"
+    traits = traits_def(Pure(), Elementwise(), SameType())
+
+
+class OverflowBinary(IntegerBinary):
+    """An op that may exclude overflow: ``%z = arith.addi %x, %y overflow<nsw> : i32``."""
+
+    overflow_flags = opt_prop_def(OVERFLOW, default_value=NO_OVERFLOW, prop_name="overflowFlags")
+    form = "$operands(? $overflow_flags) {} : type($result)"
+
+
+class AddUIExtendedOp(Op):
+    """The sum of unsigned integers and its carry: ``%sum, %overflow = arith.addui_extended %x, %y : i32, i1``."""
+
+    name = "arith.addui_extended"
+    lhs = operand_def(INTEGER_LIKE)
+    rhs = operand_def(INTEGER_LIKE)
+    sum = result_def(INTEGER_LIKE)
+    overflow = result_def(BOOL_LIKE)
+    form = "$operands {} : type($sum), type($overflow)"
+    infer = {"lhs": "sum", "rhs": "sum"}
+    traits = traits_def(Pure(), Elementwise())
+
+
+class FloatBinary(Op):
+    """Two floats to one of the same type: ``%z = arith.mulf %x, %y : f32``."""
+
+    lhs = operand_def(FLOAT_LIKE)
+    rhs = operand_def(FLOAT_LIKE)
+    result = result_def(FLOAT_LIKE)
+    fastmath = opt_prop_def(FAST_MATH, default_value=NO_FAST_MATH)
+    form = "$operands(? $fastmath) {} : type($result)"
+    traits = traits_def(Pure(), Elementwise(), SameType())
+
+
+class FloatUnary(Op):
+    """A float to one of the same type: ``%y = arith.negf %x : f32``."""
+
+    operand = operand_def(FLOAT_LIKE)
+    result = result_def(FLOAT_LIKE)
+    fastmath = opt_prop_def(FAST_MATH, default_value=NO_FAST_MATH)
+    form = "$operands(? $fastmath) {} : type($result)"
+    traits = traits_def(Pure(), Elementwise(), SameType())
+
+
+class CastOp(Op):
+    """A number as one of another type: ``%y = arith.extf %x : f16 to f32``."""
+
+    input = operand_def(NUMBER_LIKE)
+    result = result_def(NUMBER_LIKE)
+    fastmath = opt_prop_def(FAST_MATH, default_value=NO_FAST_MATH)
+    overflow_flags = opt_prop_def(OVERFLOW, default_value=NO_OVERFLOW, prop_name="overflowFlags")
+    form = "$input(? $fastmath)(? $overflow_flags) {} : type($input) to type($result)"
+    traits = traits_def(Pure(), Elementwise())
+
+
+def compared_type(type: Attribute) -> Attribute:
+    return with_element(type, i1)
+
+
+class CmpiOp(Op):
+    """Compare integers: ``%m = arith.cmpi slt, %a, %b : i32``."""
+
+    name = "arith.cmpi"
+    lhs = operand_def(INTEGER_LIKE)
+    rhs = operand_def(INTEGER_LIKE)
+    result = result_def(BOOL_LIKE)
+    predicate = prop_def(predicate_kind(CMPI_PREDICATES))
+    form = "$predicate, $lhs, $rhs {} : type($lhs)"
+    infer = {"rhs": "lhs", "result": (compared_type, "lhs")}
+    traits = traits_def(Pure(), Elementwise())
+
+
+class CmpfOp(Op):
+    """Compare floats: ``%m = arith.cmpf olt, %a, %b : f32``."""
+
+    name = "arith.cmpf"
+    lhs = operand_def(FLOAT_LIKE)
+    rhs = operand_def(FLOAT_LIKE)
+    result = result_def(BOOL_LIKE)
+    predicate = prop_def(predicate_kind(CMPF_PREDICATES))
+    fastmath = opt_prop_def(FAST_MATH, default_value=NO_FAST_MATH)
+    form = "$predicate, $lhs, $rhs(? $fastmath) {} : type($lhs)"
+    infer = {"rhs": "lhs", "result": (compared_type, "lhs")}
+    traits = traits_def(Pure(), Elementwise())
+
+
+AddiOp = declare_op(OverflowBinary, "arith.addi")
+SubiOp = declare_op(OverflowBinary, "arith.subi")
+MuliOp = declare_op(OverflowBinary, "arith.muli")
+ShLIOp = declare_op(OverflowBinary, "arith.shli")
+ShRSIOp = declare_op(IntegerBinary, "arith.shrsi")
+ShRUIOp = declare_op(IntegerBinary, "arith.shrui")
+DivSIOp = declare_op(IntegerBinary, "arith.divsi")
+DivUIOp = declare_op(IntegerBinary, "arith.divui")
+CeilDivSIOp = declare_op(IntegerBinary, "arith.ceildivsi")
+CeilDivUIOp = declare_op(IntegerBinary, "arith.ceildivui")
+FloorDivSIOp = declare_op(IntegerBinary, "arith.floordivsi")
+RemSIOp = declare_op(IntegerBinary, "arith.remsi")
+RemUIOp = declare_op(IntegerBinary, "arith.remui")
+MaxSIOp = declare_op(IntegerBinary, "arith.maxsi")
+MaxUIOp = declare_op(IntegerBinary, "arith.maxui")
+MinSIOp = declare_op(IntegerBinary, "arith.minsi")
+MinUIOp = declare_op(IntegerBinary, "arith.minui")
+AndIOp = declare_op(IntegerBinary, "arith.andi")
+OrIOp = declare_op(IntegerBinary, "arith.ori")
+XOrIOp = declare_op(IntegerBinary, "arith.xori")
+AddfOp = declare_op(FloatBinary, "arith.addf")
+SubfOp = declare_op(FloatBinary, "arith.subf")
+MulfOp = declare_op(FloatBinary, "arith.mulf")
+DivfOp = declare_op(FloatBinary, "arith.divf")
+RemfOp = declare_op(FloatBinary, "arith.remf")  # has the sign of the dividend
+MaximumfOp = declare_op(FloatBinary, "arith.maximumf")
+MaxnumfOp = declare_op(FloatBinary, "arith.maxnumf")
+MinimumfOp = declare_op(FloatBinary, "arith.minimumf")
+MinnumfOp = declare_op(FloatBinary, "arith.minnumf")
+NegfOp = declare_op(FloatUnary, "arith.negf")
+BitcastOp = declare_op(CastOp, "arith.bitcast")
+IndexCastOp = declare_op(CastOp, "arith.index_cast")
+ExtFOp = declare_op(CastOp, "arith.extf")
+TruncFOp = declare_op(CastOp, "arith.truncf")
+ExtSIOp = declare_op(CastOp, "arith.extsi")
+ExtUIOp = declare_op(CastOp, "arith.extui")
+TruncIOp = declare_op(CastOp, "arith.trunci")
+SIToFPOp = declare_op(CastOp, "arith.sitofp")
+UIToFPOp = declare_op(CastOp, "arith.uitofp")
+FPToSIOp = declare_op(CastOp, "arith.fptosi")
+FPToUIOp = declare_op(CastOp, "arith.fptoui")
+Arith = Dialect("arith", dialect_ops("arith"), [FastMathFlagsAttr, IntegerOverflowAttr])
+
+
+def binary(cls: type[OpT], lhs: SSAValue, rhs: SSAValue, loc: LocationAttr) -> OpT:
+    """An op whose result has the type of its operands: ``arith.addi``, ``arith.mulf``, ``math.powf``."""
+    return create_op(cls, (lhs, rhs), (lhs.type,), loc)
+
+
+def unary(cls: type[OpT], x: SSAValue, loc: LocationAttr) -> OpT:
+    """An op whose result has the type of its operand: ``arith.negf``, ``math.exp``."""
+    return create_op(cls, (x,), (x.type,), loc)
+
+
+def ternary(cls: type[OpT], a: SSAValue, b: SSAValue, c: SSAValue, loc: LocationAttr) -> OpT:
+    """An op of three operands of one type: ``math.fma``."""
+    return create_op(cls, (a, b, c), (a.type,), loc)
+
+
+def convert(cls: type[OpT], x: SSAValue, type: Attribute, loc: LocationAttr) -> OpT:
+    """A cast: ``arith.extsi``, ``arith.sitofp``, ``arith.bitcast``."""
+    return create_op(cls, (x,), (type,), loc)
+
+
+def predicate_properties(names: Sequence[str]) -> dict[str, dict[str, Attribute]]:
+    """The property of each predicate, which is its index in `names`."""
+    return {name: {"predicate": int_attr(index, i64)} for index, name in enumerate(names)}
+
+
+CMPI_PROPERTIES = predicate_properties(CMPI_PREDICATES)
+CMPF_PROPERTIES = predicate_properties(CMPF_PREDICATES)
+
+
+def cmpi(predicate: str, a: SSAValue, b: SSAValue, loc: LocationAttr) -> CmpiOp:
+    """``arith.cmpi`` with a predicate such as ``"slt"``, ``"uge"``, ``"ne"``."""
+    return create_op(CmpiOp, (a, b), (with_element(a.type, i1),), loc, CMPI_PROPERTIES[predicate])
+
+
+def cmpf(predicate: str, a: SSAValue, b: SSAValue, loc: LocationAttr) -> CmpfOp:
+    """``arith.cmpf`` with a predicate such as ``"olt"``, ``"une"``."""
+    return create_op(CmpfOp, (a, b), (with_element(a.type, i1),), loc, CMPF_PROPERTIES[predicate])
