@@ -68,7 +68,7 @@ def copy_of(part: str, name: str, folder: Path) -> Path:
 
 
 def environment(side: Path, examples: Path, cache: str) -> dict[str, str]:
-    """What a process sees: its own tilework, the base's examples, and a cache that nobody has filled."""
+    """The environment of a process: its own tilework, the base's examples, and an empty cache."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("TILEWORK_", "TRITON_", "PYTHON"))}
     path = os.pathsep.join((str(side), str(examples)))
     return {**kept, "PYTHONPATH": path, "TRITON_CACHE_DIR": cache, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
@@ -136,7 +136,7 @@ def instructions(command: Sequence[str], group: str, side: Path, examples: Path)
 
 
 def show(text: str) -> None:
-    """Where we are, on a terminal."""
+    """Show the progress on a terminal."""
     if sys.stderr.isatty():
         print(f"\r{text:60}\r", end="", file=sys.stderr, flush=True)
 
@@ -147,7 +147,7 @@ def ratio(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
 
 
 def verdict(differs: tuple[float, float], noise: tuple[float, float]) -> str:
-    """What both ratios say: nothing, slower, faster, or that the machine is too busy to tell."""
+    """The conclusion from both ratios: nothing, slower, faster, or that the machine is too busy."""
     away = [value - 1 for value in differs]
     if away[0] * away[1] <= 0 or min(map(abs, away)) <= ALLOWED:
         return ""
@@ -174,7 +174,7 @@ def table(found: Found) -> dict[str, str]:
 
 
 def groups_here() -> list[str]:
-    """What can be measured on this machine."""
+    """The groups that can be measured on this machine."""
     here = ["import", "launch", "cpu", "hip:gfx942", *(["cuda:90"] if shutil.which("ptxas") else [])]
     probe = [sys.executable, "-c", "import torch; torch.ones(1, device='cuda')"]
     return [

@@ -100,7 +100,7 @@ def compiler_of(case: Any, target: str) -> Callable[[Seconds, Seconds], None]:
 
 
 def launch_rows(device: str, rounds: int) -> dict[str, Seconds]:
-    """What a launch of a kernel without work costs, by `kernel[grid](...)` and by a bound one, with few and many
+    """The cost of a launch of a kernel without work, by `kernel[grid](...)` and by a bound one, with few and many
     arguments."""
     from against_kernels import KERNELS  # beside this file
 

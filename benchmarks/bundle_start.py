@@ -136,7 +136,7 @@ class Workshop:
         return settings | {"TRITON_CACHE_DIR": str(self.folder / cache), **more}
 
     def run(self, device: str, cache: str, **more: str) -> Run:
-        """What one new process measured."""
+        """Return the measurements of one new process."""
         command = [sys.executable, str(self.script)]
         done = subprocess.run(
             command, env=self.environment(device, cache, **more), capture_output=True, text=True, check=False

@@ -124,7 +124,7 @@ def watch() -> Clock:
 
 
 def first_launch(jit: Callable[..., Any], tl: Any, compiler: Any, device: str) -> Callable[[], Any]:
-    """What is measured, with arguments that are there already."""
+    """Return the launch to measure, with arguments that exist already."""
 
     @jit
     def add(x, y, out, n, BLOCK: tl.constexpr):  # pyright: ignore[reportInvalidTypeForm, reportMissingParameterType]

@@ -251,7 +251,7 @@ def measure(calls: list[Call | None], rounds: int, spent: float) -> list[float |
 
 
 def tile_of(row: Row) -> str:
-    """What the tuner has chosen."""
+    """Return the tile that the tuner has chosen."""
     return ", ".join(f"{key}={value}" for key, value in row.kernel.best_config.kwargs.items())
 
 

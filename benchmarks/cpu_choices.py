@@ -1,4 +1,4 @@
-"""What the choices of who writes a kernel are worth on this CPU: the tables of docs/cpu-performance.md.
+"""The effect of choices in the source of a kernel on this CPU: the tables of docs/cpu-performance.md.
 
     python -m benchmarks.cpu_choices              # all tables, half a minute
     python -m benchmarks.cpu_choices threads      # one

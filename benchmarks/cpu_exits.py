@@ -1,5 +1,5 @@
-"""What a loop pays for its exits on the CPU: the same loop without any, with one that its counter decides, with one
-that a tile decides.
+"""The cost of exits of a loop on the CPU: the same loop without any, with one that its counter decides, with one that a
+tile decides.
 
     python -m benchmarks.cpu_exits [--turns 40]
 

@@ -61,7 +61,7 @@ def program() -> str:
 
 
 def run(path: Path, environment: dict[str, str]) -> dict[str, object]:
-    """What one process measured."""
+    """Return the measurements of one process."""
     done = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 

@@ -1,4 +1,4 @@
-"""What a launch on all cores costs beside its work: `python -m benchmarks.cpu_scaling --matrices --pool FAN_OUT=2`.
+"""The cost of a launch on all cores beside its work: `python -m benchmarks.cpu_scaling --matrices --pool FAN_OUT=2`.
 
 | column | time of a call |
 |---|---|

@@ -1,4 +1,4 @@
-"""What a launch on an NVIDIA GPU costs its caller, beside the driver's own call and Triton in the same run (`make
+"""The cost of a launch on an NVIDIA GPU for its caller, beside the driver's own call and Triton in the same run (`make
 bench-launch`).
 
     python -m benchmarks.cuda_launch
@@ -100,7 +100,7 @@ def two_copies(a, b, c, n):
 
 
 def cases(torch: Any, descriptor: Any) -> dict[str, tuple[Callable[..., Any], list[Any]]]:
-    """What is launched with which arguments."""
+    """The kernels and their arguments."""
     tensors = [torch.zeros(1024, device="cuda") for _ in range(12)]
     square = [torch.zeros(128, 128, device="cuda", dtype=torch.float16) for _ in range(2)]
     described = [descriptor.from_tensor(tensor, [64, 64]) for tensor in square]

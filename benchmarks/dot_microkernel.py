@@ -1,4 +1,4 @@
-"""How near the micro-kernels of `ttc.dot` come to the machine's limit, beside NumPy on one thread.
+"""The speed of the micro-kernels of `ttc.dot` relative to the machine's limit, beside NumPy on one thread.
 
     python -m benchmarks.dot_microkernel
 

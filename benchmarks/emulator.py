@@ -1,4 +1,4 @@
-"""How fast the PTX emulator is.
+"""The speed of the PTX emulator.
 
     python -m benchmarks.emulator
 

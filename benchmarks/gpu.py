@@ -78,7 +78,7 @@ def environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def standard_error(file: Any) -> Iterator[None]:
-    """What this process and its libraries write to standard error goes into a file: compilers print whole modules
+    """Redirect the standard error of this process and its libraries into a file: compilers print whole modules
     there."""
     sys.stderr.flush()
     before = os.dup(2)
@@ -183,7 +183,7 @@ def shown(config: "Config") -> str:
 
 
 def error_of(row: "Row", expected: Any) -> str | None:
-    """What is wrong with a result, as a part of the largest value."""
+    """Return the error of a result, relative to the largest value."""
     found, wanted = row.result.to(expected.device).float(), expected.float()
     error = ((found - wanted).abs().max() / wanted.abs().max()).item()
     return None if error <= row.tolerance else f"WRONG by {error:.2g}"
@@ -300,7 +300,7 @@ def profile(name: str, compiler: str) -> None:
 
 
 def run_ncu(names: Sequence[str], knobs: Sequence[Mapping[str, str]]) -> None:
-    """What ncu says about one launch of each row, of each compiler and of ours with each knob."""
+    """Profile one launch of each row with ncu, of each compiler and of ours with each knob."""
     variants = [*((compiler, {}) for compiler in installed()), *(("tilework", settings) for settings in knobs)]
     for name in names:
         for compiler, settings in variants:

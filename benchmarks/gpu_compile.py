@@ -126,7 +126,7 @@ def row_times(tree: str) -> dict[str, dict[str, float]]:
 
 
 def beside_commit(commit: str, turns: int = ROW_TURNS) -> None:
-    """What rows take, beside another commit, in turns: whatever else the machine does slows down both."""
+    """Compile times of rows beside another commit, alternating: other load on the machine slows down both."""
     root = Path(__file__).parents[1]
     with tempfile.TemporaryDirectory() as folder:
         packed = subprocess.run(["git", "archive", commit, "tilework"], cwd=root, capture_output=True, check=True)

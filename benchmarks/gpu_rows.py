@@ -18,7 +18,7 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Must:
-    """How many times the speed of Triton, of torch and of a copy of the same bytes ours must have."""
+    """The required speed relative to Triton, to torch and to a copy of the same bytes."""
 
     triton: float
     torch: float | None = None
@@ -62,8 +62,7 @@ class Sizes(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where tensors are, and how large. Small ones have the same values wherever they are: they are made on the
-    host."""
+    """The device and size of tensors. Small ones have the same values on every device: they are made on the host."""
 
     device: str = "cuda"
     sizes: Sizes = Sizes.TABLE

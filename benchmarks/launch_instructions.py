@@ -1,5 +1,5 @@
-"""How many instructions a launch on an NVIDIA GPU is, all that a Python loop and the launcher execute but for the
-driver: nearly the same at every run.
+"""The count of instructions of a launch on an NVIDIA GPU, in the Python loop and the launcher without the driver:
+nearly the same in every run.
 
     python -m benchmarks.launch_instructions
 
@@ -52,7 +52,7 @@ CASES = ("3 arguments", "6 arguments", "12 arguments", "2 descriptors, 2 more")
 
 
 def cases() -> list[tuple[Callable[..., Any], list[Any]]]:
-    """What is launched with which arguments, as in `cuda_launch`."""
+    """The kernels and their arguments, as in `cuda_launch`."""
     tensors = [StandIn(1024) for _ in range(12)]
     described = [TensorDescriptor.from_tensor(StandIn(128, 64), [64, 32]) for _ in range(2)]
     return [
@@ -116,7 +116,7 @@ def launch_all() -> None:
 
 
 def counted(child: int) -> list[int]:
-    """How many steps there are between each two marks."""
+    """Count the steps between each two marks."""
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
     ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     found, is_counting, passed = list[int](), False, 0

@@ -134,7 +134,7 @@ def main() -> None:
 
 
 def plain(x: Any, y: Any, z: Any, a: Any, b: Any, c: Any, BLOCK: int) -> None:
-    """What Python cannot avoid."""
+    """The time that Python cannot avoid."""
 
 
 if __name__ == "__main__":

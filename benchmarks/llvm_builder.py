@@ -1,4 +1,4 @@
-"""What the LLVM text builder and the steps after it cost.
+"""The cost of the LLVM text builder and of the steps after it.
 
     python -m benchmarks.llvm_builder
 

@@ -1,4 +1,4 @@
-"""What profiling costs: kernels of some microseconds, launched with and without, in turn, in the same run.
+"""The cost of profiling: kernels of some microseconds, launched with and without it, alternating in one run.
 
     python -m benchmarks.profiler_overhead
 
@@ -48,7 +48,7 @@ def session(folder: str, **settings: Any) -> Iterator[None]:
 
 @contextmanager
 def command(folder: str) -> Iterator[None]:
-    """What `tilework profile` does while a program runs."""
+    """Profile as `tilework profile` does while a program runs."""
     with Statistics().collecting():
         yield
 

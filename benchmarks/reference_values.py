@@ -159,7 +159,7 @@ def order_points(zero_of: Callable[..., Any]) -> Iterator[tuple[float, float]]:
 
 
 def gamma_zero(pole: int, side: int, guess: Any) -> Any:
-    """How far from a pole |gamma| is 1."""
+    """The distance from a pole at which |gamma| is 1."""
     return mp.exp(mp.findroot(lambda e: mp.log(abs(mp.gamma(-pole + side * mp.exp(e)))), mp.log(guess)))
 
 

@@ -1,4 +1,4 @@
-"""What `reproducible=True` costs: kernels of examples/ as ever and with it, in one run.
+"""The cost of `reproducible=True`: kernels of examples/ with and without it, in one run.
 
     python -m benchmarks.reproducible_cost [--rounds 7] [--only matmul_f16]
 

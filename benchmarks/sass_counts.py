@@ -1,5 +1,4 @@
-"""What the hottest loop of each GPU benchmark is made of: instructions by class, registers, spills; ours beside
-Triton's.
+"""The instructions of the hottest loop of each GPU benchmark by class, registers, spills; ours beside Triton's.
 
     TRITON_PYTHON=/path/to/python python -m benchmarks.sass_counts [WORD ...]      rows whose name has one of the words
     python -m benchmarks.sass_counts matmul --show                                 and the instructions themselves
@@ -92,7 +91,7 @@ ROWS = {
 
 
 def cubin_of(row: Row, compiler: str, kernels: Any) -> bytes:
-    """What a compiler that is installed here makes of a row."""
+    """Compile a row with a compiler that is installed here."""
     made = importlib.import_module(f"{compiler}.compiler")
     where = "tilework.targets.base" if compiler == "tilework" else "triton.backends.compiler"
     target = importlib.import_module(where).GPUTarget("cuda", 90, 32)
@@ -115,7 +114,7 @@ def compile_rows(compiler: str, names: list[str]) -> None:
 
 
 def cubins(python: str, compiler: str, names: list[str]) -> dict[str, bytes]:
-    """What the compiler of another interpreter makes of the rows."""
+    """Compile the rows with the compiler of another interpreter."""
     command = [python, "-m", "benchmarks.sass_counts", *names, "--compiler", compiler]
     root = Path(__file__).parent.parent
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
@@ -144,7 +143,7 @@ class Listing:
 
 
 def listing(cubin: bytes) -> Listing:
-    """What nvdisasm shows of a cubin."""
+    """Return nvdisasm's listing of a cubin."""
     from tilework import knobs
 
     tool = knobs.nvidia.find_tool("nvdisasm")
@@ -169,7 +168,7 @@ REGISTERS = 0x2F  # the attribute of a section `.nv.info` that counts them
 
 
 def registers_of(cubin: bytes) -> int:
-    """How many registers a thread has: an attribute in an ELF file's section `.nv.info`."""
+    """Return the registers of a thread: an attribute in an ELF file's section `.nv.info`."""
     from tilework.targets.elf_sections import read_sections
     from tilework.targets.nvidia.cubin_info import info_records
 

@@ -54,7 +54,7 @@ OFFSET_ACCESSES = (amdg.BufferLoadOp, amdg.BufferStoreOp, amdg.BufferAtomicRMWOp
 
 @dataclass(frozen=True)
 class Decisions:
-    """What was decided for one kernel."""
+    """The decisions for one kernel."""
 
     vector_widths: tuple[int, ...]
     instruction: tuple[str, ...]
@@ -130,7 +130,7 @@ def text_for(kernel: str, target: str) -> str:
 
 
 def ours(kernel: str, target: str) -> ModuleOp:
-    """What our passes make of Triton's TTIR."""
+    """The result of our passes for Triton's TTIR."""
     text = text_for(kernel, target)
     backend = find_backend(GPUTarget.parse(target))
     warps, stages = KERNELS[kernel]

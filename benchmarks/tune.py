@@ -1,4 +1,4 @@
-"""How long tuning takes: beside its own compilations and measurements, beside Triton, many programs at once, and with
+"""The time of tuning: beside its own compilations and measurements, beside Triton, many programs at once, and with
 kills.
 
     python -m benchmarks.tune [--quick] [add] [matmul] [crowd] [kills]
@@ -113,7 +113,7 @@ def start(folder: str, how: str, kernel: str, count: int, seed: int = 0, at: flo
 
 
 def result(process: "subprocess.Popen[str]") -> dict[str, Any] | None:
-    """What it printed last; None if it did not finish."""
+    """Return its last output; None if it did not finish."""
     text = process.communicate(timeout=500)[0]
     return json.loads(text.splitlines()[-1]) if process.returncode == 0 else None
 

@@ -77,7 +77,7 @@ def language_of(code: str) -> str:
 
 
 def is_python(text: str) -> bool:
-    """Whether a paragraph is code: it can be parsed, and does more than to name something."""
+    """Return True if a paragraph is code: it can be parsed, and does more than name something."""
     try:
         tree = ast.parse(text)
     except SyntaxError:

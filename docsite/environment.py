@@ -85,7 +85,7 @@ def row(key: str, kind: str, default: str, knob: str, meaning: str) -> str:
 
 
 def default_of(knob: knobs.env_base[Any]) -> str:
-    """What holds without the variable; the same on every machine."""
+    """The value without the variable; the same on every machine."""
     match knob:
         case knobs.env_str_callable_default():
             return "the home folder"

@@ -18,5 +18,5 @@ def generated() -> dict[str, str]:
 
 
 def places() -> set[str]:
-    """Where all of them are."""
+    """The paths of all of them."""
     return {*generated(), *tutorials.places()}

@@ -1,4 +1,4 @@
-"""What MkDocs asks us while it builds the site: generated pages, navigation, links, the copies of source files, the
+"""Hooks that MkDocs calls while it builds the site: generated pages, navigation, links, the copies of source files, the
 search.
 
 Links of pages are written for readers of the repository (``../CHANGELOG.md``, ``../tilework/target.py``);

@@ -1,4 +1,4 @@
-"""Which page stands where: sections of patterns, tried from top to bottom; what no pattern names is under "More".
+"""The order of pages: sections of patterns, tried from top to bottom; a page that no pattern names is under "More".
 
     >>> navigation(["index.md", "tuning.md", "packages/compiler/README.md"])
     [{'Start': [{'Home': 'index.md'}]}, {'Guides': ['tuning.md']}, {'More': ['packages/compiler/README.md']}]

@@ -52,7 +52,7 @@ def belongs_to_language(value: Any) -> bool:
 
 
 def runtime_names() -> set[str]:
-    """What docs/api.md promises, outside of the language."""
+    """The names that docs/api.md promises, outside of the language."""
     page = (ROOT / "docs" / "api.md").read_text()
     rows = re.findall(r"^\| `([\w.]+)`[^|]*\| (.*) \|$", page, re.MULTILINE)
     return {
@@ -158,7 +158,7 @@ def forms_of(function: Any) -> str:
 
 
 def first_sentence(one: Entry) -> str:
-    """What a table says of a name."""
+    """The sentence about a name in a table."""
     text = re.split(r"(?<=[.:]) (?=[A-Z`])", one.summary)[0].rstrip(":.")
     return text.replace("|", "\\|")
 
@@ -191,7 +191,7 @@ def rendered(one: Entry) -> str:
 
 
 def call_text(name: str, signature: str) -> str:
-    """How a name is called, on one line or with a line for each parameter."""
+    """The signature of a name, on one line or with a line for each parameter."""
     signature = re.sub(r"<(?:class|function|object)? ?'?([\w.]+)[^>]*>", r"\1", signature)
     if len(name) + len(signature) <= WIDTH:
         return name + signature

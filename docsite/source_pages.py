@@ -14,7 +14,7 @@ from pygments.util import ClassNotFound
 
 
 def place_of(root: Path, file: str) -> str:
-    """Where the site has a file of the repository; for a folder, a list of what is in it."""
+    """Return the path of a repository file in the site; for a folder, that of a list of its files."""
     return f"source/{file}/index.html" if (root / file).is_dir() else f"source/{file}.html"
 
 

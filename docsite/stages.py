@@ -1,4 +1,4 @@
-"""What the page about the compiler shows: one kernel at every stage, compiled while the site is built.
+"""The examples of the page about the compiler: one kernel at every stage, compiled while the site is built.
 
 ``<!-- show ttgir -->`` on a line of a page becomes what `SHOWN` makes of that name. The passes, and the module before
 each, are what the compiler itself says of them (MLIR_ENABLE_DUMP).
@@ -131,7 +131,7 @@ def purpose(name: str) -> str:
 
 
 def change(step: Step) -> str:
-    """How many lines a pass has changed."""
+    """Return the count of lines that a pass has changed."""
     if step.before == step.after:
         return ""
     lines = list(difflib.unified_diff(step.before.splitlines(), step.after.splitlines(), lineterm="", n=0))[2:]
@@ -140,7 +140,7 @@ def change(step: Step) -> str:
 
 
 def layout_picture() -> str:
-    """Who holds which element of a tile, in the layout that coalescing has chosen."""
+    """A picture of the layout that coalescing has chosen: the thread that holds each element."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.ttgir")
         file.write_text(compiled("cuda")[0]["ttgir"])
@@ -150,7 +150,7 @@ def layout_picture() -> str:
 
 
 def coalescing() -> str:
-    """What coalescing changes in the load."""
+    """The change of the load by coalescing."""
     (step,) = [step for step in compiled("cuda")[1] if step.name == "tritongpu-coalesce"]
     lines = [
         f"{sign} {line.strip()}"

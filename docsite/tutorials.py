@@ -38,7 +38,7 @@ def pages(run: Sequence[str]) -> dict[str, str]:
 
 
 def places() -> list[str]:
-    """Where the pages are, without making them."""
+    """The paths of the pages, without making them."""
     return [f"{FOLDER}/index.md", *(f"{FOLDER}/{script.stem}.md" for script in scripts())]
 
 

@@ -31,6 +31,6 @@ class Case:
 
     @property
     def attrs(self) -> dict[tuple[int, ...], list[list[Any]]]:
-        """Which arguments are multiples of 16 (or 16-byte aligned)."""
+        """The arguments that are multiples of 16 (or 16-byte aligned)."""
         names = self.kernel.arg_names
         return {(names.index(name),): [["tt.divisibility", 16]] for name in self.divisible}

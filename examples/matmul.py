@@ -9,7 +9,7 @@ from examples.case import Arrays, Case
 
 @tilework.jit
 def program_tile(M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
-    """Which tile this program computes: `GROUP` rows of tiles at a time, so that neighbours share inputs in cache."""
+    """Return the tile of this program: `GROUP` rows of tiles at a time, so that neighbours share inputs in cache."""
     pid = tl.program_id(0)
     tiles_m = tl.cdiv(M, BM)
     tiles_n = tl.cdiv(N, BN)

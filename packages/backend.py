@@ -1,4 +1,5 @@
-"""How `pip` builds `tilework` from a checkout: setuptools, and for an editable install the compiler's requirements too.
+"""The build backend of `tilework` for a checkout: setuptools, and for an editable install the compiler's requirements
+too.
 
 A wheel of `tilework` has the runtime only, and requires NumPy only. An editable install is the whole checkout: who
 works on it has the compiler, and one command installs all that it needs.

@@ -52,7 +52,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 @cache
 def runtime_modules(root: Path = ROOT) -> dict[str, Path]:
-    """What the runtime is made of."""
+    """The modules of the runtime."""
     every = modules(root)
     theirs = {name for name in every if is_in_compiler(name)} | FOREIGN
     needs = {name: set(loaded_with(name, every[name], every)) for name in every.keys() - theirs}

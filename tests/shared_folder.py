@@ -1,4 +1,4 @@
-"""What is made once for all workers of a run of the tests: the site, a warm cache."""
+"""Results shared by all workers of a test run: the site, a warm cache."""
 
 from pathlib import Path
 

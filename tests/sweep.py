@@ -34,7 +34,7 @@ EVERY = 10  # seconds between lines about progress
 
 
 class Outcome(NamedTuple):
-    """What came of a case: right, wrong or refused, and why."""
+    """The outcome of a case: right, wrong or refused, and why."""
 
     case: Case
     verdict: str
@@ -132,7 +132,7 @@ class Worker:
             self.pipe.send(case)
 
     def outcome(self, limit: float) -> Outcome | None:
-        """What came of the case, or None while it runs."""
+        """The outcome of the case, or None while it runs."""
         if self.pipe.poll():
             try:
                 return Outcome(self.case, *self.pipe.recv())
@@ -150,7 +150,8 @@ class Worker:
 
 
 def outcomes(cases: Sequence[Case], run: Callable[..., None], jobs: int, limit: float, end: float) -> Iterator[Outcome]:
-    """What comes of the cases that begin before `end`; a process with a case that was not right is not used again."""
+    """Yield the outcomes of the cases that begin before `end`; a process with a case that was not right is not used
+    again."""
     waiting, idle, busy = deque(cases), list[Worker](), list[Worker]()
     try:
         while len(idle) < min(jobs, len(cases)):

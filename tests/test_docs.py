@@ -113,7 +113,7 @@ def test_what_is_public_is_there() -> None:
         named[module] |= found
     submodules = {name for name in tilework.__all__ if isinstance(getattr(tilework, name), ModuleType)}
     assert named["tilework"] | submodules >= {*tilework.__all__} - named["tilework.errors"], "docs/api.md lacks names"
-    commands = re.search(r"the command line: (.*?), with", page)
+    commands = re.search(r"the command line: (.*?), with", " ".join(page.split()))
     assert commands and set(re.findall(r"`(?:tilework )?(\w+)`", commands.group(1))) == set(SUBCOMMANDS)
 
 

@@ -1,4 +1,4 @@
-"""Who may import whom: the table of the architecture, checked against every import in the package."""
+"""Allowed imports: the table of the architecture, checked against every import in the package."""
 
 import ast
 import re

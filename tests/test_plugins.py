@@ -1,4 +1,4 @@
-"""What is built in, entry points of installed packages, and copies of the package without anything beside them."""
+"""Built-in backends, entry points of installed packages, and copies of the package without metadata."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ ROOT = Path(plugins.__file__).parents[2]
 
 
 def install(folder: Path, package: str, text: str) -> None:
-    """What an installer leaves behind of a package with these entry points."""
+    """Write the files that an installer leaves for a package with these entry points."""
     (folder / f"{package}-1.0.dist-info").mkdir(parents=True)
     (folder / f"{package}-1.0.dist-info" / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"

@@ -1,4 +1,4 @@
-"""What the README says a new user can do, done."""
+"""The commands of the README, run."""
 
 import os
 import re

@@ -53,8 +53,7 @@ def test_every_public_name_is_listed_once() -> None:
 
 
 def public_names() -> Iterator[str]:
-    """What programs may write; a name of two modules is documented under the first, a method as the function of that
-    name."""
+    """The public names; a name of two modules is documented under the first, a method as the function of that name."""
     seen: list[Any] = []
     for prefix, module in (
         ("tl", tl),

@@ -1,4 +1,4 @@
-"""Which modules are in which wheel (`packages/split.py`): what serves needs nothing of the compiler's."""
+"""The modules of each wheel (`packages/split.py`): serving needs nothing of the compiler's."""
 
 import sys
 from pathlib import Path

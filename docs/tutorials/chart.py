@@ -200,7 +200,7 @@ def tiles(
 
 
 class Axis:
-    """Where numbers are on an axis: `place(value)` in the picture's own units, and the `ticks` with a label."""
+    """An axis: `place(value)` maps a number to the picture's own units, and `ticks` have labels."""
 
     def __init__(
         self,
@@ -316,7 +316,7 @@ def legend(
 def color_scale(
     left: float, bottom: float, low: float, high: float, label: str
 ) -> Iterator[str]:
-    """What the colours of tiles mean: high at the top."""
+    """The legend of the colours of tiles: high at the top."""
     steps, height = 40, bottom - TOP
     for step in range(steps):
         at = TOP + height * (1 - (step + 1) / steps)
@@ -334,7 +334,7 @@ def color_scale(
 
 
 def runs(row: Sequence[float], joined: bool) -> Iterator[tuple[int, int]]:
-    """Where equal neighbours begin and end, if they are drawn as one."""
+    """The start and end of runs of equal neighbours, which are one rectangle."""
     first = 0
     for at in range(1, len(row) + 1):
         if at == len(row) or not joined or row[at] != row[first]:

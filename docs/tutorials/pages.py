@@ -68,7 +68,8 @@ def cells_of(script: Path) -> list[Cell]:
 def run_cells(
     script: Path, cells: Sequence[Cell], work: Path, arguments: Sequence[str] = ()
 ) -> Iterator[str]:
-    """What each cell prints, as the script with its command line would: one module, in the folder `work`."""
+    """Return the output of each cell, as the script with its command line prints it: one module, in the folder
+    `work`."""
     names: dict[str, Any] = {"__name__": "__main__", "__file__": str(script)}
     with in_place_of_a_program(script, work, arguments):
         linecache.checkcache(str(script))
@@ -124,7 +125,7 @@ def page_of(
 
 
 def split_output(printed: str) -> tuple[str, list[str]]:
-    """What a cell printed, and the pictures that `chart` says it drew."""
+    """The text that a cell printed, and the pictures that `chart` wrote."""
     lines = printed.rstrip().splitlines()
     pictures = [
         line.removeprefix("drawn: ") for line in lines if line.startswith("drawn: ")

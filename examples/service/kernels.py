@@ -1,4 +1,4 @@
-"""What the service computes: softmax of the rows of a matrix, and products of matrices."""
+"""The kernels of the service: softmax of the rows of a matrix, and matrix multiplication."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How `pip` builds `tilework-compiler`: setuptools, without the hooks that may be left out (`packages/backend.py`)."""
+"""The build backend of `tilework-compiler`: setuptools, without the optional hooks (`packages/backend.py`)."""
 
 from setuptools.build_meta import build_editable as build_editable
 from setuptools.build_meta import build_sdist as build_sdist

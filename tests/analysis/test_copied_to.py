@@ -1,4 +1,4 @@
-"""Where asynchronous copies go: a tile of 64-bit elements is no barrier."""
+"""Targets of asynchronous copies: a tile of 64-bit elements is not a barrier."""
 
 from tilework.analysis.cost import COPIES, copied_to
 from tilework.ir.parser import parse_module

@@ -52,7 +52,7 @@ def run(case: Case, warps: int, stages: int) -> tuple[str | None, Any]:
 
 
 def tolerance(case: Case) -> float:
-    """What NumPy's result may differ by: f32 dots are made of tf32 on a GPU."""
+    """The tolerance beside NumPy's result: f32 dots use tf32 on a GPU."""
     return max(case.atol, 5e-3 if "matmul_fp32" in case.name or case.name in ("chained", "nested") else 0)
 
 

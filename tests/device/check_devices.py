@@ -55,7 +55,7 @@ def arrays(kind: str) -> tuple[Any, Any, Any]:
 
 
 def program(text: str, *command: str, **environment: str) -> str:
-    """What a program in a process of its own prints."""
+    """Return the output of a program in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.py"
         script.write_text(text)

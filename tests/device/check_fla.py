@@ -89,7 +89,7 @@ CASES: dict[str, Callable[[], tuple[list[Any], dict[str, Any]]]] = {
 
 
 def blocks() -> Any:
-    """Which blocks of keys each query of sparse attention sees: the first four that exist."""
+    """The blocks of keys that each query of sparse attention sees: the first four that exist."""
     import torch
 
     latest = torch.arange(T, device="cuda")[None, :, None, None] // 32

@@ -117,7 +117,7 @@ def specialisation(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def type_of(value: Any) -> str:
-    """How a signature names the type of an argument."""
+    """Return the name of an argument's type in a signature."""
     if isinstance(value, bool):
         return "i1"
     if isinstance(value, int):

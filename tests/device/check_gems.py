@@ -107,7 +107,7 @@ def run_side(side: str, names: list[str], path: Path, options: Any, until: float
 
 
 def rows_of(paths: list[Path]) -> dict[tuple[str, str], dict[str, Any]]:
-    """What was found, by operator and case."""
+    """The results by operator and case."""
     rows = [json.loads(line) for path in paths if path.exists() for line in path.read_text().splitlines()]
     return {(row["key"], row["case"]): row for row in rows if row.get("key") and not row.get("begin")}
 

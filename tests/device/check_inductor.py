@@ -82,7 +82,7 @@ def same(
 
 
 def templates() -> dict[str, Callable[[], None]]:
-    """What max-autotune writes from templates: only Triton's may be chosen."""
+    """The kernels that max-autotune writes from templates: only Triton's may be chosen."""
     import torch
     from torch.nn import functional as F
 

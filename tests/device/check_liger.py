@@ -86,7 +86,8 @@ CASES: dict[str, Any] = {
 
 
 def results_of(call: Any, tensors: dict[str, torch.Tensor], weights: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What the call gives, and the gradients of a weighted sum of it; weights are drawn once, by the first who asks."""
+    """Return the results of the call and the gradients of a weighted sum of them; the first caller generates the
+    weights."""
     made = call(**tensors)
     results = [r for r in (made if isinstance(made, tuple) else (made,)) if r is not None]
     if not weights:

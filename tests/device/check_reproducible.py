@@ -207,7 +207,7 @@ def check_generated(kernels: int, gpu: bool, jobs: int, seconds: float) -> int:
 
 
 def rows(steps: int) -> dict[str, Callable[[Launch, int], str]]:
-    """What is computed besides generated kernels; what takes longest comes first."""
+    """The computations besides generated kernels; the slowest come first."""
     return {
         f"training, {steps} steps of {of_file(fresh)}": partial(training, steps),
         **{f"example {case.name} of {of_file(case.kernel.fn)}": partial(example, case.name) for case in all_cases()},

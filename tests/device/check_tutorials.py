@@ -31,7 +31,7 @@ DEVICE_NAME = re.compile(r"cuda(:\d+)?")
 
 @dataclass(frozen=True)
 class Run:
-    """How a script ended; `code` is None if it took too long."""
+    """The outcome of a script; `code` is None after a timeout."""
 
     name: str
     code: int | None
@@ -78,7 +78,7 @@ def for_the_cpu(source: str) -> str:
 
 
 def changed_lines(before: str, after: str) -> Iterator[str]:
-    """What differs, with numbers."""
+    """The changed lines with their numbers."""
     for number, (old, new) in enumerate(zip(before.splitlines(), after.splitlines(), strict=True), start=1):
         if old != new:
             yield f"{number:5}: {old.strip()}\n{'':5}> {new.strip()}"

@@ -57,7 +57,7 @@ KERNELS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def rounds_of(launch: Callable[[Any], Any], kernel: Any, out: torch.Tensor, wanted: torch.Tensor, given: Any) -> str:
-    """How many rounds were wrong of each way to compile the kernel, and its TFLOP/s."""
+    """Return the count of wrong rounds for each way to compile the kernel, and its TFLOP/s."""
     bad, told = 0, []
     for way, rounds in given.ways.items():
         own = tilework.jit(kernel.fn)  # each way keeps its own compiled code

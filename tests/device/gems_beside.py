@@ -102,7 +102,7 @@ def twin(tree: Any) -> Any:
 
 
 def distance(found: list[Any], wanted: list[Any]) -> float:
-    """How far results are apart, in units of what rounding excuses; infinite where shape, type or a NaN is another."""
+    """Return the distance of results in units of the rounding error; infinite where shape, type or a NaN differs."""
     worst = 0.0
     if len(found) != len(wanted):
         return float("inf")
@@ -153,7 +153,7 @@ class Compared:
         print(json.dumps(row), file=self.output)
 
     def is_new(self, key: str, kind: str, case: str) -> bool:
-        """Whether to run this: nothing twice, and few calls of what another operator is for."""
+        """Return True for a call that has not run, as long as another operator's calls are few."""
         own = plain_name(key) in (plain_name(self.label), plain_name(self.label.split(".")[-1]))
         self.seen[case] += 1
         self.seen[key, kind] += not own

@@ -138,7 +138,7 @@ def scales(device: str, *shape: int) -> torch.Tensor:
 
 
 def routing(rows: int, top: int, device: str) -> tuple[torch.Tensor, ...]:
-    """What `topk_softmax` fills: weights, experts, and where they are."""
+    """The outputs of `topk_softmax`: weights, experts, and their indices."""
     return tuple(
         torch.zeros(rows, top, device=device, dtype=kind) for kind in (torch.float32, torch.int32, torch.int32)
     )

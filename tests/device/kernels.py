@@ -1,4 +1,4 @@
-"""What the checks of the CUDA driver launch: see `tests/runtime/cuda_programs.py`."""
+"""Kernels that the checks of the CUDA driver launch: see `tests/runtime/cuda_programs.py`."""
 
 import ctypes
 from typing import Any

@@ -33,7 +33,7 @@ LAUNCHES = re.compile(r"(\d+) of (\d+) configurations are right")
 
 
 class Cell(NamedTuple):
-    """What a tool found in a row; `found` is None if it did not come to its end."""
+    """The findings of a tool in a row; `found` is None if the tool did not finish."""
 
     found: int | None
     launches: int

@@ -131,7 +131,7 @@ def run_all(fn: JITFunction, calls: Sequence[tuple[Any, ...]], grid: tuple[int, 
 
 
 def result(fn: JITFunction, *args: Any, size: int = 1, dtype: Any = np.int32, **kwargs: Any) -> list[Any]:
-    """What a kernel whose first parameter is a pointer writes there, starting from -1."""
+    """Return what a kernel writes through its first parameter, into an array that starts as -1."""
     out = np.full(size, -1, dtype)
     run(fn, out, *args, **kwargs)
     return out.tolist()

@@ -1,4 +1,4 @@
-"""What decides a shape must be known when a kernel is compiled."""
+"""Arguments that decide a shape must be known when a kernel is compiled."""
 
 from pathlib import Path
 

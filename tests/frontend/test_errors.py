@@ -1,4 +1,4 @@
-"""What the user sees: layout, causes, tracebacks, and that nothing but CompilationError comes out."""
+"""Errors as the user sees them: layout, causes, tracebacks, and that nothing but CompilationError is raised."""
 
 # The kernels are odd on purpose.
 # ruff: noqa: B018, F821, F841

@@ -406,7 +406,7 @@ TYPES = (*SMALL, *WIDE, "float16", "bfloat16", "float32", "float64")
 
 
 def compiles(folder: Path, body: str) -> bool:
-    """Whether a kernel is accepted; if not, its error must be a CompilationError with a cause."""
+    """Return True if a kernel is accepted; otherwise its error must be a CompilationError with a cause."""
     fn = kernel(folder, body, parameters="out")
     try:
         ttir(fn, np.zeros(8, np.int64))

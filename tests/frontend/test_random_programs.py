@@ -158,7 +158,7 @@ class Program:
 
 
 class PlainLanguage:
-    """What the text needs when Python executes it."""
+    """The names that the text needs when Python executes it."""
 
     static_range = range
 

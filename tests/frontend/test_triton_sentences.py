@@ -1,4 +1,4 @@
-"""What Triton 3.6 says when it refuses a kernel stands in what we say: programs and their tests quote it."""
+"""Messages that contain Triton 3.6's own sentence where it refuses a kernel: programs and their tests quote it."""
 
 from pathlib import Path
 

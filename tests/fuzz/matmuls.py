@@ -68,7 +68,7 @@ TILES = [
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the elements of a matrix are: from `offset` on, `row` and `column` elements apart."""
+    """The layout of a matrix in memory: it begins at `offset`, with strides `row` and `column`."""
 
     offset: int
     row: int

@@ -125,7 +125,8 @@ def fingerprint(text: str) -> str:
 
 
 def read_digests(path: Path) -> dict[int, str]:
-    """What `--digests` wrote: the digest of each kernel that is still generated as it was, or why there is none."""
+    """Read the output of `--digests`: the digest of each kernel that is still generated unchanged, or why there is
+    none."""
     if not path.exists():
         return {}
     lines = [line.split() for line in path.read_text().splitlines()]

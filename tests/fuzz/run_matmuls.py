@@ -175,7 +175,7 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
 
 
 def check(case: Case | Pair, folder: Path, seen: Counter[str]) -> list[str]:
-    """What is wrong with a case."""
+    """Return the failure of a case."""
     kernel = load(case, folder)
     oracle = (plain_launcher if ON_GPU else interpreted)(kernel)
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""What Inductor writes for NVIDIA GPUs, compiled for a Hopper and run in the emulator, beside eager torch."""
+"""Inductor's code for NVIDIA GPUs, compiled for a Hopper and run in the emulator, beside eager torch."""
 
 import os
 import subprocess

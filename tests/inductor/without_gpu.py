@@ -45,7 +45,7 @@ SWITCHES = {"fx_graph_cache": False, "compile_threads": 1, "force_disable_caches
 
 
 class DescribedGPU(device_interface.DeviceInterface):
-    """What Inductor asks about the device that it generates code for."""
+    """The device properties that Inductor queries for the device it generates code for."""
 
     device = contextlib.nullcontext  # pyright: ignore[reportAssignmentType]
 
@@ -79,7 +79,7 @@ class Generated(Exception):
 
 @dataclass
 class Program:
-    """What Inductor wrote."""
+    """The code that Inductor wrote."""
 
     wrapper: str
     kernels: dict[str, str] = field(default_factory=dict)

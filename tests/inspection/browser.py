@@ -125,7 +125,7 @@ class Browser:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def prefer(self, scheme: str) -> None:
-        """What the system asks for: light or dark."""
+        """Set the colour scheme of the system: light or dark."""
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def place(self, selector: str) -> tuple[float, float]:

@@ -1,5 +1,5 @@
-"""What the explorer collects: every stage linked to the source in both directions, every pass, layouts, limits,
-counters, small pages."""
+"""The explorer's data: every stage linked to the source in both directions, every pass, layouts, limits, counters,
+small pages."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What `tilework diff` says of two compilations."""
+"""The output of `tilework diff` for two compilations."""
 
 import re
 from pathlib import Path

@@ -26,7 +26,7 @@ F32 = np.zeros(64, np.float32)
 
 
 def parts(*args: Any, **options: Any) -> KeyParts:
-    """What a launch of `add` is compiled for."""
+    """The parts of the key of a launch of `add`."""
     _, _, _, _, bind = add.device_caches[0]
     values, specs, _, given = bind(*args, **options)
     found = Specialization.of(add, values, specs, given)

@@ -1,4 +1,4 @@
-"""What older compilers wrote is read, and printed as it is written today, one row a spelling."""
+"""Text of older compilers is read, and printed in today's form, one row per spelling."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the verifier of each `tt` op refuses, and texts that are no op at all."""
+"""Refusals by the verifier of each `tt` op, and texts that are not an op."""
 
 import pytest
 from xdsl.utils.exceptions import VerifyException

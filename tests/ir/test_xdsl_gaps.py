@@ -1,4 +1,4 @@
-"""Where xDSL's text differs from that of the reference compiler: one test for each difference."""
+"""Differences between xDSL's text and that of the reference compiler: one test for each."""
 
 from typing import ClassVar
 

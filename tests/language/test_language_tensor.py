@@ -1,4 +1,4 @@
-"""What a tensor tells about itself."""
+"""Attributes of a tensor."""
 
 from typing import Any
 

@@ -44,12 +44,12 @@ ROWS = [
 
 
 def one_value(type: dtype) -> Any:
-    """What the frontend knows of an argument: an SSA value."""
+    """An argument as the frontend holds it: an SSA value."""
     return Block(arg_types=[ir_type(type)]).args[0]
 
 
 def zeros(type: dtype) -> Any:
-    """What the interpreter holds: an array; a pointer points into `MEMORY`."""
+    """An argument as the interpreter holds it: an array; a pointer points into `MEMORY`."""
     shape = tuple(type.shape.values) if isinstance(type, block_type) else ()
     start = MEMORY.ctypes.data if type.scalar.is_ptr() else 0
     return np.full(shape, start, storage(type.scalar))
@@ -88,7 +88,7 @@ def active(semantic: Any) -> Iterator[None]:
 
 
 def names(handle: Callable[[dtype], Any]) -> dict[str, Any]:
-    """What rows may use."""
+    """The names that rows may use."""
 
     def value(type: dtype, *shape: int) -> tl.tensor:
         type = block_type(type, shape) if shape else type

@@ -1,4 +1,4 @@
-"""Which cores a process of the tests may use."""
+"""The cores that a process of the tests may use."""
 
 import os
 

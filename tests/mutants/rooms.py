@@ -1,4 +1,4 @@
-"""What is mutated: the packages and modules that decide results, and the sample that is taken of their mutants."""
+"""The mutated packages and modules, those that decide results, and the sample of their mutants."""
 
 import hashlib
 import math
@@ -61,7 +61,7 @@ def mutants_in(room: str, root: Path) -> list[Mutant]:
 
 
 def shares(count: int, sizes: dict[str, int]) -> dict[str, int]:
-    """How many of `count` mutants each room gets: by the square root of its size, so that small rooms count."""
+    """Divide `count` mutants among the rooms by the square root of their size, so that small rooms count."""
     weights = {room: math.sqrt(size) for room, size in sizes.items()}
     return {
         room: min(sizes[room], math.ceil(count * weight / sum(weights.values()))) for room, weight in weights.items()

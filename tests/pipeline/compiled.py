@@ -60,7 +60,7 @@ def locations(root: Operation) -> Iterator[tuple[str, Attribute]]:
 
 
 def first_difference(a: Operation, b: Operation) -> str | None:
-    """Where two modules have different ops, in words; None when they are the same but for names and locations."""
+    """Describe the first op in which two modules differ; None when they are equal except for names and locations."""
     if a.is_structurally_equivalent(b):
         return None
     for x, y in zip(a.walk(), b.walk(), strict=False):

@@ -57,7 +57,7 @@ class Config:
 
     @property
     def memory_passes(self) -> list[str]:
-        """What follows before code is generated, as far as it concerns shared memory."""
+        """The passes about shared memory that precede code generation."""
         return [f"allocate-shared-memory-nv{{compute-capability={self.arch}}}", "test-print-membar"]
 
 
@@ -84,7 +84,7 @@ Outcome = list[tuple[str, np.ndarray[Any, Any]]]
 def run(
     case: Case, module: ModuleOp, barriers: bool = False, fences: bool = False, truncate_tf32: bool = False
 ) -> Outcome:
-    """What the kernel leaves in its arrays."""
+    """Return the arrays after the kernel has run."""
     arrays = case.arguments(np.random.default_rng(11))
     names = [name for name in case.kernel.arg_names if name in case.signature]
     evaluate(
@@ -110,7 +110,7 @@ def contents(arrays: dict[str, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]
 
 @cache
 def wanted(name: str, arch: int) -> Outcome:
-    """What the TTIR computes, which must be what NumPy does."""
+    """Return the results of the TTIR, which must be NumPy's."""
     case = CASES[name]
     outcome = run(case, ttir(name, arch))
     expected = dict(contents(case.expected(copy.deepcopy(case.arguments(np.random.default_rng(11))))))
@@ -122,7 +122,7 @@ def wanted(name: str, arch: int) -> Outcome:
 
 
 def difference(before: Outcome, after: Outcome) -> str | None:
-    """Where two outcomes differ."""
+    """Describe the difference of two outcomes."""
     for (name, old), (_, new) in zip(before, after, strict=True):
         if name not in ("a_ptrs", "b_ptrs", "c_ptrs") and (where := array_difference(old, new)) is not None:
             return f"{name} at {where}"

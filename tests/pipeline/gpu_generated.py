@@ -43,7 +43,7 @@ class Sound(Pass):
 
 
 def problem_of(seed: int) -> str | None:
-    """What is wrong with generated kernel `seed`, in words."""
+    """Describe the failure of generated kernel `seed`."""
     rng = random.Random(seed)
     config = Config("generated", capability(seed), rng.choice((1, 2, 4, 8, 16)), rng.choice((1, 2, 3, 4, 5)))
     kernel = draw_kernel(seed, config.arch)

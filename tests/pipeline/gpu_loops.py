@@ -102,7 +102,7 @@ def until(a_ptr, b_ptr, c_ptr, n, ROWS: tl.constexpr, DEPTH: tl.constexpr, WIDTH
 
 @tilework.jit
 def delayed(a_ptr, b_ptr, c_ptr, n, ROWS: tl.constexpr, DEPTH: tl.constexpr, WIDTH: tl.constexpr):
-    """What is loaded in one iteration is multiplied in the next but one."""
+    """A value loaded in one iteration is multiplied two iterations later."""
     rows, inner, columns = tl.arange(0, ROWS), tl.arange(0, DEPTH), tl.arange(0, WIDTH)
     acc = tl.zeros((ROWS, WIDTH), tl.float32)
     older = tl.zeros((ROWS, DEPTH), tl.float16)

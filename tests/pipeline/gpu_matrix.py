@@ -19,7 +19,7 @@ SM_89_TYPES = ("fp8e4nv",)
 
 
 def is_supported(name: str, arch: int) -> bool:
-    """Whether the target has the element types of a kernel."""
+    """Return True if the target has the element types of a kernel."""
     return arch >= 89 or not any(dtype in name for dtype in SM_89_TYPES)
 
 

@@ -126,7 +126,7 @@ def problem_of(sample: Sample) -> str | None:
 
 
 def is_unsupported(error: Exception) -> bool:
-    """Whether the target has no such element type."""
+    """Return True if the target lacks the element type."""
     while error.__cause__ is not None:
         error = error.__cause__
     return "not supported" in str(error)

@@ -1,4 +1,4 @@
-"""What decides the speed of matmul and attention on AMD GPUs, as Triton 3.6 decides it (``python -m
+"""Decisions that determine the speed of matmul and attention on AMD GPUs, compared with Triton 3.6 (``python -m
 benchmarks.ttgir_decisions hip``)."""
 
 import pytest

@@ -150,7 +150,7 @@ def test_the_limit_of_a_kernel(name: str, capsys: pytest.CaptureFixture[str], mo
 
 
 def test_the_layout_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
-    """What it costs in each layout that it may have, at its line."""
+    """The remark at its line has the cost of each possible layout."""
     types = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "o_ptr"), "*fp16") | {"length": "i32", "scale": "fp32"}
     constants = {"BM": 128, "BN": 64, "D": 64}
     aligned = {(index,): [["tt.divisibility", 16]] for index in range(5)}

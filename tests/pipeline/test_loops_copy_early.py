@@ -60,7 +60,7 @@ def test_copies_start_behind_the_last_product_or_the_first_if_registers_are_limi
 
 
 def ttgir(kernel: Any, types: str, constants: dict[str, Any], warps: int) -> str:
-    """What a kernel whose arguments are multiples of 16 becomes."""
+    """Return the TTGIR of a kernel whose arguments are multiples of 16."""
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {**dict(zip(names, types.split(), strict=True)), **dict.fromkeys(constants, "constexpr")}
     aligned = {(place,): [["tt.divisibility", 16]] for place in range(len(names))}

@@ -41,7 +41,7 @@ def kernels() -> list[str]:
 
 
 def problems(kernel: str) -> list[str]:
-    """What is wrong with each module of a dump, compared with the first one; each text once."""
+    """Describe the failures of each module of a dump, compared with the first one; each text once."""
     found: list[str] = []
     seen: set[str] = set()
     has: set[str] = set()

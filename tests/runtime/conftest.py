@@ -29,7 +29,7 @@ def fresh_cache(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyt
 
 @pytest.fixture
 def hits(fresh_cache: None) -> list[bool]:
-    """Whether each compilation was found in the cache."""
+    """True for each compilation that was found in the cache."""
     seen: list[bool] = []
     knobs.compilation.listener = lambda **event: seen.append(event["cache_hit"])
     return seen

@@ -24,7 +24,7 @@ STREAM = 7
 
 @dataclass
 class Launch:
-    """What reached the device."""
+    """A launch as it reached the device."""
 
     grid: Extent
     stream: int

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 @contextmanager
 def no_gpu_for_torch() -> Iterator[None]:
-    """Where torch has a real GPU, it must not decide about the devices and streams of the emulated one."""
+    """Hide a real GPU from torch, so that torch does not choose the devices and streams of the emulated one."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None:
         yield

@@ -1,4 +1,4 @@
-"""What tests of launching and compiling share: two kernels, their sources, targets."""
+"""Two kernels with sources and targets, shared by tests of launching and compiling."""
 
 from typing import Any
 
@@ -30,5 +30,5 @@ def fill_source(kernel: Any = fill) -> ASTSource:
 
 
 def entries(kernel: Any) -> int:
-    """How many kernels were compiled from it."""
+    """Return the count of kernels compiled from it."""
     return len(kernel.device_caches[0][0])

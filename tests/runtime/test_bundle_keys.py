@@ -1,5 +1,4 @@
-"""What must not be taken for something else: launches that need different code have different keys, in bundles, on disk
-and in memory."""
+"""Launches that need different code have different keys, in bundles, on disk and in memory."""
 
 import dataclasses
 import enum

@@ -308,7 +308,7 @@ def test_dumps_are_found_by_the_source_alone(tmp_path: Path) -> None:
 
 
 def test_helper_modules_are_kept_by_source_and_platform(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the key is made of decides the folder of the cache that is looked into."""
+    """The parts of the key decide the cache folder."""
     keys: list[str] = []
 
     class Stop(Exception):

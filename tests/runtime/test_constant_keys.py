@@ -1,4 +1,4 @@
-"""What a kernel is compiled for: constants that Python finds equal, and functions whose source or globals change."""
+"""Keys of constants that Python finds equal, and of functions whose source or globals change."""
 
 import ast
 import struct
@@ -139,7 +139,7 @@ def test_same_constant() -> None:
 
 @tilework.jit
 def describe(out, X: tl.constexpr):
-    """What `X` is, as bits that tell 1, True, 1.0, 0.0 and -0.0 apart."""
+    """Return `X` as bits that distinguish 1, True, 1.0, 0.0 and -0.0."""
     tl.store(out, tl.full((), X, tl.float32).to(tl.int32, bitcast=True))
     tl.store(out + 1, tl.where(True, X, X).dtype.primitive_bitwidth)
     tl.store(out + 2, tl.where(True, X, X).dtype.is_floating())

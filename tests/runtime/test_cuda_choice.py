@@ -1,4 +1,4 @@
-"""Which driver is active: the host's, a GPU's; what TILEWORK_DEVICE asks for; and libcuda being absent or broken."""
+"""Choice of the active driver: the host's or a GPU's, by TILEWORK_DEVICE, and with libcuda absent or broken."""
 
 import sys
 from collections.abc import Iterator

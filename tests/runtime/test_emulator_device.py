@@ -127,7 +127,7 @@ def test_a_misaligned_access_is_told_at_its_line() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float32, np.int64])
 def test_views_with_strides_and_odd_addresses(dtype: type) -> None:
-    """What is beside a view stays as it is."""
+    """Elements outside of a view are unchanged."""
     data = np.arange(100).astype(dtype)
     room = np.full(300, 77, dtype)
     with pytest.warns(PerformanceWarning, match="not coalesced") if dtype is np.int64 else nullcontext():
@@ -187,7 +187,7 @@ def test_threads_are_told_of_their_own_launches() -> None:
 
 
 def test_graphs_and_other_clocks() -> None:
-    """What is captured runs when it is replayed; times are numbers of steps, the same every time."""
+    """A captured launch runs when the graph is replayed; times are step counts, the same in every run."""
     x, out = numbers(64), np.zeros(64, np.float32)
     call = lambda: copy[(1,)](x, out, 64, 1, BLOCK=64)
     times = [tilework.testing.do_bench(call), tilework.testing.do_bench_cudagraph(call)]

@@ -198,7 +198,7 @@ def test_diagnostics_stacktraces(monkeypatch: pytest.MonkeyPatch, capfd: pytest.
 
 
 def test_diagnostics_of_a_pass_that_fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """What was said before is shown, and listening ends."""
+    """Earlier diagnostics are shown, and the handler is removed."""
     from tilework.transforms.passes import DECLARED
     from tilework.transforms.remarks import is_heard
     from tilework.transforms.ttg import prefetch

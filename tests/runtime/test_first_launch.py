@@ -42,7 +42,7 @@ assert (x == 4).all(), x
 
 
 def run(folder: Path, rest: str) -> set[str]:
-    """What is in the cache after the program."""
+    """Return the contents of the cache after the program."""
     script = folder / "more.py"
     script.write_text(PROGRAM.format(rest=rest))
     environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "TILEWORK_DEVICE": "native"}

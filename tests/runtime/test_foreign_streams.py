@@ -53,7 +53,8 @@ def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedCu
 
 
 def launched(cuda: EmulatedCuda, kernel: Counted, x: Foreign, value: int) -> list[int]:
-    """What a launch reads of an array that its owner sets before it; only the stream of the launch is waited for."""
+    """Return what a launch reads from an array that its owner sets before it; only the stream of the launch is waited
+    for."""
     out = DeviceArray(COUNT)
     x.fill(cuda, value)
     kernel(x, out, COUNT=COUNT)

@@ -23,7 +23,7 @@ SECONDS = 10
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """What `work` says in a forked child, which has `SECONDS`."""
+    """Return the result of `work` in a forked child, which has `SECONDS`."""
     process = os.fork()
     if process == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -135,7 +135,7 @@ def interrupted() -> None:
 @pytest.mark.parametrize("happens", [forked, interrupted])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_signal_handler_while_a_fork_waits(happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the fork takes is given back, whether the handler forks, too, or raises something."""
+    """The locks that the fork takes are released if the handler forks too, or raises."""
     first, last = threading.RLock(), threading.RLock()
     monkeypatch.setattr(forks, "LOCKS", [last, Disturbed(happens), first])
     assert in_child(lambda: is_free(first) and is_free(last))

@@ -1,4 +1,4 @@
-"""What knobs do; `test_knobs.py` has how they are set."""
+"""Effects of knobs; `test_knobs.py` tests setting them."""
 
 import os
 import re

@@ -96,7 +96,7 @@ def draw(random: random.Random, name: str) -> Any:
 
 
 def decision(value: Any, facts: int) -> Any:
-    """What `facts.py` says about an argument, read as a person would."""
+    """The decision of `facts.py` about an argument, written out by hand."""
     if isinstance(value, tuple):
         return tuple, tuple(decision(item, facts if facts & VALUE else ITEM) for item in value)
     if facts & VALUE:

@@ -1,4 +1,4 @@
-"""What new users type wrong, and what they are told: which word, what was meant, at which line."""
+"""Messages for mistakes of new users: the wrong word, a suggestion, the line."""
 
 from pathlib import Path
 

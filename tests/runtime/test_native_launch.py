@@ -530,7 +530,7 @@ assert all(definition() for definition in definitions)
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_small_arrays_are_looked_at_again(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """What is compiled for small arrays is launched with no other."""
+    """Code compiled for small arrays is not launched with larger ones."""
     arrays = pytest.importorskip(library)
     monkeypatch.setattr(CpuBackend, "specializes_small_arrays", True)
     asked = list[Any]()

@@ -33,7 +33,7 @@ def make(configs: list[Config], key: list[str], **options: Any) -> Any:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How often the Python path of an autotuner was taken."""
+    """Count the launches that took the autotuner's Python path."""
     from tilework.runtime.tuning.autotuner import Autotuner
 
     calls: list[int] = []

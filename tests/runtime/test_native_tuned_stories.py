@@ -48,7 +48,7 @@ def tuner(
 
 
 def launch(kernel: Any, *args: Any, n: int = 200, grid: Any = None, **kwargs: Any) -> Any:
-    """What a launch gives: the output, or the error, and the configuration."""
+    """Return the output of a launch, or its error, and the configuration."""
     x, out = np.arange(n, dtype="f4"), np.zeros(n, "f4")
     grid = grid or (lambda meta: (tilework.cdiv(n, meta["BLOCK"]),))
     try:

@@ -1,4 +1,4 @@
-"""What notebooks and prompts show of kernels, and where they find their source."""
+"""Display of kernels in notebooks and at prompts, and the lookup of their source."""
 
 import inspect
 import linecache

@@ -156,7 +156,7 @@ def test_the_option_keeps_the_order() -> None:
 
 
 def test_only_pairs_that_were_reordered_are_compared() -> None:
-    """What a loop or a branch orders needs no check."""
+    """Accesses ordered by a loop or a branch need no check."""
 
     @tilework.jit
     def summed(a, b, c, n, N: tl.constexpr):

@@ -46,7 +46,7 @@ MEMBERS = ("fn", "__globals__", "used_global_vals", "repr", "_hash_lock")
 
 
 def strip(function: Any) -> list[Any]:
-    """What torch does before it pickles a kernel, with public and private attributes."""
+    """Do what torch does before it pickles a kernel, with public and private attributes."""
     old = [getattr(function, name) for name in MEMBERS]
     for name, value in zip(MEMBERS, (None, None, None, Constant(function.repr(function)), None), strict=True):
         setattr(function, name, value)

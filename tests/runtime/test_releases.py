@@ -16,7 +16,7 @@ Release = Callable[[Path], str | None]
 
 @pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
-    """What a new process finds out about a program; each time that one is asked it says another number."""
+    """Return the version that a new process finds for a program, which reports another one at each call."""
     asked: list[str] = []
     monkeypatch.setattr(cuda_tools, "printed_release", lambda path: asked.append(path) or f"13.{len(asked)}")
     monkeypatch.setattr(managers, "releases_file", lambda: str(tmp_path / "releases.known"))

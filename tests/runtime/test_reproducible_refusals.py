@@ -1,4 +1,4 @@
-"""What cannot be in a reproducible kernel is an error at its line, compiled and interpreted in the same words."""
+"""Operations that a reproducible kernel cannot have are errors at their line, compiled and interpreted alike."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the program needs, written down by two runs of it."""
+    """The record of two runs of the program."""
     file = tmp_path_factory.mktemp("recorded") / "app.jsonl"
     for _ in range(2):
         forget()

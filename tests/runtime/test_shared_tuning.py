@@ -93,7 +93,8 @@ def test_what_another_process_measures_meanwhile_is_not_measured() -> None:
 
 
 def test_processes_divide_the_measuring(cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another one is measuring comes last, and is taken from it; one that is killed leaves nothing."""
+    """A configuration that another process is measuring comes last, and its result is reused; a killed process leaves
+    nothing."""
     monkeypatch.setattr(autotuner, "MOST_WAIT", 0.05)
     order: list[int] = []
     tuned = autotune(CONFIGS, ["n"], do_bench=lambda call, quantiles: [1.0], cache_results=True)(add_one)
@@ -227,7 +228,7 @@ def test_a_configuration_that_cannot_win_is_not_measured_to_the_end(monkeypatch:
     monkeypatch.setattr(driver, "_active", device)
 
     def count(times: list[float], best: float) -> int:
-        """How many calls are measured if they take so long, in turn."""
+        """Return the count of measured calls for calls of the given lengths, in order."""
         calls: list[float] = []
 
         def call() -> None:

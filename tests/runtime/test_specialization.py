@@ -1,4 +1,4 @@
-"""What an argument is specialised on, kind by kind."""
+"""Specialization of an argument, kind by kind."""
 
 import json
 from typing import Any, NamedTuple

@@ -83,7 +83,7 @@ DOT = 'tl.dot(a, b, input_precision="ieee")'
 
 
 def launched(kernel: Any, of: Any, read: Any, *more: float) -> tuple[np.ndarray, np.ndarray]:
-    """What the kernel computes for ragged groups of rows, and float64."""
+    """Return the kernel's results for ragged groups of rows, and for float64."""
     random = np.random.default_rng(0)
     sizes = [5, 0, 17, 2]
     starts = np.cumsum([0, *sizes]).astype(np.int32)

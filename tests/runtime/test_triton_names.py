@@ -564,7 +564,7 @@ def test_arity_of_libdevice_is_checked(run) -> None:
 
 
 def test_torch_finds_what_a_kernel_writes(run) -> None:
-    """What torch.compile asks about kernels of the user's own, through make_ir and the walk over the module."""
+    """torch.compile finds the outputs of a user's kernel through make_ir and the walk over the module."""
     pytest.importorskip("torch")
     printed = run(
         "import torch, triton, triton.language as tl\n"

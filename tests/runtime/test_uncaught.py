@@ -1,4 +1,4 @@
-"""What a script prints when its kernel does not compile: the user's lines and the diagnostic, nothing of ours."""
+"""The output of a script whose kernel does not compile: the user's lines and the diagnostic, no frames of tilework."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What works where the compiler and its packages are not installed, and what is said about the rest."""
+"""Features that work without the compiler and its packages, and messages about the others."""
 
 from pathlib import Path
 

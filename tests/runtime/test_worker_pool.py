@@ -88,7 +88,7 @@ def future_of(kernel: Any, *args: Any, **kwargs: Any) -> FutureKernel:
 
 
 def answer(kernel: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """What a worker says to the compilation of a launch."""
+    """Return a worker's answer to the compilation of a launch."""
     return future_of(kernel, *args, **kwargs).future.result()
 
 

@@ -33,7 +33,7 @@ def environment_without_compiler(folder: Path, allowed: str = "") -> dict[str, s
 def run_without_compiler(
     folder: Path, program: str, environment: Mapping[str, str] | None = None, allowed: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """What `python program.py` does in `folder`."""
+    """Run `python program.py` in `folder`."""
     script = folder / "program.py"
     script.write_text(program)
     settings = {**environment_without_compiler(folder, allowed), **(environment or {})}

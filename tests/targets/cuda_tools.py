@@ -111,7 +111,7 @@ def forget() -> None:
 
 
 def has_ptxas() -> bool:
-    """Whether this machine can assemble."""
+    """Return True if this machine has ptxas."""
     return knobs.nvidia.find_tool("ptxas") is not None
 
 

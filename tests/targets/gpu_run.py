@@ -34,7 +34,7 @@ def ptx_of(config: Config) -> str:
 
 
 def run_ptx(config: Config, text: str, checks: bool = True) -> list[tuple[str, np.ndarray[Any, Any]]]:
-    """What the kernel leaves in its arrays."""
+    """Return the arrays after the kernel has run."""
     case = CASES[config.name]
     arrays = case.arguments(np.random.default_rng(11))
     names = [name for name in case.kernel.arg_names if name in case.signature]
@@ -74,7 +74,7 @@ def flat(value: Any) -> list[np.ndarray[Any, Any]]:
 
 @cache
 def wanted_on_device(name: str, arch: int) -> list[tuple[str, np.ndarray[Any, Any]]]:
-    """What the TTIR computes with operands of tf32 cut off, as tensor cores read them."""
+    """Return the results of the TTIR with operands truncated to tf32, as tensor cores read them."""
     exact = wanted(name, arch)
     if "tf32" not in (text := print_module(ttir(name, arch))) or "xf32> * tensor<" not in text:
         return exact
@@ -82,7 +82,7 @@ def wanted_on_device(name: str, arch: int) -> list[tuple[str, np.ndarray[Any, An
 
 
 def check(config: Config, checks: bool = True) -> str | None:
-    """What is wrong, in words."""
+    """Describe the failure."""
     try:
         text = ptx_of(config)
     except PassError as error:
@@ -95,7 +95,7 @@ def check(config: Config, checks: bool = True) -> str | None:
 
 
 def is_near(expected: Outcome, got: Outcome) -> bool:
-    """Whether two outcomes are as near as Hopper's sums of 8-bit floats are, which keep 14 bits."""
+    """Return True if two outcomes are as near as Hopper's sums of 8-bit floats, which keep 14 bits."""
     pairs = zip(expected, got, strict=True)
     return all(np.allclose(old.astype("f8"), new.astype("f8"), rtol=2e-3, atol=2e-2) for (_, old), (_, new) in pairs)
 

@@ -119,7 +119,7 @@ def elementwise_text(
 def elementwise(
     body: str, ins: Mapping[str, Array], outs: Mapping[str, Any], arch: int = 90, per_thread: int = 4, **more: Any
 ) -> list[Array]:
-    """What a piece of text makes of arrays; they are filled up to a power of two."""
+    """Apply a piece of IR text to arrays, padded to a power of two."""
     count = len(next(iter(ins.values())))
     size = 1 << max(count - 1, 31).bit_length()
     arrays = [np.resize(array, size) for array in ins.values()]

@@ -49,7 +49,7 @@ class Tile:
         return f"tensor<{'x'.join(map(str, self.shape))}x{element}, {self.encoding}>" if self.shape else element
 
     def without(self, axis: int) -> "Tile":
-        """What a reduction along `axis` leaves."""
+        """Return the shape without `axis`."""
         shape = self.shape[:axis] + self.shape[axis + 1 :]
         return Tile(shape, f"#ttg.slice<{{dim = {axis}, parent = {self.encoding}}}>")
 

@@ -419,7 +419,7 @@ PAIR["dot_f64"] = product_case(np.float64, np.float64, 1e-9, floats)
 
 
 def problem(case: Case, sizes: tuple[int, ...], evaluates: bool = True) -> str | None:
-    """What is wrong with a case, or None."""
+    """Describe the failure of a case, or None."""
     x, y, out = case.arrays(*sizes)
     wanted = np.asarray(case.expected(x, y))
     constants: dict[str, Any] = dict(zip(("N", "M"), sizes, strict=False))

@@ -306,7 +306,7 @@ def there(slots: bytes, interface: Interface, copied: Sequence[Copied]) -> bytes
 
 
 def execute(cpu: OtherCpu, program: bytes, size: int) -> bytearray:
-    """What a program prints: `size` bytes."""
+    """Return the output of a program: `size` bytes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program"
         path.write_bytes(program)

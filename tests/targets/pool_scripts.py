@@ -88,7 +88,7 @@ class Scripts:
         self.script = folder / "attack.py"
 
     def run(self, text: str, *, limit: float = 240, **environment: str) -> str:
-        """What a script prints; it must end by itself, and well."""
+        """Return the output of a script, which must exit by itself with code 0."""
         self.script.write_text(KERNELS + text)
         variables = {**os.environ, **self.variables, "TILEWORK_NUM_THREADS": "4", **environment}
         done = run_python(str(self.script), env=variables, timeout=limit)

@@ -1,4 +1,4 @@
-"""What the tests of the sanitizer have in common: the text of a report, and the line that it must name."""
+"""Helpers for tests of the sanitizer: the text of a report, and the line that it must name."""
 
 import inspect
 import warnings

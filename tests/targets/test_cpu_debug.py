@@ -128,7 +128,7 @@ WHERE = ("start", "twice", "tile", "callee", "reduction", "scan", "loop", "while
 @pytest.mark.parametrize("device", ["interpreter", "evaluator", "native", "emulator:sm_80"])
 @pytest.mark.parametrize("where", WHERE)
 def test_an_assert_whose_condition_is_the_constant_false(where: str, device: str) -> None:
-    """What comes behind it is compiled, and not run."""
+    """Code after the assert is compiled but does not run."""
     x = np.zeros(16, np.int32)
     launch = Launch(constant_asserts, (x, 3, where), (2, 1, 1), {"num_warps": 1})
     with pytest.raises(Exception, match=r"assert.*constant"):

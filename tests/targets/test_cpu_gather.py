@@ -11,7 +11,7 @@ Gathers = list[tuple[np.ndarray, np.ndarray, int]]  # source, index, axis
 
 
 def gather(cases: Gathers) -> list[np.ndarray]:
-    """What is gathered in each case; all are one kernel."""
+    """Return the gathered values of each case; all cases are one kernel."""
     body, arrays, targets = "", {}, []
     for number, (source, index, axis) in enumerate(cases):
         targets.append(np.zeros(index.shape, source.dtype))

@@ -21,7 +21,7 @@ PATIENCE = 30  # seconds after which a launch counts as hung: the machine may be
 
 
 class Alarm(Exception):
-    """What the signal handler of a test raises."""
+    """The exception that the signal handler of a test raises."""
 
 
 def interrupted(launch: Any, after: float = 0.05) -> float:

@@ -1,4 +1,4 @@
-"""What programs of one launch see of each other: waiting for a flag, locks with every `sem`, barriers."""
+"""Ordering between the programs of one launch: waiting for a flag, locks with every `sem`, barriers."""
 
 import threading
 from collections.abc import Callable

@@ -70,7 +70,7 @@ REDUCE_IN_BRANCH = """module {
 
 
 def test_values_after_a_reduction_in_a_branch_are_known() -> None:
-    """Whether a combination is commutative is tried out; what was emitted before and after must not be forgotten."""
+    """The test of commutativity emits ops tentatively; values emitted before and after it must be kept."""
     x, out = np.array([5, 3, 9, 3] * 4, np.int32), np.zeros(1, np.int32)
     compile_text(REDUCE_IN_BRANCH)(x, out, True)
     assert out[0] == 2

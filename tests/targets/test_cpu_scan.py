@@ -15,7 +15,7 @@ Both = dict[bool, list[np.ndarray]]
 def scan(
     region: str, sources: list[np.ndarray], axis: int, in_place: bool = False, ways: Sequence[bool] = (False, True)
 ) -> Both:
-    """What `region` makes of the sources forwards (False) and in reverse (True), in one kernel. It is the body of the
+    """Apply `region` to the sources forwards (False) and in reverse (True), in one kernel. It is the body of the
     combination of %a0, %a1 ... with %b0, %b1 ...; the results are the targets."""
     arguments = ", ".join(f"%{side}{n}: {ELEMENTS[s.dtype]}" for side in "ab" for n, s in enumerate(sources))
     arrays: dict[str, np.ndarray] = {}

@@ -76,7 +76,7 @@ def file(tmp_path: Path, text: str = PTX, name: str = "add.ptx") -> str:
 
 
 def arguments(tmp_path: Path, target: GPUTarget = HOPPER, **options: Any) -> list[str]:
-    """What ptxas is called with."""
+    """The arguments of the call of ptxas."""
     return arguments_of(lower(IRSource(file(tmp_path)), target, ["cubin"], **options)["cubin"])
 
 

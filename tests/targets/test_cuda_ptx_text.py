@@ -1,4 +1,4 @@
-"""What PTX text says about its kernels."""
+"""Facts read from the PTX text of kernels."""
 
 from typing import Any
 

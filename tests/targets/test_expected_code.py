@@ -1,4 +1,4 @@
-"""What programs written for Triton look for in the code of their kernels: assumptions, options of loops, poison."""
+"""Code that programs written for Triton look for in their kernels: assumptions, options of loops, poison."""
 
 import re
 from typing import Any

@@ -98,7 +98,7 @@ def test_unused_impure_assembly_stays() -> None:
     ("mov.b32 $0, $7;", "=r,r", r"operand \$7, and has only 2"),
 ])  # fmt: skip
 def test_refused(text: str, constraints: str, said: str) -> None:
-    """What would end the process in LLVM."""
+    """IR that would abort the process in LLVM is refused."""
     body = asm(text, constraints, "T<i32> -> T<i32>")
     with pytest.raises(PassError, match=said):
         ptx_of(elementwise_text(body, {"x": "i32"}, {"y": "i32"}, 32, 90, 1), 90)

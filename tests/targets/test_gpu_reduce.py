@@ -134,8 +134,8 @@ def test_far_lanes_and_warps_are_added_first_as_in_triton(rows: int) -> None:
 
 
 def test_maxima_of_scores_are_those_of_floats() -> None:
-    """What tensor cores give is compared three at a time as integers; rows without a number that is not negative are a
-    case apart."""
+    """Results of tensor cores are compared three at a time as integers; rows without a non-negative value are a
+    separate case."""
     rng = np.random.default_rng(1)
     x = rng.standard_normal((64, 128)).astype(np.float32)
     x[16:32] = -np.abs(x[16:32])

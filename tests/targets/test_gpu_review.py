@@ -1,4 +1,4 @@
-"""What a reading of the lowering for GPUs found: each test is one mistake that the samples did not show."""
+"""Bugs found by a code review of the GPU lowering: each test is one that the samples did not show."""
 
 import re
 
@@ -116,7 +116,7 @@ PART = f"!ttg.memdesc<32x32xf32, {MEMORY}, #ttg.shared_memory, mutable, 64x32>"
 
 
 def test_parts_of_buffers_that_meet_are_refused() -> None:
-    """Where a part begins is known to the compiler, not carried by the program: which of two must not be guessed."""
+    """The start of a subview is a compile-time fact, not a run-time value: the compiler must not guess one of two."""
     tile = (
         "tensor<32x32xf32, #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [1, "
         "1], order = [1, 0]}>>"

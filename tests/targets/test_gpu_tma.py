@@ -117,7 +117,7 @@ def test_copy_2d(dtype: Any) -> None:
 
 @pytest.mark.parametrize(("row", "column", "warps"), [(48, 64, 1), (48, 64, 8), (-8, -16, 4), (56, -64, 4), (64, 0, 4)])
 def test_outside(row: int, column: int, warps: int) -> None:
-    """What lies outside reads as zero and is not written."""
+    """Elements outside read as zero and are not written."""
     x, y = drawn((56, 72), np.float16), np.ones((56, 72), np.float16)
     z = np.ones((100, 200), np.float16)
     run(copy_2d, {"x": Block(x, (16, 64)), "y": Block(y, (16, 64)), "row": row, "column": column}, warps=warps)

@@ -40,7 +40,7 @@ def made(bars: str, count: int) -> str:
 
 
 def slot(index: str) -> str:
-    """Where a round is in a ring of two, and in which phase."""
+    """Return the slot of a round in a ring buffer of two, and its phase."""
     return f"""
    %k = arith.andi {index}, %u1 : i32
    %h = arith.shrsi {index}, %u1 : i32

@@ -1,4 +1,4 @@
-"""What the builder computes itself equals what the machine computes."""
+"""Constants folded by the builder equal what the machine computes."""
 
 import math
 import platform
@@ -73,7 +73,7 @@ class Case:
         return self.build(Builder(Module().function("f", void, [])), *self.operands())
 
     def pattern(self, b: Builder) -> Value:
-        """What the machine computes, as a 64-bit integer."""
+        """The machine's result as a 64-bit integer."""
         value = self.build(b, *[opaque(b, operand) for operand in self.operands()])
         return b.zext(b.bitcast(value, integer(self.result.bits)) if self.result.is_float else value, i64)
 

@@ -161,7 +161,7 @@ def test_f32_error_functions(name: str) -> None:
     "erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma sinpi cospi j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1".split(),
 )
 def test_f32_agrees_with_f64(name: str) -> None:
-    """Where Python has no such function, f64 is the reference; it is checked against exact values above."""
+    """f64 is the reference for functions that Python lacks; it is checked against exact values above."""
     sample = DENSE[:: 20 if "j" in name or "y" in name else 5]
     exact = elementwise(name, [f64], 2)(sample.astype(np.float64))
     assert np.max(ulps(elementwise(name, [f32])(sample), exact)) < allowed(name)

@@ -1,4 +1,5 @@
-"""What cannot be compiled is refused at its line: a kernel that takes a tensor, a function that no library has."""
+"""Kernels that cannot be compiled are refused at their line: one that takes a tensor, a function that no library
+has."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What nobody needs is not in the text; what has an effect stays."""
+"""Unused text is removed; instructions with an effect are kept."""
 
 import llvmlite.binding as llvm
 

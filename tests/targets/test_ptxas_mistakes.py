@@ -1,4 +1,4 @@
-"""What is written in another way for ptxas keeps its meaning, also in pieces of PTX that the user writes."""
+"""Workarounds for ptxas keep the meaning of code, also in PTX that the user writes."""
 
 # pyright: reportMissingParameterType=false
 

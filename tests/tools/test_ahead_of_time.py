@@ -107,7 +107,7 @@ def compiled(folder: Path, name: str, signature: str, **more: Any) -> tuple[str,
 
 
 def library(folder: Path, sources: list[Path]) -> Any:
-    """What gcc makes of C sources and the driver."""
+    """Compile C sources and the driver with gcc."""
     product = folder / f"{sources[0].stem}.so"
     files = [str(path) for path in (*sources, folder / "driver.c")]
     subprocess.run(
@@ -129,7 +129,7 @@ def library(folder: Path, sources: list[Path]) -> Any:
 
 
 def seen(lib: Any) -> dict[str, Any]:
-    """What the driver noted."""
+    """The calls that the driver recorded."""
     return {
         "launch": list((ctypes.c_uint32 * 7).in_dll(lib, "launch")),
         "symbol": (ctypes.c_char * 200).in_dll(lib, "symbol").value.decode(),
@@ -188,7 +188,7 @@ def test_codes_of_the_driver_and_wrong_numbers_are_returned(folder: Path) -> Non
 
 
 def test_headers_of_cuda(folder: Path) -> None:
-    """What is written compiles without a warning against the headers of a toolkit."""
+    """The generated sources compile without a warning against the headers of a toolkit."""
     toolkits = [Path(shutil.which("nvcc") or "/").resolve().parent.parent, *Path("/usr/local").glob("cuda*")]
     include = next((path / "include" for path in toolkits if (path / "include/cuda.h").is_file()), None)
     if include is None:

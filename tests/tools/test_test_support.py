@@ -1,4 +1,4 @@
-"""What tests written for Triton import: `_internal_testing` and `_filecheck`."""
+"""Modules that tests written for Triton import: `_internal_testing` and `_filecheck`."""
 
 import os
 from collections.abc import Iterator

@@ -85,7 +85,7 @@ def test_without_ray(program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 def test_parts_are_put_together(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the machines of a cluster do, one after the other here, in folders of their own."""
+    """Tune as the machines of a cluster do, one after the other, in folders of their own."""
     monkeypatch.chdir(program.parent)
     package = tune.triton_key()
     done = [tune.measure_part("program.py", ["--size", "3"], False, package, f"{part}/2") for part in range(2)]

@@ -1,4 +1,4 @@
-"""Which matrix instruction each dot becomes, and how its operands lie, as Triton decides it (`amd/dots.txt`)."""
+"""The matrix instruction of each dot, and the layout of its operands, as Triton decides it (`amd/dots.txt`)."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What FileCheck cannot see: locations, termination, equality of attributes, and whole pipelines."""
+"""Properties that FileCheck cannot see: locations, termination, equality of attributes, and whole pipelines."""
 
 import math
 

@@ -131,7 +131,7 @@ def test_matmul_carries_no_pointers() -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if "attention" in name])
 def test_tiles_of_before_a_loop_are_not_copied_in_it(name: str) -> None:
-    """What a dot in the loop takes is written to its buffer where it is loaded."""
+    """The operand of a dot in the loop is written to its buffer where it is loaded."""
     module = converted(optimise(frontend_module(CASES[name], "cpu"), "cpu"))
     copies = [
         tuple(nest.shape.get_values())  # pyright: ignore

@@ -78,7 +78,7 @@ def test_attention(rows: int, warps: int, columns: int, loops: int) -> None:
 
 @tw.jit
 def also_hands_on(q, k, v, o, other, N, AFTER: tl.constexpr):
-    """What the second product adds to, or its result, is carried once more."""
+    """Carry the accumulator of the second dot, or its result, once more."""
     acc, kept = tl.zeros((64, 32), tl.float32), tl.full((64, 32), 3.0, tl.float32)
     for n in tl.range(0, N, 32, warp_specialize=True, num_stages=2):
         p = tl.clamp(tl.dot(q.load([0, 0]), k.load([n, 0]).T), -1, 1)
@@ -129,7 +129,7 @@ def test_attention_in_ptx() -> None:
 
 
 def test_threads_of_a_producer_copy_in_ptx() -> None:
-    """What they copied is there when all have arrived, each behind its own copies."""
+    """Copied data is complete when all threads have arrived, each after its own copies."""
     a, b, c = drawn((64, 64), np.float16), drawn((32, 64), np.float16), np.zeros((64, 32), np.float16)
     constants = {"BM": 64, "BN": 32, "BK": 32, "STAGES": 2}
     text = run_ptx(KERNELS["pointers"], {"a": a, "b": b, "c": c, "M": 64, "N": 32, "K": 64}, constants, aligned="MNK")

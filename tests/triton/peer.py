@@ -27,7 +27,7 @@ LIBRARY_PATH = re.compile(r'"[^"\n]*?/(triton/language/[\w/]+\.py)"')
 
 @dataclass(frozen=True)
 class Answer:
-    """What Triton printed for each example, and why it refused the text we printed."""
+    """The text that Triton printed for each example, and why it refused ours."""
 
     printed: dict[str, str]
     refused: dict[str, str]
@@ -69,7 +69,7 @@ def ask() -> Answer:
 
 
 def run_triton(python: str, request: dict) -> Answer:
-    """What `under_triton.py` answers."""
+    """Return the answer of `under_triton.py`."""
     done = subprocess.run(
         [python, str(Path(__file__).with_name("under_triton.py"))],
         input=json.dumps(request),

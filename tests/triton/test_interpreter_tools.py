@@ -13,7 +13,7 @@ from tilework.triton import interpreter as names
 
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch):
-    """What the import put in its place stays only for these tests."""
+    """Remove the modules that the import installs after these tests."""
     monkeypatch.setattr(InterpretedFunction, "execute", names.execute_with_tools)
     monkeypatch.setattr(Interpreter, "semantic_class", staticmethod(names.make_semantic))
 

@@ -92,7 +92,7 @@ def test_we_read_tritons_ttgir(key: str) -> None:
 
 @pytest.mark.parametrize("arch", FEATURES)
 def test_assembly_for_amd(arch: str) -> None:
-    """What Triton's assembler makes of the assembly is the code object that LLVM made without it."""
+    """Triton's assembler makes the same code object from the assembly as LLVM does directly."""
     python = triton_python()
     assert python is not None
     kernels = {}

@@ -1,4 +1,4 @@
-"""Where our passes and Triton's decide differently, from the same TTIR.
+"""Different decisions of our passes and Triton's, from the same TTIR.
 
 TRITON_PYTHON=... python -m tests.triton.ttgir_differences WARPS STAGES          a line per kernel
 TRITON_PYTHON=... python -m tests.triton.ttgir_differences WARPS STAGES NAME     and the lines that differ
@@ -17,7 +17,7 @@ from tilework.ir.printer import print_module
 
 
 def ask(configs: list[Config]) -> Answer:
-    """What Triton makes of the TTIR of each."""
+    """Return Triton's result for the TTIR of each."""
     python = triton_python()
     assert python is not None, "TRITON_PYTHON must name an interpreter that has Triton"
     entries = [

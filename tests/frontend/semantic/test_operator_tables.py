@@ -84,7 +84,7 @@ NUMBERS = [True, 3, -2, 200, 2**31, 2**40, 0.5, -0.0, 1e50, float("inf"), float(
 
 
 def number_type(number: int | float) -> str:
-    """What two tensors become."""
+    """Return the result type of two tensors."""
     if isinstance(number, bool):
         return "int1"
     if isinstance(number, int):

@@ -23,7 +23,7 @@ def run_pass(name: str, text: str):
 
 
 def results(module, arrays: list[np.ndarray], numbers: list[int | float]) -> list[np.ndarray]:
-    """What `@f` returns, and the arrays it leaves behind."""
+    """Return the results of `@f`, and the arrays after it has run."""
     copies = [array.copy() for array in arrays]
     returned = evaluate(module, "f", [*copies, *numbers])
     return [*(np.asarray(value) for value in returned), *copies]

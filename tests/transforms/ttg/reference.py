@@ -70,7 +70,7 @@ def normal(module: ModuleOp) -> str:
 
 @lru_cache(2)
 def parsed(text: str) -> tuple[ModuleOp, str]:
-    """What is behind one pass is before the next: it is read once."""
+    """The module after one pass is the one before the next: it is parsed once."""
     module = parse_module(text)
     return module, normal(module)
 

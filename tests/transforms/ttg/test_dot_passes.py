@@ -1,4 +1,5 @@
-"""What the FileCheck files next to this one cannot say: remarks, results of whole loops, IR that no pass may touch."""
+"""Properties that the FileCheck files next to this one cannot express: remarks, results of whole loops, IR that no pass
+may change."""
 
 import re
 from pathlib import Path
