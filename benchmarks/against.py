@@ -3,9 +3,10 @@ another commit.
 
     python -m benchmarks.against ca471ea                       the working tree against that commit
     python -m benchmarks.against ca471ea HEAD~3                two commits
-    python -m benchmarks.against ca471ea --only cuda:90 one group of rows: import, cpu, cuda:90, hip:gfx942, launch,
-    launch cuda python -m benchmarks.against ca471ea --instructions and count instructions, by perf or, where that
-    cannot, by valgrind (minutes)
+    python -m benchmarks.against ca471ea --only cuda:90        one group of rows: import, cpu, cuda:90, hip:gfx942,
+                                                               launch, launch cuda
+    python -m benchmarks.against ca471ea --instructions        and count instructions, by perf or, where that cannot, by
+                                                               valgrind (minutes)
 
 Either may also be a folder with the tree in it. Both are copied to a temporary folder, and processes of base, now, base
 again take turns, each of them new, without a cache. The examples' kernels are those of the base. A time is CPU time, of

@@ -1,6 +1,7 @@
 """One new process of `against`: one group of rows, with the tilework that PYTHONPATH has.
 
-    python -P benchmarks/against_process.py GROUP ROUNDS GROUP: import, launch, launch cuda, or a target such as cuda:90
+    python -P benchmarks/against_process.py GROUP ROUNDS      GROUP: import, launch, launch cuda, or a target such as
+                                                              cuda:90
 
 Prints JSON: {row: [[seconds of each round], [CPU seconds of each round]]}, in the order of the table. It asks for
 nothing that older commits do not have. The examples are those of the older commit, which both can compile; nothing is

@@ -44,7 +44,7 @@ def content(number: int, variant: int) -> dict[str, bytes]:
     return {**files, "kernel.json": json.dumps({"number": number, "variant": variant}).encode()}
 
 
-def work(arguments: argparse.Namespace, counts: Any, place: int, problems: str) -> None:
+def work(arguments: argparse.Namespace, counts: Any, position: int, problems: str) -> None:
     """Load and store until the time is over; what goes wrong is written to a file."""
     warnings.simplefilter("error")
     cache_evict.GRACE = arguments.grace
@@ -53,13 +53,13 @@ def work(arguments: argparse.Namespace, counts: Any, place: int, problems: str) 
         while time.time() < arguments.end:
             number = choose.randrange(arguments.entries)
             files = load_entry(key_of(number), "kernel")
-            counts[place] += 1
+            counts[position] += 1
             if files is not None:
                 variant = json.loads(files["kernel.json"])["variant"]
                 assert files == content(number, variant), f"entry {number} is a mixture"
             if files is None or choose.random() < arguments.stores:
-                counts[place + 1] += files is None
-                counts[place + 2] += 1
+                counts[position + 1] += files is None
+                counts[position + 2] += 1
                 paths = store_entry(key_of(number), "kernel", content(number, number % 2 * choose.randrange(1000)))
                 assert len(paths) == len(SIZES), "the entry was not written"
     except BaseException:

@@ -7,8 +7,8 @@ the CPU time of a first launch into phases. The third has the first compilation 
 and a later one. NumPy has one thread there: those of its BLAS spin after `import numpy`. Without a GPU the kernel is
 only compiled for one, if there is a ptxas.
 
-    python -m benchmarks.cold_start [--processes 5] [--triton PYTHON] [--first] # an interpreter that has Triton; only
-    the last table
+    python -m benchmarks.cold_start [--processes 5] [--triton PYTHON] [--first]      # an interpreter that has Triton;
+                                                                                     only the last table
 """
 
 import argparse

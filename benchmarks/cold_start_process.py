@@ -1,7 +1,7 @@
 """One new process of `cold_start`: import, launch `add` once, say what each phase took.
 
     python -m benchmarks.cold_start_process PACKAGE DEVICE plain|phases
-    python -m benchmarks.cold_start_process EXAMPLE TARGET first the first compilation, and later ones of the same size
+    python -m benchmarks.cold_start_process EXAMPLE TARGET first  the first compilation, and later ones of the same size
 
 `PACKAGE` is tilework or triton, `DEVICE` cpu, cuda or a target such as cuda:90, which is compiled for and not launched
 on. Phases are taken by wrapping functions of tilework as their modules are imported; what one phase calls of another

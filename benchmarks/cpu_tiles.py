@@ -34,75 +34,75 @@ ROWS = 8  # of a tile
 @tilework.jit
 def add(x, y, out, WIDTH: CE, SIZE: CE, ROWS: CE):
     rows, columns = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, SIZE)
-    places = rows[:, None] * WIDTH + columns[None, :]
+    offsets = rows[:, None] * WIDTH + columns[None, :]
     if SIZE == WIDTH:
-        tl.store(out + places, tl.load(x + places) + tl.load(y + places))
+        tl.store(out + offsets, tl.load(x + offsets) + tl.load(y + offsets))
     else:
         inside = (columns < WIDTH)[None, :]
-        tl.store(out + places, tl.load(x + places, mask=inside) + tl.load(y + places, mask=inside), mask=inside)
+        tl.store(out + offsets, tl.load(x + offsets, mask=inside) + tl.load(y + offsets, mask=inside), mask=inside)
 
 
 @tilework.jit
 def softmax(x, y, out, WIDTH: CE, SIZE: CE, ROWS: CE):
     rows, columns = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, SIZE)
-    places = rows[:, None] * WIDTH + columns[None, :]
+    offsets = rows[:, None] * WIDTH + columns[None, :]
     if SIZE == WIDTH:
-        tl.store(out + places, tl.softmax(tl.load(x + places), 1, keep_dims=True))
+        tl.store(out + offsets, tl.softmax(tl.load(x + offsets), 1, keep_dims=True))
     else:
         inside = (columns < WIDTH)[None, :]
-        given = tl.load(x + places, mask=inside, other=-float("inf"))
-        tl.store(out + places, tl.softmax(given, 1, keep_dims=True), mask=inside)
+        given = tl.load(x + offsets, mask=inside, other=-float("inf"))
+        tl.store(out + offsets, tl.softmax(given, 1, keep_dims=True), mask=inside)
 
 
 @tilework.jit
 def layer_norm(x, y, out, WIDTH: CE, SIZE: CE, ROWS: CE):
     rows, columns = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, SIZE)
-    places = rows[:, None] * WIDTH + columns[None, :]
+    offsets = rows[:, None] * WIDTH + columns[None, :]
     if SIZE == WIDTH:
-        given = tl.load(x + places)
+        given = tl.load(x + offsets)
         centred = given - (tl.sum(given, 1) / WIDTH)[:, None]
         variance = tl.sum(centred * centred, 1) / WIDTH
-        tl.store(out + places, centred * tl.rsqrt(variance + 1e-5)[:, None])
+        tl.store(out + offsets, centred * tl.rsqrt(variance + 1e-5)[:, None])
     else:
         inside = (columns < WIDTH)[None, :]
-        given = tl.load(x + places, mask=inside, other=0.0)
+        given = tl.load(x + offsets, mask=inside, other=0.0)
         centred = tl.where(inside, given - (tl.sum(given, 1) / WIDTH)[:, None], 0.0)
         variance = tl.sum(centred * centred, 1) / WIDTH
-        tl.store(out + places, centred * tl.rsqrt(variance + 1e-5)[:, None], mask=inside)
+        tl.store(out + offsets, centred * tl.rsqrt(variance + 1e-5)[:, None], mask=inside)
 
 
 @tilework.jit
 def cumsum(x, y, out, WIDTH: CE, SIZE: CE, ROWS: CE):
     rows, columns = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, SIZE)
-    places = rows[:, None] * WIDTH + columns[None, :]
+    offsets = rows[:, None] * WIDTH + columns[None, :]
     if SIZE == WIDTH:
-        tl.store(out + places, tl.cumsum(tl.load(x + places), 1))
+        tl.store(out + offsets, tl.cumsum(tl.load(x + offsets), 1))
     else:
         inside = (columns < WIDTH)[None, :]
-        tl.store(out + places, tl.cumsum(tl.load(x + places, mask=inside, other=0.0), 1), mask=inside)
+        tl.store(out + offsets, tl.cumsum(tl.load(x + offsets, mask=inside, other=0.0), 1), mask=inside)
 
 
 @tilework.jit
 def sort(x, y, out, WIDTH: CE, SIZE: CE, ROWS: CE):
     rows, columns = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, SIZE)
-    places = rows[:, None] * WIDTH + columns[None, :]
+    offsets = rows[:, None] * WIDTH + columns[None, :]
     if SIZE == WIDTH:
-        tl.store(out + places, tl.sort(tl.load(x + places)))
+        tl.store(out + offsets, tl.sort(tl.load(x + offsets)))
     else:
         inside = (columns < WIDTH)[None, :]
-        tl.store(out + places, tl.sort(tl.load(x + places, mask=inside, other=float("inf"))), mask=inside)
+        tl.store(out + offsets, tl.sort(tl.load(x + offsets, mask=inside, other=float("inf"))), mask=inside)
 
 
 @tilework.jit
 def matmul(x, y, out, WIDTH: CE, SIZE: CE, ROWS: CE):
     i, start = tl.arange(0, SIZE), tl.program_id(0) * WIDTH * WIDTH
-    places = start + i[:, None] * WIDTH + i[None, :]
+    offsets = start + i[:, None] * WIDTH + i[None, :]
     if SIZE == WIDTH:
-        tl.store(out + places, tl.dot(tl.load(x + places), tl.load(y + places), input_precision="ieee"))
+        tl.store(out + offsets, tl.dot(tl.load(x + offsets), tl.load(y + offsets), input_precision="ieee"))
     else:
         inside = (i < WIDTH)[:, None] & (i < WIDTH)[None, :]
-        a, b = tl.load(x + places, mask=inside, other=0.0), tl.load(y + places, mask=inside, other=0.0)
-        tl.store(out + places, tl.dot(a, b, input_precision="ieee"), mask=inside)
+        a, b = tl.load(x + offsets, mask=inside, other=0.0), tl.load(y + offsets, mask=inside, other=0.0)
+        tl.store(out + offsets, tl.dot(a, b, input_precision="ieee"), mask=inside)
 
 
 def normalised(x: Any, out: Any) -> None:

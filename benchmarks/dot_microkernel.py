@@ -82,12 +82,12 @@ def peak(element: Type, target: HostTarget) -> float:
     lanes, chains, times = target.lanes(element.bits), 16, 50_000
     function = module.function("run", void, [(ptr, "out")])
     b = Builder(function)
-    places = [b.gep(function.args[0], number * target.vector_bytes) for number in range(chains)]
-    initial = [b.load(vector(element, lanes), place, align=8) for place in places]
+    pointers = [b.gep(function.args[0], number * target.vector_bytes) for number in range(chains)]
+    initial = [b.load(vector(element, lanes), address, align=8) for address in pointers]
     with b.loop_carrying(constant(i64, 0), times, 1, initial) as loop:
         loop.next([b.fma(initial[0], initial[1], value) for value in loop.carried])
-    for value, place in zip(loop.results, places, strict=True):
-        b.store(value, place, align=8)
+    for value, address in zip(loop.results, pointers, strict=True):
+        b.store(value, address, align=8)
     b.ret()
     run, out = load(module, "run", 1), np.zeros(chains * target.vector_bytes, np.uint8)
     return best(lambda: run(out.ctypes.data), 2.0 * lanes * chains * times)

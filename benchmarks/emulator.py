@@ -135,8 +135,8 @@ def tile_ptx() -> str:
         for n in range(8):
             for i in range(0, 4, 2):
                 at = (m * 8 + n) * 4 + i
-                place = 4 * ((m * 16 + i // 2 * 8) * 128 + n * 8)
-                stores.append(f"st.global.v2.f32 [%rd5+{place}], {{%f{at}, %f{at + 1}}};")
+                address = 4 * ((m * 16 + i // 2 * 8) * 128 + n * 8)
+                stores.append(f"st.global.v2.f32 [%rd5+{address}], {{%f{at}, %f{at + 1}}};")
     lines = "\n".join(body)
     return f""".version 8.0
 .target sm_80
@@ -177,13 +177,13 @@ def tile() -> None:
     device = Device()
     draw = np.random.default_rng(0)
     a, b = draw.standard_normal((128, 32)).astype(np.float16), draw.standard_normal((32, 128)).astype(np.float16)
-    places = [device.upload(a), device.upload(b), device.allocate(4 * 128 * 128)]
+    addresses = [device.upload(a), device.upload(b), device.allocate(4 * 128 * 128)]
     kernel = device.load(tile_ptx()).function("tile")
-    device.launch(kernel, 1, THREADS, [*places, 1], shared=16384)
-    found = device.copy_out(places[2], 4 * 128 * 128).view(np.float32).reshape(128, 128)
+    device.launch(kernel, 1, THREADS, [*addresses, 1], shared=16384)
+    found = device.copy_out(addresses[2], 4 * 128 * 128).view(np.float32).reshape(128, 128)
     assert np.allclose(found, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
     few, many = (
-        best(lambda steps=steps: device.launch(kernel, 1, THREADS, [*places, steps], shared=16384), 3)
+        best(lambda steps=steps: device.launch(kernel, 1, THREADS, [*addresses, steps], shared=16384), 3)
         for steps in (1, 6)
     )
     print(f"{'128 x 128 x 32 f16 tile step':<38}{(many - few) / 5 * 1e3:8.1f} ms                         goal 20")

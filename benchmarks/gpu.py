@@ -4,10 +4,10 @@ bench-gpu`).
     python -m benchmarks.gpu --rows matmul attention       rows whose name has one of the words
     python -m benchmarks.gpu --rows "D64 full" --knob TILEWORK_WARP_SPECIALIZE=1 --knob A=1,B=0
                                                            ours once more for each --knob, with these variables set
-    python -m benchmarks.gpu --rows histogram --ncu what limits one launch of the best configuration, in ncu's words
-    python -m benchmarks.gpu --emulate no GPU: values of every row at a small size, in the emulator; with
+    python -m benchmarks.gpu --rows histogram --ncu  what limits one launch of the best configuration, in ncu's words
+    python -m benchmarks.gpu --emulate  no GPU: values of every row at a small size, in the emulator; with
                                                            TILEWORK_DEVICE=emulator:gfx942 as AMD's
-    python -m benchmarks.gpu --check the same on the GPU, all configurations; `tests/device/check_sanitize.py`
+    python -m benchmarks.gpu --check  the same on the GPU, all configurations; `tests/device/check_sanitize.py`
                                                            runs it in compute-sanitizer
 
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a
@@ -94,8 +94,8 @@ def standard_error(file: Any) -> Iterator[None]:
 def why(error: Exception, printed: str) -> str:
     """The line that says what a compiler did not like."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
-    told = [line.strip() for line in printed.splitlines() if "Assertion" in line or " error: " in line]
-    return " ".join([f"{type(error).__name__}: {lines[-1][:160]}", *(line[-160:] for line in told[:1])])
+    reported = [line.strip() for line in printed.splitlines() if "Assertion" in line or " error: " in line]
+    return " ".join([f"{type(error).__name__}: {lines[-1][:160]}", *(line[-160:] for line in reported[:1])])
 
 
 class Variant:
@@ -212,10 +212,10 @@ def measure(name: str, knobs: Sequence[Mapping[str, str]]) -> None:
     """Measure one row and print it."""
     import torch  # lazily: only children need it
 
-    from benchmarks.gpu_rows import ROWS, Place
+    from benchmarks.gpu_rows import ROWS, Device
 
     torch.manual_seed(0)
-    row = ROWS[name](Place())
+    row = ROWS[name](Device())
     expected = row.expected()
     variants = {compiler: Variant(compiler) for compiler in installed()}
     variants |= {words(settings): Variant("tilework", settings) for settings in knobs}
@@ -284,10 +284,10 @@ def profile(name: str, compiler: str) -> None:
     """The child of ncu: one launch of the best configuration between its marks."""
     import torch
 
-    from benchmarks.gpu_rows import ROWS, Place
+    from benchmarks.gpu_rows import ROWS, Device
 
     torch.manual_seed(0)
-    row, variant = ROWS[name](Place()), Variant(compiler)
+    row, variant = ROWS[name](Device()), Variant(compiler)
     (said,) = choose([variant], row, row.expected(), median_ms)
     if variant.best is None:
         sys.exit("\n".join(said))
@@ -330,7 +330,7 @@ def check(wanted: Sequence[str], device: str) -> bool:
     """Values of our code at small sizes; whether all are right."""
     import torch
 
-    from benchmarks.gpu_rows import ONLY_CHECKED, ROWS, Place, Sizes
+    from benchmarks.gpu_rows import ONLY_CHECKED, ROWS, Device, Sizes
 
     rows = ROWS | ONLY_CHECKED
     good, emulated = True, device == "cpu"
@@ -338,9 +338,9 @@ def check(wanted: Sequence[str], device: str) -> bool:
     fitting = {"num_stages": 2} if ":gfx" in os.environ.get("TILEWORK_DEVICE", "") else {}  # 64 KB of LDS
     for name in chosen(wanted, ONLY_CHECKED):
         torch.manual_seed(0)
-        expected = rows[name](Place("cpu", sizes)).expected()
+        expected = rows[name](Device("cpu", sizes)).expected()
         torch.manual_seed(0)
-        row, variant = rows[name](Place(device, sizes)), Variant("tilework")
+        row, variant = rows[name](Device(device, sizes)), Variant("tilework")
         row.configs = [{**config, **fitting} for config in row.configs[: CHECKED if emulated else None]]
         said = variant.screen(row, expected, lambda call: 0.0)
         good &= not said
@@ -383,11 +383,11 @@ def warm_up(names: Sequence[str]) -> None:
 
 
 def warm(names: Sequence[str]) -> None:
-    from benchmarks.gpu_rows import ROWS, Place
+    from benchmarks.gpu_rows import ROWS, Device
 
     variants = [Variant(compiler) for compiler in installed()]
     for name in names:
-        row = ROWS[name](Place())
+        row = ROWS[name](Device())
         for variant in variants:
             variant.warm(row)
 

@@ -4,8 +4,8 @@ the code object.
     python -m benchmarks.gpu_compile                       the tables
     python -m benchmarks.gpu_compile matmul_f16            and what each pass takes, the slowest first
     python -m benchmarks.gpu_compile hip:gfx942            one target
-    python -m benchmarks.gpu_compile --base 03f25b0 rows of the GPU table, Python to PTX and to machine code, beside
-    another commit
+    python -m benchmarks.gpu_compile --base 03f25b0        rows of the GPU table, Python to PTX and to machine code,
+                                                           beside another commit
 
 The TTIR is what Triton printed for its kernels (tests/ir/reference). Part of `make bench-compile`. LLVM makes code in a
 process of its own for both, so the whole is what a launch waits for.

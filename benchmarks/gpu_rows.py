@@ -61,7 +61,7 @@ class Sizes(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class Device:
     """The device and size of tensors. Small ones have the same values on every device: they are made on the host."""
 
     device: str = "cuda"
@@ -109,16 +109,16 @@ def programs(size: int, config: Config) -> tuple[int]:
 
 
 def matmul(
-    place: Place, large: int, dtype: torch.dtype, configs: Sequence[Config], must: Must, **constants: Any
+    device: Device, large: int, dtype: torch.dtype, configs: Sequence[Config], must: Must, **constants: Any
 ) -> Row:
-    size, depth = place.size(large, *FEW_ROWS), place.size(large, *FEW_COLUMNS)
+    size, depth = device.size(large, *FEW_ROWS), device.size(large, *FEW_COLUMNS)
     is_fp8 = dtype is torch.float8_e4m3fn
-    a, b = place.random(size, depth, dtype=dtype), place.random(depth, size, dtype=dtype)
-    c = place.empty(size, size, dtype=torch.float16 if is_fp8 else dtype)
+    a, b = device.random(size, depth, dtype=dtype), device.random(depth, size, dtype=dtype)
+    c = device.empty(size, size, dtype=torch.float16 if is_fp8 else dtype)
     torch.backends.cuda.matmul.allow_tf32 = True
     product = partial(torch.matmul, a, b, out=c)
     if is_fp8:
-        one, transposed = torch.ones((), device=place.device), b.t().contiguous().t()
+        one, transposed = torch.ones((), device=device.device), b.t().contiguous().t()
         product = partial(torch._scaled_mm, a, transposed, one, one, out_dtype=c.dtype, use_fast_accum=True)
     return Row(
         "matmul", configs, partial(programs, size),
@@ -128,9 +128,9 @@ def matmul(
     )  # fmt: skip
 
 
-def matmul_descriptors(place: Place, must: Must, **constants: Any) -> Row:
-    size, depth = place.size(8192, *FEW_ROWS), place.size(8192, *FEW_COLUMNS)
-    a, b, c = place.random(size, depth), place.random(depth, size), place.empty(size, size)
+def matmul_descriptors(device: Device, must: Must, **constants: Any) -> Row:
+    size, depth = device.size(8192, *FEW_ROWS), device.size(8192, *FEW_COLUMNS)
+    a, b, c = device.random(size, depth), device.random(depth, size), device.empty(size, size)
 
     def args(config: Config, descriptor: Any) -> Sequence[Any]:
         m, n, k = config["BM"], config["BN"], config["BK"]
@@ -144,9 +144,9 @@ def matmul_descriptors(place: Place, must: Must, **constants: Any) -> Row:
     )  # fmt: skip
 
 
-def attention(place: Place, depth: int, is_causal: bool, must: Must, **constants: Any) -> Row:
-    batch, heads, length = place.size(2, 1, 1), place.size(16, 2, 1), place.size(8192, 1024, 256)
-    q, k, v = (place.random(batch, heads, length, depth) for _ in range(3))
+def attention(device: Device, depth: int, is_causal: bool, must: Must, **constants: Any) -> Row:
+    batch, heads, length = device.size(2, 1, 1), device.size(16, 2, 1), device.size(8192, 1024, 256)
+    q, k, v = (device.random(batch, heads, length, depth) for _ in range(3))
     out = torch.empty_like(q)
     attend = partial(torch.nn.functional.scaled_dot_product_attention, q, k, v, is_causal=is_causal)
     rows = ((128, 64, 4, 3), (128, 128, 8, 2), (128, 64, 8, 3), (128, 128, 8, 3), (64, 64, 4, 3))
@@ -182,18 +182,18 @@ def per_block(n: int) -> Callable[[Config], tuple[int]]:
     return lambda config: (-(-n // config["BLOCK"]),)
 
 
-def add(place: Place) -> Row:
-    n = place.size(1 << 26, 1 << 20, 1 << 13)
-    x, y, out = (place.random(n, dtype=torch.float32) for _ in range(3))
+def add(device: Device) -> Row:
+    n = device.size(1 << 26, 1 << 20, 1 << 13)
+    x, y, out = (device.random(n, dtype=torch.float32) for _ in range(3))
     return bandwidth(
         "add", BLOCKS, 12 * n, grid=per_block(n), args=lambda config, descriptor: (x, y, out, n), result=out,
         expected=lambda: x + y, reference=partial(torch.add, x, y, out=out),
     )  # fmt: skip
 
 
-def softmax(place: Place) -> Row:
-    m, n = place.size(8192, 512, 4), 4096
-    x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
+def softmax(device: Device) -> Row:
+    m, n = device.size(8192, 512, 4), 4096
+    x, out = device.random(m, n, dtype=torch.float32), device.empty(m, n, dtype=torch.float32)
     return bandwidth(
         "softmax", warps(4, 8, 16, 32), 8 * m * n, grid=lambda config: (m,),
         args=lambda config, descriptor: (out, x, n), result=out,
@@ -202,10 +202,10 @@ def softmax(place: Place) -> Row:
     )  # fmt: skip
 
 
-def layernorm(place: Place) -> Row:
-    m, n = place.size(8192, 512, 4), 4096
-    x, out = place.random(m, n, dtype=torch.bfloat16), place.empty(m, n, dtype=torch.bfloat16)
-    w, b = (place.random(n, dtype=torch.bfloat16) for _ in range(2))
+def layernorm(device: Device) -> Row:
+    m, n = device.size(8192, 512, 4), 4096
+    x, out = device.random(m, n, dtype=torch.bfloat16), device.empty(m, n, dtype=torch.bfloat16)
+    w, b = (device.random(n, dtype=torch.bfloat16) for _ in range(2))
     norm = partial(torch.nn.functional.layer_norm, x, (n,), w, b)
     return bandwidth(
         "layernorm", warps(4, 8, 16, 32), 4 * m * n, grid=lambda config: (m,), result=out, expected=norm,
@@ -215,9 +215,9 @@ def layernorm(place: Place) -> Row:
     )  # fmt: skip
 
 
-def transpose(place: Place) -> Row:
-    m = n = place.size(8192, 1024, 128)
-    x, out = place.random(m, n, dtype=torch.float32), place.empty(n, m, dtype=torch.float32)
+def transpose(device: Device) -> Row:
+    m = n = device.size(8192, 1024, 128)
+    x, out = device.random(m, n, dtype=torch.float32), device.empty(n, m, dtype=torch.float32)
     shapes = ((64, 64, 4), (32, 64, 4), (64, 32, 4), (32, 128, 8), (64, 64, 8))
     return bandwidth(
         "transpose", [dict(zip(("BM", "BN", "num_warps"), shape, strict=True)) for shape in shapes], 8 * m * n,
@@ -227,9 +227,9 @@ def transpose(place: Place) -> Row:
     )  # fmt: skip
 
 
-def cumsum(place: Place) -> Row:
-    m, n = place.size(8192, 512, 4), 4096
-    x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
+def cumsum(device: Device) -> Row:
+    m, n = device.size(8192, 512, 4), 4096
+    x, out = device.random(m, n, dtype=torch.float32), device.empty(m, n, dtype=torch.float32)
     return bandwidth(
         "cumsum", warps(4, 8, 16), 8 * m * n, grid=lambda config: (m,), args=lambda config, descriptor: (x, out, n),
         result=out,
@@ -238,9 +238,9 @@ def cumsum(place: Place) -> Row:
     )  # fmt: skip
 
 
-def sort(place: Place) -> Row:
-    m, n = place.size(32768, 512, 2), 1024
-    x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
+def sort(device: Device) -> Row:
+    m, n = device.size(32768, 512, 2), 1024
+    x, out = device.random(m, n, dtype=torch.float32), device.empty(m, n, dtype=torch.float32)
     return bandwidth(
         "sort", warps(1, 2, 4, 8), 8 * m * n, Must(2.0), grid=lambda config: (m,),
         args=lambda config, descriptor: (x, out), result=out,
@@ -248,10 +248,10 @@ def sort(place: Place) -> Row:
     )  # fmt: skip
 
 
-def histogram(place: Place) -> Row:
-    n, bins = place.size(1 << 26, 1 << 22, 1 << 12), 256
-    x = place.integers(bins, n)
-    counts = torch.zeros(bins, device=place.device, dtype=torch.int32)
+def histogram(device: Device) -> Row:
+    n, bins = device.size(1 << 26, 1 << 22, 1 << 12), 256
+    x = device.integers(bins, n)
+    counts = torch.zeros(bins, device=device.device, dtype=torch.int32)
     return bandwidth(
         "histogram", BLOCKS[:4], 4 * n, Must(5.0), grid=per_block(n), args=lambda config, descriptor: (x, counts, n),
         result=counts,
@@ -260,18 +260,18 @@ def histogram(place: Place) -> Row:
 
 
 F16, BF16, F32, FP8 = torch.float16, torch.bfloat16, torch.float32, torch.float8_e4m3fn
-ASKED = {"SPECIALIZE": True}
-ROWS: dict[str, Callable[[Place], Row]] = {
-    "matmul f16 4096, pointers": lambda place: matmul(place, 4096, F16, F16_TILES, Must(1.05)),
-    "matmul f16 8192, pointers": lambda place: matmul(place, 8192, F16, F16_TILES, Must(1.05)),
-    "matmul bf16 8192, pointers": lambda place: matmul(place, 8192, BF16, F16_TILES, Must(1.05)),
-    "matmul f16 8192, descriptors": lambda place: matmul_descriptors(place, Must(1.08, torch=1.03)),
-    "matmul fp8 8192, row-major B": lambda place: matmul(place, 8192, FP8, FP8_TILES, Must(5.0)),
-    "matmul tf32 4096, row-major B": lambda place: matmul(place, 4096, F32, TF32_TILES, Must(3.5)),
-    "attention D64 full": lambda place: attention(place, 64, False, Must(1.1)),
-    "attention D64 causal": lambda place: attention(place, 64, True, Must(1.1)),
-    "attention D128 full": lambda place: attention(place, 128, False, Must(1.15)),
-    "attention D128 causal": lambda place: attention(place, 128, True, Must(1.15)),
+REQUESTED = {"SPECIALIZE": True}
+ROWS: dict[str, Callable[[Device], Row]] = {
+    "matmul f16 4096, pointers": lambda device: matmul(device, 4096, F16, F16_TILES, Must(1.05)),
+    "matmul f16 8192, pointers": lambda device: matmul(device, 8192, F16, F16_TILES, Must(1.05)),
+    "matmul bf16 8192, pointers": lambda device: matmul(device, 8192, BF16, F16_TILES, Must(1.05)),
+    "matmul f16 8192, descriptors": lambda device: matmul_descriptors(device, Must(1.08, torch=1.03)),
+    "matmul fp8 8192, row-major B": lambda device: matmul(device, 8192, FP8, FP8_TILES, Must(5.0)),
+    "matmul tf32 4096, row-major B": lambda device: matmul(device, 4096, F32, TF32_TILES, Must(3.5)),
+    "attention D64 full": lambda device: attention(device, 64, False, Must(1.1)),
+    "attention D64 causal": lambda device: attention(device, 64, True, Must(1.1)),
+    "attention D128 full": lambda device: attention(device, 128, False, Must(1.15)),
+    "attention D128 causal": lambda device: attention(device, 128, True, Must(1.15)),
     "histogram i32 2^26": histogram,
     "vadd f32 2^26": add,
     "softmax f32 8192x4096": softmax,
@@ -279,16 +279,16 @@ ROWS: dict[str, Callable[[Place], Row]] = {
     "transpose f32 8192x8192": transpose,
     "cumsum f32 8192x4096": cumsum,
     "sort f32 32768x1024": sort,
-    "matmul f16 8192, pointers, asked to specialise": lambda place: matmul(
-        place, 8192, F16, F16_TILES[:3], Must(1.05), **ASKED
+    "matmul f16 8192, pointers, asked to specialise": lambda device: matmul(
+        device, 8192, F16, F16_TILES[:3], Must(1.05), **REQUESTED
     ),
-    "matmul f16 8192, descriptors, asked to specialise": lambda place: matmul_descriptors(
-        place, Must(1.08, torch=1.03), **ASKED
+    "matmul f16 8192, descriptors, asked to specialise": lambda device: matmul_descriptors(
+        device, Must(1.08, torch=1.03), **REQUESTED
     ),
-    "attention D128 full, asked to specialise": lambda place: attention(place, 128, False, Must(1.15), **ASKED),
-    "attention D128 causal, asked to specialise": lambda place: attention(place, 128, True, Must(1.15), **ASKED),
+    "attention D128 full, asked to specialise": lambda device: attention(device, 128, False, Must(1.15), **REQUESTED),
+    "attention D128 causal, asked to specialise": lambda device: attention(device, 128, True, Must(1.15), **REQUESTED),
 }
-ONLY_CHECKED: dict[str, Callable[[Place], Row]] = {
-    "attention D64 full, asked to specialise": lambda place: attention(place, 64, False, Must(1.1), **ASKED),
-    "attention D64 causal, asked to specialise": lambda place: attention(place, 64, True, Must(1.1), **ASKED),
+ONLY_CHECKED: dict[str, Callable[[Device], Row]] = {
+    "attention D64 full, asked to specialise": lambda device: attention(device, 64, False, Must(1.1), **REQUESTED),
+    "attention D64 causal, asked to specialise": lambda device: attention(device, 64, True, Must(1.1), **REQUESTED),
 }

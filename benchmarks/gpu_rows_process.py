@@ -1,7 +1,7 @@
 """One process of `gpu_compile --base`: what the rows of `gpu_kernels.py` take to compile for sm_90, from Python to PTX
 and by ptxas.
 
-    PYTHONPATH=TREE python benchmarks/gpu_rows_process.py ROUNDS # TREE has a tilework, of today or of another day
+    PYTHONPATH=TREE python benchmarks/gpu_rows_process.py ROUNDS  # TREE has a tilework, of today or of another day
 
 Prints JSON: for each row the least CPU milliseconds of each stage; `cubin` is ptxas, in a few of the rounds, where
 there is one.

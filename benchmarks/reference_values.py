@@ -1,4 +1,4 @@
-"""Make tests/targets/elementary_reference.txt: exact values of the f64 elementary functions at drawn points,
+"""Make tests/targets/elementary_reference.txt: exact values of the f64 elementary functions at generated points,
 and at chosen ones: the floats on both sides of zeros, extrema, powers of ten.
 
     python -m venv fit-env && fit-env/bin/pip install mpmath
@@ -25,12 +25,12 @@ def between(low: float, high: float) -> Sampler:
 
 
 def power(low: float, high: float, both_signs: bool = True) -> Sampler:
-    """10 to a drawn power, of either sign."""
+    """10 to a generated power, of either sign."""
     return lambda: 10.0 ** DRAW.uniform(low, high) * (DRAW.choice((-1, 1)) if both_signs else 1)
 
 
-def near(place: float, low: float = -15, high: float = -1) -> Sampler:
-    return lambda: place + 10.0 ** DRAW.uniform(low, high) * DRAW.choice((-1, 1))
+def near(position: float, low: float = -15, high: float = -1) -> Sampler:
+    return lambda: position + 10.0 ** DRAW.uniform(low, high) * DRAW.choice((-1, 1))
 
 
 def below_one() -> float:
@@ -133,10 +133,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[list[Sampler]]]] = {
 }
 
 
-def beside(place: Any) -> tuple[float, float]:
+def beside(position: Any) -> tuple[float, float]:
     """The floats on both sides of a number."""
-    near = float(place)
-    return near, math.nextafter(near, math.inf if near < place else -math.inf)
+    near = float(position)
+    return near, math.nextafter(near, math.inf if near < position else -math.inf)
 
 
 def bessel_points(zero_of: Callable[..., Any], index: int, least: float) -> Iterator[tuple[float]]:
@@ -172,10 +172,10 @@ def lgamma_points() -> Iterator[tuple[float]]:
             guess = {(2, -1): 0.457, (3, 1): 0.253, (3, -1): 0.143}.get((pole, side), 1 / mp.factorial(pole))
             with mp.workdps(60):
                 size = gamma_zero(pole, side, guess)
-                places = [float(-pole + side * size * factor) for factor in (0.5, 0.999, 1.4)]
-                yield from ((x,) for x in (*beside(-pole + side * size), *places) if x != -pole)
-    for place in (1.0, 2.0):
-        yield from ((place + side * 2.0**-k,) for side in (1, -1) for k in (1, 2, 3, 8, 20, 40, 50, 52))
+                indices = [float(-pole + side * size * factor) for factor in (0.5, 0.999, 1.4)]
+                yield from ((x,) for x in (*beside(-pole + side * size), *indices) if x != -pole)
+    for position in (1.0, 2.0):
+        yield from ((position + side * 2.0**-k,) for side in (1, -1) for k in (1, 2, 3, 8, 20, 40, 50, 52))
 
 
 POINTS_OF: dict[str, Callable[[], Iterator[tuple[float, ...]]]] = {

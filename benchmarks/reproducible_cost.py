@@ -100,8 +100,8 @@ def measured(row: Row, is_gpu: bool, rounds: int) -> tuple[float, float]:
 
     found = ([], [])
     for _ in range(rounds + 1):  # the first compiles
-        for place, reproducible in enumerate((False, True)):
-            found[place].append(milliseconds(lambda choice=reproducible: launch(choice), wait))
+        for index, reproducible in enumerate((False, True)):
+            found[index].append(milliseconds(lambda choice=reproducible: launch(choice), wait))
     return min(found[0][1:]), min(found[1][1:])
 
 

@@ -100,7 +100,7 @@ def cubin_of(row: Row, compiler: str, kernels: Any) -> bytes:
     constants = {name: value for name, value in given.items() if value is not inspect.Parameter.empty} | row.constants
     signature = {name: "constexpr" if name in constants else next(types) for name in kernel.arg_names}
     is_aligned = [type.startswith("*") or type == "i32" for type in signature.values()]
-    attrs = {(place,): [["tt.divisibility", 16]] for place, is_one in enumerate(is_aligned) if is_one}
+    attrs = {(index,): [["tt.divisibility", 16]] for index, is_one in enumerate(is_aligned) if is_one}
     source = made.ASTSource(kernel, signature, constants, attrs)
     return made.compile(source, target=target, options=dict(row.options)).asm["cubin"]
 
@@ -133,9 +133,9 @@ class Listing:
     def hottest(self) -> list[str]:
         """The loop that counts."""
         loops = []
-        for place, line in enumerate(self.code):
-            if (found := re.search(r"\bBRA\b.*\((\.L\w+)\)", line)) and self.labels[found[1]] < place:
-                loops.append((self.labels[found[1]], place + 1))
+        for index, line in enumerate(self.code):
+            if (found := re.search(r"\bBRA\b.*\((\.L\w+)\)", line)) and self.labels[found[1]] < index:
+                loops.append((self.labels[found[1]], index + 1))
         inner = [one for one in loops if not any(o != one and one[0] <= o[0] and o[1] <= one[1] for o in loops)]
         parts = [self.code[first:end] for first, end in inner]
         parts = [part for part in parts if len(part) > 1]  # behind the end a kernel has a branch to itself

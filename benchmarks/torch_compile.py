@@ -1,9 +1,10 @@
 """`torch.compile` with tilework as its Triton, beside eager torch and beside what Inductor uses otherwise.
 
     python -m benchmarks.torch_compile                   on the CPU: eager, Inductor's C++, tilework
-    python -m benchmarks.torch_compile --device cuda on a GPU: eager, Inductor with Triton (where it is installed),
-    tilework python -m benchmarks.torch_compile --threads 1 with one thread each, in seconds of the processor: other
-    processes count less
+    python -m benchmarks.torch_compile --device cuda     on a GPU: eager, Inductor with Triton (where it is installed),
+                                                         tilework
+    python -m benchmarks.torch_compile --threads 1       with one thread each, in seconds of the processor: other
+                                                         processes count less
 
 Each compiler has a process of its own with empty caches. A row: the time of a call beside that of eager in the same
 process, the seconds of the first call (compiling, everything), and how far the result is from eager, relative to its

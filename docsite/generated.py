@@ -13,10 +13,10 @@ COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", 
 def generated() -> dict[str, str]:
     """The Markdown of each, by its place in the site: ``reference/language.md``. Tutorials take seconds, and are made
     apart."""
-    copies = {place: (ROOT / name).read_text() for name, place in COPIED.items()}
+    copies = {path: (ROOT / name).read_text() for name, path in COPIED.items()}
     return {**copies, **reference.pages(), **environment.pages(), **command_line.pages()}
 
 
-def places() -> set[str]:
+def paths() -> set[str]:
     """The paths of all of them."""
-    return {*generated(), *tutorials.places()}
+    return {*generated(), *tutorials.paths()}

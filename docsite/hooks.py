@@ -31,8 +31,8 @@ def on_files(files: Files, config: Any) -> Files:
     SHOWN.clear()
     mlir_lexer.register()
     run = str(config.extra["tutorials"]).split(",")
-    for place, text in {**generated(), **tutorials.pages(run)}.items():
-        files.append(File.generated(config, place, content=text))
+    for position, text in {**generated(), **tutorials.pages(run)}.items():
+        files.append(File.generated(config, position, content=text))
     config.nav = navigation(file.src_uri for file in files.documentation_pages())
     return files
 
@@ -41,10 +41,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Show what the page asks for, and point links to files of the repository to what the site has of them."""
     parts = CODE.split(stages.expand(markdown))  # every second part is code
     here = page.file.src_uri
-    for place in range(0, len(parts), 2):
-        parts[place] = LINK.sub(lambda found: f"]({site_link(found[1], here)})", parts[place])
+    for position in range(0, len(parts), 2):
+        parts[position] = LINK.sub(lambda found: f"]({site_link(found[1], here)})", parts[position])
         if here.startswith("reference/"):  # docstrings name pages as files
-            parts[place] = NAMED.sub(lambda found: f"[{found[1]}]({relative(found[1], here)})", parts[place])
+            parts[position] = NAMED.sub(lambda found: f"[{found[1]}]({relative(found[1], here)})", parts[position])
     return "".join(parts)
 
 
@@ -62,8 +62,8 @@ def site_link(target: str, page: str) -> str:
     return path + hash_sign + anchor
 
 
-def relative(place: str, page: str) -> str:
-    return posixpath.relpath(place, posixpath.dirname(page) or ".")
+def relative(position: str, page: str) -> str:
+    return posixpath.relpath(position, posixpath.dirname(page) or ".")
 
 
 def in_repository(path: str, page: str) -> str:

@@ -13,7 +13,7 @@ from docsite.public_names import FAMILIES
 from docsite.reference import place_of
 
 FAMILY_PAGES = {
-    part: tuple(place_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")
+    part: tuple(path_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")
 }
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start": ("index.md", "first-steps.md", "coming-from-triton.md", "python.md", "troubleshooting.md", "glossary.md"),

@@ -87,7 +87,7 @@ def anchor(name: str) -> str:
     return name.replace("__", "")
 
 
-def place_of(family: Family) -> str:
+def path_of(family: Family) -> str:
     """``reference/language/memory.md``."""
     return f"reference/{family.part}/{slug(family)}.md"
 
@@ -96,7 +96,7 @@ def place_of(family: Family) -> str:
 def pages() -> dict[str, str]:
     """Every page of the reference, by its place in the site."""
     by_family = {family: list(group) for family, group in groupby(all_entries(), key=lambda one: one.family)}
-    found = {place_of(family): family_page(family, group) for family, group in by_family.items()}
+    found = {path_of(family): family_page(family, group) for family, group in by_family.items()}
     found["reference/language/libdevice.md"] = libdevice_page()
     for part in PARTS:
         found[f"reference/{part}.md"] = overview(part, {f: g for f, g in by_family.items() if f.part == part})
@@ -135,8 +135,8 @@ def libdevice_example(name: str) -> str:
     forms = re.findall(r"\(([^()]*)\) -> \w+", function.__doc__ or "") or ["fp32"]
     for first in (0.5, 2.0):  # some are defined from 1 on
         values = [
-            NUMPY[type]((first, 2.0, 3.0, 4.0)[place] if type.startswith("fp") else (7, 3, 2)[place])
-            for place, type in enumerate(forms[0].split(", "))
+            NUMPY[type]((first, 2.0, 3.0, 4.0)[path] if type.startswith("fp") else (7, 3, 2)[path])
+            for path, type in enumerate(forms[0].split(", "))
         ]
         with knobs.runtime.scope():
             knobs.runtime.interpret = True
@@ -185,8 +185,8 @@ def rendered(one: Entry) -> str:
         parts.append(methods_of_tensor())
     if one.example:
         parts.append(f"**Example**\n\n```python\n{one.example.rstrip()}\n```")
-    if (place := source_place(one.value)) is not None:
-        parts.append(f"[source: {place[0]}:{place[1]}](repo:{place[0]}#L{place[1]}){{ .source }}")
+    if (path := source_path(one.value)) is not None:
+        parts.append(f"[source: {path[0]}:{path[1]}](repo:{path[0]}#L{path[1]}){{ .source }}")
     return "\n\n".join(parts)
 
 
@@ -213,7 +213,7 @@ def methods_of_tensor() -> str:
     return f"As methods, `x.sum(axis=0)` for `tl.sum(x, axis=0)`: {', '.join(links)}."
 
 
-def source_place(value: Any) -> tuple[str, int] | None:
+def source_path(value: Any) -> tuple[str, int] | None:
     """(file below the root, line) of a definition, if it is one of ours."""
     function = getattr(value, "fget", None) or getattr(value, "func", None) or value
     function = getattr(function, "fn", function)

@@ -13,7 +13,7 @@ from pygments.lexers.special import TextLexer
 from pygments.util import ClassNotFound
 
 
-def place_of(root: Path, file: str) -> str:
+def path_of(root: Path, file: str) -> str:
     """Return the path of a repository file in the site; for a folder, that of a list of its files."""
     return f"source/{file}/index.html" if (root / file).is_dir() else f"source/{file}.html"
 
@@ -24,10 +24,10 @@ def write(root: Path, files: Collection[str], site: Path, template: Any) -> None
     files = texts.union(files)
     for file in sorted(files):
         body = listing(root, file, files) if (root / file).is_dir() else as_html(root / file)
-        place = site / place_of(root, file)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        base = "../" * (len(place.relative_to(site).parts) - 1)
-        place.write_text(template.render(title=file, body=body, base=base))
+        position = site / path_of(root, file)
+        position.parent.mkdir(parents=True, exist_ok=True)
+        base = "../" * (len(position.relative_to(site).parts) - 1)
+        position.write_text(template.render(title=file, body=body, base=base))
 
 
 def listing(root: Path, folder: str, copied: Collection[str]) -> str:

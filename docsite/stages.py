@@ -22,13 +22,13 @@ from tilework.layouts.to_linear import to_linear
 from tilework.targets.base import pass_of
 from tilework.tools.layout import read_aliases
 
-PLACE = re.compile(r"^<!-- show (\w+) -->$", re.MULTILINE)
+MARK = re.compile(r"^<!-- show (\w+) -->$", re.MULTILINE)
 TARGETS = {"cuda": GPUTarget("cuda", 90, 32), "cpu": GPUTarget("cpu", "host", 1)}
 STAGES = {"cuda": ("ttir", "ttgir", "llir", "ptx"), "cpu": ("ttir", "ttcir", "llir", "asm")}
 POINTERS, NUMBERS = ("out_ptr", "in_ptr"), ("in_stride", "out_stride", "n_cols")
 BLOCK = 1024
 ROOT = Path(__file__).parent.parent
-DRAWN = 512  # elements of a tile in the picture of its layout
+GENERATED = 512  # elements of a tile in the picture of its layout
 
 
 class Step(NamedTuple):
@@ -64,7 +64,7 @@ def compiled(backend: str) -> tuple[dict[str, str], list[Step]]:
 
 def expand(markdown: str) -> str:
     """A page with what its marks ask for."""
-    return PLACE.sub(lambda found: SHOWN[found[1]](), markdown)
+    return MARK.sub(lambda found: SHOWN[found[1]](), markdown)
 
 
 def fenced(text: str, language: str) -> str:
@@ -145,7 +145,7 @@ def layout_picture() -> str:
         file = Path(folder, "kernel.ttgir")
         file.write_text(compiled("cuda")[0]["ttgir"])
         encoding = read_aliases(str(file), ["blocked"])["#blocked"]
-    picture = draw(to_linear(encoding, (DRAWN,)), f"#blocked, {DRAWN} elements")
+    picture = draw(to_linear(encoding, (GENERATED,)), f"#blocked, {GENERATED} elements")
     return f'<figure class="picture">\n{" ".join(picture.split())}\n</figure>'
 
 

@@ -37,7 +37,7 @@ def pages(run: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def places() -> list[str]:
+def paths() -> list[str]:
     """The paths of the pages, without making them."""
     return [f"{FOLDER}/index.md", *(f"{FOLDER}/{script.stem}.md" for script in scripts())]
 

@@ -22,7 +22,7 @@ def all_cases() -> list[Case]:
 
 
 def run_case(case: Case, module: Any, seed: int = 0) -> float:
-    """Evaluate a compiled module on drawn inputs; the largest difference from NumPy."""
+    """Evaluate a compiled module on generated inputs; the largest difference from NumPy."""
     from tilework.oracles.evaluator import evaluate
 
     arrays = case.arguments(np.random.default_rng(seed))

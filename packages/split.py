@@ -1,7 +1,7 @@
 """Two wheels of one tree: `tilework`, which launches what a bundle has, and `tilework-compiler`, with everything else.
 
-    modules = runtime_modules(ROOT / "tilework") what goes into the first: {"tilework.runtime.launch.python.jit": path,
-    ...}
+    modules = runtime_modules(ROOT / "tilework")        what goes into the first: {"tilework.runtime.launch.python.jit":
+                                                        path, ...}
 
 The compiler is in COMPILER's folders. A module elsewhere belongs to it if what it imports when it is loaded does, or is
 one of COMPILER_REQUIRES: what it imports inside of functions is for those who have it. So a module need not be listed

@@ -40,5 +40,5 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """With --quick, all that is not listed."""
     if not config.getoption("quick") or collection_path.is_dir():
         return None
-    place = collection_path.relative_to(HERE)
-    return None if {str(place), *map(str, place.parents)} & set(QUICK) else True
+    path = collection_path.relative_to(HERE)
+    return None if {str(path), *map(str, path.parents)} & set(QUICK) else True

@@ -181,7 +181,7 @@ def sweep(
 ) -> int:
     """``run(*case)`` for all cases, say what came of them; 1 if one is not right."""
     warnings.simplefilter("ignore")
-    start = told = time.monotonic()
+    start = reported = time.monotonic()
     end = start + (float("inf") if args.seconds is None else args.seconds)
     count: Counter[str] = Counter()
     failures: list[Outcome] = []
@@ -190,9 +190,11 @@ def sweep(
         if found.verdict != "right":
             failures.append(found)
             print(f"{found.verdict}: {repeat(found.case)}\n{found.text}", flush=True)
-        if time.monotonic() - told > EVERY:
-            told = time.monotonic()
-            print(f"{count.total()} of {len(cases)} after {told - start:.0f} s, {len(failures)} not right", flush=True)
+        if time.monotonic() - reported > EVERY:
+            reported = time.monotonic()
+            print(
+                f"{count.total()} of {len(cases)} after {reported - start:.0f} s, {len(failures)} not right", flush=True
+            )
     for failure in failures:
         print(f"{failure.verdict}: {repeat(failure.case)}")
     of_all = f"{count.total()} cases of {len(cases)}" + (", the time is over" if count.total() < len(cases) else "")

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import tilework
-from docsite.generated import places as generated_places
+from docsite.generated import paths as generated_paths
 from tests.quick import QUICK
 from tilework.as_triton import TRITON_VERSION
 from tilework.tools.cli import SUBCOMMANDS
@@ -55,8 +55,8 @@ def test_no_file_refers_to_a_document_that_is_not_here() -> None:
         text = path.read_text()
         for found in re.finditer(r"[\w./-]*\w\.md\b", text) if ".md" in text else ():
             named = found.group().lstrip("./")
-            places = (folder / named for folder in (ROOT, ROOT / "docs", path.parent))
-            if named not in generated_places() and not any(place.is_file() for place in places):
+            paths = (folder / named for folder in (ROOT, ROOT / "docs", path.parent))
+            if named not in generated_paths() and not any(position.is_file() for position in paths):
                 wrong.append(f"{path.relative_to(ROOT)}: {found.group()}")
         if found := re.search(
             r"\b([Ss]pecification, \d|[Ss]ections? \d|[Aa]ppendix [A-Z]\b|spec \d|spec/|errata)", text
@@ -96,7 +96,9 @@ def test_the_quick_tier_has_some_of_every_folder() -> None:
 
 def test_every_version_is_written_once() -> None:
     """Ours in tilework/version.py; the distribution called triton is built apart and repeats that of the language."""
-    ours, theirs = (tomllib.loads((ROOT / place / "pyproject.toml").read_text()) for place in (".", "packages/triton"))
+    ours, theirs = (
+        tomllib.loads((ROOT / position / "pyproject.toml").read_text()) for position in (".", "packages/triton")
+    )
     assert "version" not in ours["project"]
     assert ours["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "tilework.version.__version__"}
     assert theirs["project"]["version"] == TRITON_VERSION
@@ -119,8 +121,8 @@ def test_what_is_public_is_there() -> None:
 
 def test_checklists_name_what_exists() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    for place in re.findall(
+    for position in re.findall(
         r"`((?:tests|tilework|analysis|transforms|targets|layouts|ir|oracles|language)/[\w./]*)`", text
     ):
-        found = [base for base in (ROOT, ROOT / "tilework") if (base / place).exists()]
-        assert found or place.isupper() or re.search(r"[A-Z]{3}", place), place
+        found = [base for base in (ROOT, ROOT / "tilework") if (base / position).exists()]
+        assert found or position.isupper() or re.search(r"[A-Z]{3}", position), position

@@ -247,7 +247,7 @@ ASKED_BY_NAME = {
 }
 
 
-def test_modules_above_are_asked_for_by_name_in_few_places() -> None:
+def test_modules_above_are_requested_by_name_in_few_places() -> None:
     found: dict[str, set[str]] = {}
     for module, path in MODULES.items():
         allowed = {owner_of(path), *ALLOWED[owner_of(path)]}

@@ -56,9 +56,9 @@ def test_a_process_whose_folder_is_gone_finds_ours(tmp_path: Path, monkeypatch) 
 
 
 def test_of_two_copies_of_a_package_the_first_counts(tmp_path: Path, monkeypatch) -> None:
-    for place, value in (("second", "b:second"), ("first", "b:first")):
-        install(tmp_path / place, "other", f"[tilework.test]\na = {value}\n")
-        monkeypatch.syspath_prepend(str(tmp_path / place))
+    for folder, value in (("second", "b:second"), ("first", "b:first")):
+        install(tmp_path / folder, "other", f"[tilework.test]\na = {value}\n")
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
     assert values("tilework.test") == ["b:first"]
 
 
@@ -111,19 +111,19 @@ print(tilework.__file__)
 @pytest.mark.parametrize("device", ["native", "emulator"])
 @pytest.mark.parametrize("kind", ["folder", "folder beside an old installation", "archive"])
 def test_a_copy_of_the_package_needs_nothing_beside_it(kind: str, device: str, tmp_path: Path) -> None:
-    package, place = ROOT / "tilework", tmp_path / "vendored"
+    package, folder = ROOT / "tilework", tmp_path / "vendored"
     if kind == "archive":
-        shutil.make_archive(str(place), "zip", ROOT, "tilework")
-        place = tmp_path / "vendored.zip"
+        shutil.make_archive(str(folder), "zip", ROOT, "tilework")
+        folder = tmp_path / "vendored.zip"
     else:
-        shutil.copytree(package, place / "tilework", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(package, folder / "tilework", ignore=shutil.ignore_patterns("__pycache__"))
     if kind == "folder beside an old installation":
-        install(place, "tilework", "[tilework.backends]\ncpu = tilework.gone:Y\nx = tilework.gone:Y\n")
+        install(folder, "tilework", "[tilework.backends]\ncpu = tilework.gone:Y\nx = tilework.gone:Y\n")
     elsewhere = [folder for folder in sys.path if not (Path(folder) / "tilework").is_dir()]
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(place), *elsewhere]),
+        "PYTHONPATH": os.pathsep.join([str(folder), *elsewhere]),
         "TILEWORK_DEVICE": device,
         "TRITON_CACHE_DIR": str(tmp_path / "cache"),
     }
@@ -132,4 +132,4 @@ def test_a_copy_of_the_package_needs_nothing_beside_it(kind: str, device: str, t
     assert done.returncode == 0, done.stderr
     *printed, file = done.stdout.splitlines()
     assert printed == ["tilework cuda CudaBackend", "tilework hip HipBackend", "tilework cpu CpuBackend"]
-    assert file.startswith(str(place))
+    assert file.startswith(str(folder))

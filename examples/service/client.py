@@ -42,9 +42,9 @@ class Client(threading.Thread):
 
     def send(self) -> None:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
-        drawn = requests(np.random.default_rng(self.number))
+        generated = requests(np.random.default_rng(self.number))
         for turn in range(self.share):
-            name, arguments, expected = drawn[(turn + self.number) % len(drawn)]
+            name, arguments, expected = generated[(turn + self.number) % len(generated)]
             start = time.perf_counter()
             status, body = ask(connection, "POST", f"/{name}", bytes_of(arguments))
             self.seconds.append(time.perf_counter() - start)

@@ -16,14 +16,14 @@ REFUSED = (5, 1024)  # nobody has recorded it
 
 
 def requests(rng: np.random.Generator) -> list[tuple[str, list[Array], Callable[..., Array]]]:
-    """(name of the function, drawn arguments, what computes the same by NumPy) of each shape."""
+    """(name of the function, generated arguments, what computes the same by NumPy) of each shape."""
 
-    def drawn(*shape: int) -> Array:
+    def generated(*shape: int) -> Array:
         return rng.standard_normal(shape, dtype=np.float32)
 
     made: list[tuple[str, list[Array], Callable[..., Array]]] = []
-    made += [("softmax", [drawn(*shape)], numpy_softmax) for shape in SOFTMAX]
-    made += [("matmul", [drawn(m, k), drawn(k, n)], np.matmul) for m, k, n in MATMUL]
+    made += [("softmax", [generated(*shape)], numpy_softmax) for shape in SOFTMAX]
+    made += [("matmul", [generated(m, k), generated(k, n)], np.matmul) for m, k, n in MATMUL]
     return made
 
 

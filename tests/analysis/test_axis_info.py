@@ -381,7 +381,7 @@ def is_defined(kind: type[Operation], a: np.ndarray, b: np.ndarray) -> bool:
 STEPS = ("range", "constant", "splat", "binary", "compare", "select", "expand", "broadcast")
 
 
-def draw_step(data: st.DataObject, program: Program) -> None:
+def random_step(data: st.DataObject, program: Program) -> None:
     """Add one op on values already there."""
     what = data.draw(st.sampled_from(STEPS))
     if what == "range":
@@ -405,10 +405,10 @@ def draw_step(data: st.DataObject, program: Program) -> None:
         type = tensor_type(shape, value.type.element_type)  # pyright: ignore
         program.add(tt.BroadcastOp.make(value, type, unknown), np.broadcast_to(array, shape))
     elif what in ("binary", "compare", "select"):
-        draw_elementwise(data, program, what, value, array)
+        generate_elementwise(data, program, what, value, array)
 
 
-def draw_elementwise(data: st.DataObject, program: Program, what: str, value: SSAValue, array: np.ndarray) -> None:
+def generate_elementwise(data: st.DataObject, program: Program, what: str, value: SSAValue, array: np.ndarray) -> None:
     if array.dtype == bool:
         return
     other, second = data.draw(st.sampled_from([pair for pair in program.values if pair[0].type == value.type]))
@@ -456,7 +456,7 @@ def test_claims_are_true_of_generated_programs(data: st.DataObject) -> None:
     for size in (8, 16):
         program.add(tt.MakeRangeOp.make(0, size, unknown), np.arange(size))
     for _ in range(data.draw(st.integers(1, 25))):
-        draw_step(data, program)
+        random_step(data, program)
     block.add_op(tt.ReturnOp.make((), unknown))
     attributes = [{"tt.divisibility": int_attr(divisor, i32)} for divisor in divisors]
     function = tt.FuncOp.make("f", [i32, i32], [], Region(block), unknown, arg_attrs=attributes)

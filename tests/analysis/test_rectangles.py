@@ -1,8 +1,8 @@
 """Loads that become copies through descriptors: the same results wherever the launch proves it, and nothing else is
 rewritten.
 
-Drawn kernels load two tiles by pointers and multiply them; the pass must keep what they compute in the evaluator, for
-sizes with tails, padded rows, and memory around the arrays that holds NaN: whoever reads what the mask forbids, or
+Generated kernels load two tiles by pointers and multiply them; the pass must keep what they compute in the evaluator,
+for sizes with tails, padded rows, and memory around the arrays that holds NaN: whoever reads what the mask forbids, or
 leaves out what it allows, is found.
 """
 
@@ -92,13 +92,13 @@ def compiled(kernel: Any, types: dict[str, str], constants: dict[str, Any], odd:
 def rewritten(module: Any, passes: str = PASSES) -> dict[str, Any] | None:
     """Run the pass; return the facts that the launcher gets."""
     run_pipeline(module, parse_pipeline(passes))
-    told = module.attributes.get(RECTANGLES)
-    return json.loads(told.data) if isinstance(told, StringAttr) else None
+    rectangles = module.attributes.get(RECTANGLES)
+    return json.loads(rectangles.data) if isinstance(rectangles, StringAttr) else None
 
 
-def hidden(told: dict[str, Any], args: list[Any], grid: tuple[int, ...]) -> list[Any] | None:
+def hidden(rectangles: dict[str, Any], args: list[Any], grid: tuple[int, ...]) -> list[Any] | None:
     """The host descriptors of the hidden arguments; None if the launch does not justify them."""
-    precondition = LaunchPrecondition(told)
+    precondition = LaunchPrecondition(rectangles)
     numbers = [arg.ctypes.data if isinstance(arg, np.ndarray) else arg for arg in args]
     return precondition.arrays(tuple(numbers[number] for number in precondition.args), (*grid, 1, 1)[:3])
 
@@ -156,9 +156,9 @@ def case(seed: int) -> None:
         c = np.full((batches, m, n), np.nan, np.float32)
         args: list[Any] = [a_memory, b_memory, c, m, n, k, stride_a, stride_b, first, batch]
         if outputs:
-            told = rewritten(module)
-            assert told is not None and len(told["maps"]) == 2, constants
-            maps = hidden(told, args, grid)
+            rectangles = rewritten(module)
+            assert rectangles is not None and len(rectangles["maps"]) == 2, constants
+            maps = hidden(rectangles, args, grid)
             legal = stride_a % 8 == 0 and stride_b % 8 == 0 and first % 8 == 0 and (not wrap or m % bm == n % bn == 0)
             assert (maps is not None) == legal, (seed, constants, args[3:])
             if maps is None:
@@ -215,11 +215,11 @@ def test_all_large_operands_of_a_loop_become_copies_or_none() -> None:
         ways: dict[str, Any] = {"BM": 128, "BN": 128, "BK": 64, "WAY": "", "type": "fp16", **given}
         pointer, odd = f"*{ways.pop('type')}", tuple(ways.pop("odd", ""))
         types = {"a_ptr": pointer, "b_ptr": pointer, "c_ptr": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
-        told = rewritten(
+        rectangles = rewritten(
             compiled(scaled, types, ways, odd),
             f"tt-rectangles-to-descriptors{{when=pays num-warps={warps}}},canonicalize",
         )
-        assert (0 if told is None else len(told["maps"])) == count, (given, warps)
+        assert (0 if rectangles is None else len(rectangles["maps"])) == count, (given, warps)
 
 
 @tilework.jit
@@ -290,10 +290,10 @@ KINDS = {
 def test_near_misses_stay_loads() -> None:
     types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32", "index_ptr": "*i32", "K": "i32", "stride": "i32"}
     for kind, count in KINDS.items():
-        told = rewritten(compiled(near_miss, types, {"KIND": kind}))
-        assert (0 if told is None else len(told["maps"])) == count, kind
-        if told is not None and count == 2:  # an axis without elements is no axis without a bound
-            found = hidden(told, [1 << 20, 2 << 20, 3 << 20, 4 << 20, 128, 128], (1,))
+        rectangles = rewritten(compiled(near_miss, types, {"KIND": kind}))
+        assert (0 if rectangles is None else len(rectangles["maps"])) == count, kind
+        if rectangles is not None and count == 2:  # an axis without elements is no axis without a bound
+            found = hidden(rectangles, [1 << 20, 2 << 20, 3 << 20, 4 << 20, 128, 128], (1,))
             assert (found is None) == (kind == "no columns")
 
 
@@ -312,8 +312,8 @@ def persistent(
         am = tl.max_contiguous(tl.multiple_of(tl.where(rm < M, rm, 0), BM), BM)
         acc = tl.zeros((BM, BN), tl.float32)
         for k in range(0, tl.cdiv(K, BK)):
-            places = k * BK + rk
-            a = tl.load(a_ptr + am[:, None] * K + places[None, :], mask=places[None, :] < K, other=0.0)
+            offsets = k * BK + rk
+            a = tl.load(a_ptr + am[:, None] * K + offsets[None, :], mask=offsets[None, :] < K, other=0.0)
             acc = tl.dot(a, b.load([k * BK, pid_n * BN]), acc)
         tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
 
@@ -328,13 +328,13 @@ def test_persistent_kernels_and_their_descriptors() -> None:
         _, a = padded(m, k, k, rng)
         _, b = padded(k, n, n, rng)
         c = np.full((m, n), np.nan, np.float32)
-        told = rewritten(module)
-        assert told is not None and len(told["maps"]) == 2 and len(told["written"]) == 1
+        rectangles = rewritten(module)
+        assert rectangles is not None and len(rectangles["maps"]) == 2 and len(rectangles["written"]) == 1
         args: list[Any] = [a, b, c, m, n, k]
         if overlap:
             args[2] = c.reshape(-1)[: c.size // 2].view(np.float32)
             args[0] = args[2].view(np.float16)
-        maps = hidden(told, args, (4,))
+        maps = hidden(rectangles, args, (4,))
         assert (maps is not None) == good
         if maps is not None:
             evaluate(module, None, [*args, *maps], (4,))
@@ -350,10 +350,10 @@ def test_what_overflows_is_refused() -> None:
     types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"} | dict.fromkeys(
         ("M", "N", "K", "stride_a", "stride_b", "first", "batch"), "i32"
     )
-    told = rewritten(compiled(product, types, constants))
-    assert told is not None
+    rectangles = rewritten(compiled(product, types, constants))
+    assert rectangles is not None
     fits = [1 << 20, 2 << 20, 3 << 20, 4096, 4096, 4096, 4096, 4096, 0, 0]
-    assert hidden(told, fits, (4096,)) == [
+    assert hidden(rectangles, fits, (4096,)) == [
         (1 << 20, (4096, 4096), (4096, 1)),
         (2 << 20, (4096, 4096), (4096, 1)),
     ]
@@ -368,7 +368,7 @@ def test_what_overflows_is_refused() -> None:
         {5: 0},
         {8: 1},
     ):
-        assert hidden(told, list((dict(enumerate(fits)) | changed).values()), (4096,)) is None, changed
+        assert hidden(rectangles, list((dict(enumerate(fits)) | changed).values()), (4096,)) is None, changed
 
 
 @tilework.jit
@@ -389,15 +389,15 @@ def chosen(a_ptr, b_ptr, c_ptr, K, SIZE: tl.constexpr):
 def test_what_a_branch_moves_goes_on_where_other_loads_are_copies() -> None:
     size, k = 16, 5
     module = compiled(chosen, {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32", "K": "i32"}, {"SIZE": size})
-    told = rewritten(module)
-    assert told is not None and len(told["maps"]) == 1
+    rectangles = rewritten(module)
+    assert rectangles is not None and len(rectangles["maps"]) == 1
     rng = np.random.default_rng(4)
     (_, a), (_, b), c = (
         padded(k * size, size, size, rng),
         padded(3 * size, size, size, rng),
         np.zeros((size, size), "f4"),
     )
-    maps = hidden(told, [a, b, c, k], (1,))
+    maps = hidden(rectangles, [a, b, c, k], (1,))
     assert maps is not None
     evaluate(module, None, [a, b, c, k, *maps], (1,))
     wide_a, wide_b = a.reshape(k, size, size).astype("f4"), b.reshape(3, size, size).astype("f4")
@@ -414,8 +414,8 @@ def far_around(a_ptr, c_ptr, M, STEP: tl.constexpr):
 
 def test_tiles_wrap_around_in_32_bits_or_are_loaded() -> None:
     for step, good in ((16, True), (1 << 30, False)):
-        told = rewritten(compiled(far_around, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32"}, {"STEP": step}))
-        assert told is not None and (hidden(told, [1 << 20, 2 << 20, 48], (5,)) is not None) == good
+        rectangles = rewritten(compiled(far_around, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32"}, {"STEP": step}))
+        assert rectangles is not None and (hidden(rectangles, [1 << 20, 2 << 20, 48], (5,)) is not None) == good
 
 
 @tilework.jit
@@ -431,9 +431,9 @@ def shifted(a_ptr, b_ptr, c_ptr, low, K, STEP: tl.constexpr):
 def test_starts_along_the_contiguous_axis_are_multiples_of_16_bytes() -> None:
     types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32", "low": "i32", "K": "i32"}
     for step, low, good in ((16, 0, True), (16, 8, True), (16, 3, False), (12, 0, False), (24, 16, True)):
-        told = rewritten(compiled(shifted, types, {"STEP": step}))
-        assert told is not None and len(told["maps"]) == 2
-        assert (hidden(told, [1 << 20, 2 << 20, 3 << 20, low, 128], (1,)) is not None) == good
+        rectangles = rewritten(compiled(shifted, types, {"STEP": step}))
+        assert rectangles is not None and len(rectangles["maps"]) == 2
+        assert (hidden(rectangles, [1 << 20, 2 << 20, 3 << 20, low, 128], (1,)) is not None) == good
 
 
 @tilework.jit
@@ -454,9 +454,9 @@ def test_starts_are_made_of_integers_of_any_width() -> None:
             compiled(by_steps, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "step": kind}, {}),
             np.zeros_like(wanted),
         )
-        told = rewritten(module)
-        assert told is not None
-        maps = hidden(told, [a, c, 40, 16], (3,))
+        rectangles = rewritten(module)
+        assert rectangles is not None
+        maps = hidden(rectangles, [a, c, 40, 16], (3,))
         assert maps is not None
         verify(module)
         evaluate(module, None, [a, c, 40, 16, *maps], (3,))
@@ -471,10 +471,10 @@ def strided(a_ptr, c_ptr, M, stride):
 
 
 def test_strides_that_no_tensor_map_has_prove_nothing() -> None:
-    told = rewritten(compiled(strided, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "stride": "i64"}, {}))
-    assert told is not None
+    rectangles = rewritten(compiled(strided, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "stride": "i64"}, {}))
+    assert rectangles is not None
     for stride, good in ((16, True), (-16, False), (0, False), (20, False), (1 << 39, False)):
-        assert (hidden(told, [1 << 50, 2 << 50, 32, stride], (2,)) is not None) == good, stride
+        assert (hidden(rectangles, [1 << 50, 2 << 50, 32, stride], (2,)) is not None) == good, stride
 
 
 @tilework.jit
@@ -489,10 +489,10 @@ def in_steps(a_ptr, c_ptr, n, factor):
 
 def test_a_step_that_overflows_is_refused() -> None:
     """The launch finds the last number that a loop counts by it."""
-    told = rewritten(compiled(in_steps, {"a_ptr": "*fp16", "c_ptr": "*fp32", "n": "i32", "factor": "i32"}, {}))
-    assert told is not None
+    rectangles = rewritten(compiled(in_steps, {"a_ptr": "*fp16", "c_ptr": "*fp32", "n": "i32", "factor": "i32"}, {}))
+    assert rectangles is not None
     for factor, good in ((1, True), ((1 << 28) - 1, False), ((1 << 28) + 1, False), (1 << 26, True)):
-        assert (hidden(told, [1 << 20, 2 << 20, 64, factor], (1,)) is not None) == good, factor
+        assert (hidden(rectangles, [1 << 20, 2 << 20, 64, factor], (1,)) is not None) == good, factor
 
 
 @tilework.jit
@@ -505,10 +505,10 @@ def of_factors(a_ptr, c_ptr, M, factor):
 
 
 def test_a_descriptor_of_numbers_that_overflow_is_refused() -> None:
-    told = rewritten(compiled(of_factors, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "factor": "i32"}, {}))
-    assert told is not None and len(told["maps"]) == 1
+    rectangles = rewritten(compiled(of_factors, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "factor": "i32"}, {}))
+    assert rectangles is not None and len(rectangles["maps"]) == 1
     for rows, factor, good in ((16, 32, True), (1 << 16, 1 << 15, False), (1 << 16, (1 << 16) + 1, False)):
-        assert (hidden(told, [1 << 20, 2 << 50, rows, factor], (1,)) is not None) == good, (rows, factor)
+        assert (hidden(rectangles, [1 << 20, 2 << 50, rows, factor], (1,)) is not None) == good, (rows, factor)
 
 
 @tilework.jit
@@ -530,8 +530,8 @@ def of_axes(a_ptr, c_ptr, s0, s1, s2, s3, AXES: tl.constexpr):
 def test_tensor_maps_have_five_dimensions_at_most() -> None:
     types = {"a_ptr": "*fp16", "c_ptr": "*fp32"} | dict.fromkeys(("s0", "s1", "s2", "s3"), "i32")
     for axes in (3, 4, 5, 6):
-        told = rewritten(compiled(of_axes, types, {"AXES": axes}))
-        found = [] if told is None else [len(each["axes"]) for each in told["maps"]]
+        rectangles = rewritten(compiled(of_axes, types, {"AXES": axes}))
+        found = [] if rectangles is None else [len(each["axes"]) for each in rectangles["maps"]]
         assert found == ([axes] if axes <= 5 else [])
 
 
@@ -547,9 +547,9 @@ def two_places(a_ptr, c_ptr):
 def test_loads_without_a_mask_have_descriptors_as_large_as_their_places() -> None:
     a, c = np.arange(64 * 16, dtype=np.float16).reshape(64, 16) % 7, np.zeros((32, 16), np.float32)
     module = compiled(two_places, {"a_ptr": "*fp16", "c_ptr": "*fp32"}, {})
-    told = rewritten(module)
-    assert told is not None
-    maps = hidden(told, [a, c], (2,))
+    rectangles = rewritten(module)
+    assert rectangles is not None
+    maps = hidden(rectangles, [a, c], (2,))
     assert maps is not None and [shape for _, shape, _ in maps] == [(32, 16), (64, 16)]
     evaluate(module, None, [a, c, *maps], (2,))
     wide = a.astype(np.float32)

@@ -98,10 +98,10 @@ def build(folder: Path, library: str) -> Path:
     include = next((path / "include" for path in toolkits if (path / "include/cuda.h").is_file()), None)
     if include is None:
         (folder / "cuda.h").write_text(f"#pragma once\n{CUDA_H}")
-    places = [f"-I{folder}", *([f"-I{include}"] if include else [])]
+    includes = [f"-I{folder}", *([f"-I{include}"] if include else [])]
     compiler = shutil.which("nvcc") or shutil.which("gcc") or "cc"
     linked = ["-Xlinker", library] if compiler.endswith("nvcc") else [library]
-    subprocess.run([compiler, *places, *sources, "-o", str(program), *linked], check=True)
+    subprocess.run([compiler, *includes, *sources, "-o", str(program), *linked], check=True)
     return program
 
 

@@ -24,9 +24,9 @@ def head_products(q_ptr, k_ptr, o_ptr, stride_b, stride_h, stride_m, H, L, BM: t
     """``q @ k.T`` of tiles of [batch, length, head, D]: heads lie between rows."""
     pid, rm, rd = tl.program_id(1), tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D)
     at = (pid // H).to(tl.int64) * stride_b + (pid % H) * stride_h
-    places = at + rm[:, None] * stride_m + rd[None, :]
-    q = tl.load(q_ptr + places, mask=rm[:, None] < L, other=0.0)
-    k = tl.load(k_ptr + places, mask=rm[:, None] < L, other=0.0)
+    offsets = at + rm[:, None] * stride_m + rd[None, :]
+    q = tl.load(q_ptr + offsets, mask=rm[:, None] < L, other=0.0)
+    k = tl.load(k_ptr + offsets, mask=rm[:, None] < L, other=0.0)
     tl.store(o_ptr + (pid * L + rm)[:, None] * BM + tl.arange(0, BM)[None, :], tl.dot(q, k.T), mask=rm[:, None] < L)
 
 

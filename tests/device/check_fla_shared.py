@@ -1,9 +1,9 @@
 """The shared memory of flash-linear-attention's kernels beside Triton's, without a GPU.
 
     python -m tests.device.check_fla_shared record FILE [--configs 3]     writes down how the library calls its kernels
-    python -m tests.device.check_fla_shared compile FILE OUT [--triton] compiles all of that for cuda:90: bytes by
-    specialisation python -m tests.device.check_fla_shared compare OURS TRITON lists those that need more, exit status 1
-    if any
+    python -m tests.device.check_fla_shared compile FILE OUT [--triton]   compiles all of that for cuda:90: bytes by
+                                                                          specialisation
+    python -m tests.device.check_fla_shared compare OURS TRITON  lists those that need more, exit status 1 if any
 
 The library's functions (`check_fla.py`) run on CPU tensors with launches that only note signature, constants and
 options, so what they compute is nonsense and takes no time. `compile --triton` is run by a Python that has Triton, fla

@@ -133,8 +133,8 @@ def report(folder: Path, sides: list[str]) -> None:
     counts: Counter[str] = Counter()
     operators: dict[str, set[str]] = defaultdict(set)
     seconds: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for place, row in ours.items():
-        verdict, other = verdict_of(row), theirs.get(place)
+    for index, row in ours.items():
+        verdict, other = verdict_of(row), theirs.get(index)
         if len(sides) == 1:
             word = verdict
         elif other is None:

@@ -1,4 +1,4 @@
-"""Drawn kernels on a real GPU, against the interpreter: the constructs of `docs/python.md` among all others.
+"""Generated kernels on a real GPU, against the interpreter: the constructs of `docs/python.md` among all others.
 
     python -m tests.device.check_generated --kernels 200 [--first 0] [--plain]
 
@@ -34,7 +34,7 @@ from tests.fuzz.gpu import (
     has_unordered_atomics,
     warps_of,
 )
-from tests.fuzz.kernels import Kernel, draw_kernel
+from tests.fuzz.kernels import Kernel, generate_kernel
 from tests.fuzz.run import load
 from tilework import knobs
 from tilework.errors import SanitizerError
@@ -48,8 +48,8 @@ def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
     got = arguments(kernel, kernel.seed)
     compiled = load(annotated(kernel), folder)
     is_emulated = (knobs.runtime.device or "").startswith("emulator")  # there arrays are where they are
-    place = np.asarray if is_emulated else DeviceArray.of
-    placed = {name: place(x) if isinstance(x, np.ndarray) else x for name, x in got.items()}
+    upload = np.asarray if is_emulated else DeviceArray.of
+    placed = {name: upload(x) if isinstance(x, np.ndarray) else x for name, x in got.items()}
     compiled[kernel.grid](**placed, num_warps=warps_of(kernel.seed), enable_fp_fusion=False, num_ctas=ctas)
     driver.active.get_device_interface().synchronize()
     wanted = interpreted(kernel, folder)
@@ -70,7 +70,7 @@ def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
 def problem_of(seed: int, folder: Path, ctas: int, **about: bool) -> str | None:
     """`compare` of one seed; errors are problems too, but `Refused` is raised."""
     try:
-        return compare(draw_kernel(seed, **about), folder, ctas)
+        return compare(generate_kernel(seed, **about), folder, ctas)
     except Unordered:
         return None
     except SanitizerError as error:  # of the emulator
@@ -112,8 +112,8 @@ def main() -> int:
                 bad += 1
                 print(f"seed {seed}: {problem}"[:400], flush=True)
     seconds = time.perf_counter() - start
-    told = f", {refused} others are refused" if refused else ""
-    print(f"{count} generated kernels on {target}: {bad} differ{told}, {seconds:.0f} s")
+    reported = f", {refused} others are refused" if refused else ""
+    print(f"{count} generated kernels on {target}: {bad} differ{reported}, {seconds:.0f} s")
     return min(bad, 99)
 
 

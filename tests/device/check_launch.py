@@ -192,16 +192,16 @@ def scaled(out, a: tl.float16, b: tl.bfloat16):
 
 @check
 def scratch_memory_and_short_numbers() -> None:
-    asked: list[int] = []
+    requested: list[int] = []
     tilework.set_allocator(
-        lambda size, alignment, stream: asked.append(size) or torch().empty(size, device="cuda", dtype=torch().int8)
+        lambda size, alignment, stream: requested.append(size) or torch().empty(size, device="cuda", dtype=torch().int8)
     )
     k, x = Counted(with_descriptor, BLOCK=64), ramp()
     for n in (64, 48, 32, 64):
         out = torch().ones(64, device="cuda")
         k(x, out, n)
         expect(bool(torch().equal(out, torch().where(x < n, x, 0))), True)
-    expect((k.slow, len(asked)), (1, 4))
+    expect((k.slow, len(requested)), (1, 4))
     k, out = Counted(scaled), torch().zeros(1, device="cuda")
     for a, b in ((0.5, 1.0), (1 + 2**-10, 1 + 2**-8), (-0.25, 3.0)):
         k(out, a, b)

@@ -1,8 +1,8 @@
 """Odd launches of products and histograms on a GPU: CUDA graphs, streams, grids and arrays beyond 31 bits, masks and
 windows of atomics.
 
-python -m tests.device.check_odd_products (needs torch and a GPU with TMA; `tests/fuzz/run_matmuls.py` draws odd
-kernels)
+python -m tests.device.check_odd_products            (needs torch and a GPU with TMA; `tests/fuzz/run_matmuls.py` draws
+                                                     odd kernels)
 """
 
 import random

@@ -1,9 +1,11 @@
 """Every kernel of other people's programs, compiled with guessed arguments by both compilers, without a GPU and without
 running them.
 
-    python -m tests.device.check_programs guess FILE FOLDER ... what Triton's frontend accepts (a Python with Triton and
-    torch) python -m tests.device.check_programs compile FILE OUT [--triton] [--target hip:gfx942] python -m
-    tests.device.check_programs compare OURS TRITON exit status 1 where only ours refuses, or takes more shared memory
+    python -m tests.device.check_programs guess FILE FOLDER ...         what Triton's frontend accepts (a Python with
+                                                                        Triton and torch)
+    python -m tests.device.check_programs compile FILE OUT [--triton] [--target hip:gfx942]
+    python -m tests.device.check_programs compare OURS TRITON           exit status 1 where only ours refuses, or takes
+                                                                        more shared memory
 
 A FOLDER holds packages as `pip download --no-deps` and `unzip` leave them. Their modules are executed statement by
 statement, and what cannot be imported is a mock, so that no program has to be installed. A parameter is a pointer if
@@ -60,14 +62,14 @@ class Lenient(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         top = fullname.partition(".")[0]
         if top in sys.stdlib_module_names or top.startswith("_") or top in ("triton", "torch", "numpy", "tilework"):
             return None
-        place = self.root.joinpath(*fullname.split("."))
-        for file, inner in ((place / "__init__.py", [str(place)]), (place.with_suffix(".py"), None)):
+        position = self.root.joinpath(*fullname.split("."))
+        for file, inner in ((position / "__init__.py", [str(position)]), (position.with_suffix(".py"), None)):
             if file.exists() and "triton" in file.read_text(errors="replace"):
                 return importlib.util.spec_from_file_location(
                     fullname, file, loader=self, submodule_search_locations=inner
                 )
         spec = ModuleSpec(fullname, self, is_package=True)
-        spec.submodule_search_locations = [str(place)]
+        spec.submodule_search_locations = [str(position)]
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:

@@ -97,7 +97,7 @@ def orders() -> dict[str, tuple[Any, tuple[int, ...], Arrays, Arrays]]:
     def wild(*shape: int, dtype: Any = np.float32) -> Any:
         return (rng.standard_normal(shape) * 10.0 ** rng.uniform(-3, 3, shape)).astype(dtype)
 
-    places = rng.integers(0, 3, (2048, 64)).astype(np.int32)
+    indices = rng.integers(0, 3, (2048, 64)).astype(np.int32)
     sums, pairs = np.zeros(64 + 256 + 1, np.float32), wild(64, 64)
     return {
         "reductions": (reductions, (1,), {"x": wild(64, 256), "out": sums}, {"M": 64, "N": 256}),
@@ -107,7 +107,7 @@ def orders() -> dict[str, tuple[Any, tuple[int, ...], Arrays, Arrays]]:
         "2048 programs taking turns": (
             meeting,
             (2, 1024),
-            {"x": wild(2048, 64), "places": places, "out": np.zeros(3, np.float32)},
+            {"x": wild(2048, 64), "offsets": indices, "out": np.zeros(3, np.float32)},
             {"N": 64},
         ),
     }
@@ -194,7 +194,7 @@ def generated_outcome(work: tuple[int, str | None, bool]) -> Outcome:
 
 
 def check_generated(kernels: int, gpu: bool, jobs: int, seconds: float) -> int:
-    """Drawn kernels until so many have made a promise; how many broke it."""
+    """Generated kernels until so many have made a promise; how many broke it."""
     table, tally, end = read_digests(GENERATED), Tally(kernels, {}), time.monotonic() + seconds
     without = {seed for seed, word in table.items() if word in (RACING, REFUSED)}
     work = ((seed, table.get(seed), gpu) for seed in tally.seeds(0, 1, 1, end) if seed not in without)

@@ -2,7 +2,7 @@
 silent.
 
     python -m tests.device.check_sanitize
-    python -m tests.device.check_sanitize --tools # NVIDIA's sanitizer on the kernels of the table: nvidia_tools.py
+    python -m tests.device.check_sanitize --tools  # NVIDIA's sanitizer on the kernels of the table: nvidia_tools.py
 
 After each report the same process goes on, with the same context. Each line: PASS or FAIL and the name; the exit code
 is the number of failures, 99 at most.

@@ -1,8 +1,8 @@
 """Triton's tutorials, or any folder of scripts NN-*.py that say `import triton`: do they run here, and if not, why?
 
-    python -m tests.device.check_tutorials FOLDER all of them, on the GPU if there is one python -m
-    tests.device.check_tutorials FOLDER 01 05-layer-norm --device cpu two of them, on the CPU python -m
-    tests.device.check_tutorials FOLDER --seconds 300 --logs out a limit for each; what they print, as files
+    python -m tests.device.check_tutorials FOLDER  all of them, on the GPU if there is one
+    python -m tests.device.check_tutorials FOLDER 01 05-layer-norm --device cpu    two of them, on the CPU
+    python -m tests.device.check_tutorials FOLDER --seconds 300 --logs out  a limit for each; what they print, as files
 
 The folder is the user's own; nothing of it is in this repository. Each script runs in a process of its own, by
 `python -m tilework.as_triton`, in a folder of its own. On the CPU only the name of the device is replaced: strings

@@ -58,7 +58,7 @@ KERNELS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def rounds_of(launch: Callable[[Any], Any], kernel: Any, out: torch.Tensor, wanted: torch.Tensor, given: Any) -> str:
     """Return the count of wrong rounds for each way to compile the kernel, and its TFLOP/s."""
-    bad, told = 0, []
+    bad, reported = 0, []
     for way, rounds in given.ways.items():
         own = tilework.jit(kernel.fn)  # each way keeps its own compiled code
         with knobs.nvidia.scope():
@@ -68,8 +68,8 @@ def rounds_of(launch: Callable[[Any], Any], kernel: Any, out: torch.Tensor, want
                 launch(own)
                 bad += not torch.allclose(out.float(), wanted, atol=2e-3, rtol=1e-3)
             time = do_bench(lambda own=own: launch(own)) if DEVICE == "cuda" else 0.0
-            told.append(f"{way} {given.work / time / 1e9:.1f}" if time else way)
-    return f"{f'FAIL {bad} rounds' if bad else 'PASS'}  {', '.join(told)} TFLOP/s"
+            reported.append(f"{way} {given.work / time / 1e9:.1f}" if time else way)
+    return f"{f'FAIL {bad} rounds' if bad else 'PASS'}  {', '.join(reported)} TFLOP/s"
 
 
 def product(

@@ -205,10 +205,10 @@ def many_blocks() -> None:
 
 @check
 def hidden_pointers_and_scratch_memory() -> None:
-    out, room, asked = DeviceArray(2, "uint64"), DeviceArray(4096), []
+    out, room, requested = DeviceArray(2, "uint64"), DeviceArray(4096), []
 
     def allocate(size: int, alignment: int, stream: int | None) -> DeviceArray:
-        asked.append((size, alignment, stream))
+        requested.append((size, alignment, stream))
         return room
 
     kernel_of(programs.pointers(), "pointers", {"out": "*i64"})[(1, 1, 1)](out)
@@ -223,7 +223,7 @@ def hidden_pointers_and_scratch_memory() -> None:
     finally:
         allocators.set_allocator(allocators.NullAllocator())
     expect(out.numpy().tolist(), [room.data_ptr(), 0])
-    expect(asked, [(24 * 6, 128, 0)])
+    expect(requested, [(24 * 6, 128, 0)])
 
 
 CASES: list[tuple[str, Any, str, bytes]] = [

@@ -258,7 +258,9 @@ def calls_of(info: Any, device: str, kind: str, samples: int) -> Iterator[Any]:
     if dtype not in info.supported_dtypes(device):
         return
     torch.manual_seed(3)
-    drawn = list(info.reference_inputs(device, dtype, requires_grad=info.supports_autograd and dtype.is_floating_point))
+    generated = list(
+        info.reference_inputs(device, dtype, requires_grad=info.supports_autograd and dtype.is_floating_point)
+    )
     others = [info.inplace_variant, *(each for alias in info.aliases for each in (alias.op, alias.inplace_variant))]
 
     def forward_and_backward(sample: Any) -> None:
@@ -269,10 +271,10 @@ def calls_of(info: Any, device: str, kind: str, samples: int) -> Iterator[Any]:
     def cut(leaf: Any) -> Any:
         return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
 
-    for sample in drawn[:: max(1, len(drawn) // samples)]:
+    for sample in generated[:: max(1, len(generated) // samples)]:
         yield partial(forward_and_backward, sample)
     for other in filter(None, others):
-        for sample in drawn[:: max(1, len(drawn) // 2)]:
+        for sample in generated[:: max(1, len(generated) // 2)]:
             yield partial(other, *tree_map(cut, (sample.input, *sample.args)), **tree_map(cut, sample.kwargs))
 
 

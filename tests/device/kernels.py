@@ -33,6 +33,6 @@ def scaling(hidden: int = 2, **facts: Any) -> Any:
 def pinned(count: int) -> Any:
     """A NumPy array in pinned memory; it is never freed."""
     cuda_device.ensure_context()
-    place = ctypes.c_void_p()
-    libcuda.library().cuMemHostAlloc(ctypes.byref(place), 4 * count, 0)
-    return np.frombuffer((ctypes.c_uint32 * count).from_address(place.value or 0), np.uint32)
+    address = ctypes.c_void_p()
+    libcuda.library().cuMemHostAlloc(ctypes.byref(address), 4 * count, 0)
+    return np.frombuffer((ctypes.c_uint32 * count).from_address(address.value or 0), np.uint32)

@@ -228,12 +228,13 @@ def rope(draw: Draw, odd: bool) -> Case:
 
 def partial_rope(draw: Draw, odd: bool) -> Case:
     heads, kv, length, n = (6, 3, 19, 48) if odd else (8, 2, 64, 64)
-    turned = n // 2
-    cos, sin = angles(draw, 2, length, turned)
+    transposed = n // 2
+    cos, sin = angles(draw, 2, length, transposed)
 
     def plain(q: Any, k: Any, cos: Any, sin: Any) -> Any:
         return tuple(
-            torch.cat((rotated(x[..., :turned], cos[:, None], sin[:, None]), x[..., turned:]), -1) for x in (q, k)
+            torch.cat((rotated(x[..., :transposed], cos[:, None], sin[:, None]), x[..., transposed:]), -1)
+            for x in (q, k)
         )
 
     return Case(
@@ -288,8 +289,8 @@ def neighborhood(dilation: int) -> Callable[..., Case]:
         length, n, size = (37, 32, 5) if odd else (64, 64, 7)
 
         def plain(q: Any, k: Any, v: Any) -> Any:
-            place = torch.arange(length, device=q.device)
-            away = place[None, :] - place[:, None]
+            index = torch.arange(length, device=q.device)
+            away = index[None, :] - index[:, None]
             near = (away.abs() <= size // 2 * dilation) & (away % dilation == 0)
             scores = (q @ k.transpose(-1, -2) * n**-0.5).masked_fill(~near, float("-inf"))
             return torch.softmax(scores, -1) @ v
@@ -431,10 +432,10 @@ def mm_int8int2(draw: Draw, odd: bool) -> Case:
         return matmul(a, b)
 
     def plain(a: Any, b: Any) -> Any:
-        parts = [((b.long() >> 2 * place) & 3) - 1 for place in range(4)]
+        parts = [((b.long() >> 2 * index) & 3) - 1 for index in range(4)]
         return (a.double() @ torch.cat(parts).double()).to(torch.int32)
 
     a = torch.randint(-128, 128, (rows, k), generator=draw.generator).to(torch.int8)
     twos = torch.randint(0, 3, (4, k // 4, columns), generator=draw.generator)
-    packed = sum(twos[place] << 2 * place for place in range(4)).to(torch.uint8)
+    packed = sum(twos[index] << 2 * index for index in range(4)).to(torch.uint8)
     return Case({"a": a, "b": packed}, liger, plain)

@@ -79,8 +79,8 @@ def table(rows: Sequence[str], tools: Sequence[str], limit: float, processes: in
         for cell in plain:
             cell.result()
         started = {tool: [pool.submit(run, row, tool, limit) for row in rows] for tool in reversed(tools)}
-        for place, row in enumerate(rows):
-            yield row, [plain[place].result(), *(started[tool][place].result() for tool in tools)]
+        for index, row in enumerate(rows):
+            yield row, [plain[index].result(), *(started[tool][index].result() for tool in tools)]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -53,8 +53,8 @@ def run(words: list[str], round: str) -> int:
         except BaseException as error:  # one broken check must not hide the others
             if isinstance(error, KeyboardInterrupt):
                 raise
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            detail = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            detail = f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
             result, failed = "FAIL", failed + 1
         print(f"{result}  {round:<13} {name:<48} {detail}", flush=True)
     return failed

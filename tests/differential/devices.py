@@ -112,7 +112,7 @@ def run_evaluator(
     target = "cpu" if has_odd_tiles(module) and not is_given else "cuda:90"  # where they are not padded
     run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse(target)))))
     if target == "cpu" or not has_descriptors:
-        READY[:] = [(kernel, signature, told(args, constants), module)]
+        READY[:] = [(kernel, signature, passed(args, constants), module)]
     evaluate(module, None, [evaluator_argument(args[name]) for name in signature], grid)
 
 
@@ -120,7 +120,7 @@ def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str
     """The kernel as machine code of this host, from the module that the evaluator has just run if it would be the
     same."""
     ready = READY.pop() if READY else None
-    if ready is not None and ready[0] is kernel and same_values(ready[2], told(args, constants)):
+    if ready is not None and ready[0] is kernel and same_values(ready[2], passed(args, constants)):
         signature, module, is_optimised = ready[1], ready[3], True
     else:
         (module, signature), is_optimised = unoptimised(kernel, args, constants), False
@@ -159,7 +159,7 @@ def other_cpu(name: str) -> Device:
 READY: list[tuple[JITFunction, dict[str, str], dict[str, Any], ModuleOp]] = []
 
 
-def told(args: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
+def passed(args: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
     """All that a module depends on, besides its kernel."""
     return {**args, **constants, **{name: signature_of(x) for name, x in args.items() if isinstance(x, np.ndarray)}}
 

@@ -15,7 +15,7 @@ from tilework import knobs
 from tilework.inspect.replay import EVALUATOR, INTERPRETER, NATIVE, Launch, run_on
 
 Array = np.ndarray[Any, Any]
-PLACES: dict[str, tuple[str, dict[str, Any], int]] = {  # device, options, threads
+SETUPS: dict[str, tuple[str, dict[str, Any], int]] = {  # device, options, threads
     "interpreter": (INTERPRETER, {}, 1),
     "evaluator": (EVALUATOR, {}, 1),
     "cpu, 1 thread": (NATIVE, {}, 1),
@@ -29,7 +29,7 @@ PLACES: dict[str, tuple[str, dict[str, Any], int]] = {  # device, options, threa
     "gfx942, 4 warps": ("emulator:gfx942", {"num_warps": 4}, 1),
 }
 QUICK = ("interpreter", "evaluator", "cpu, 2 threads", "sm_80, 8 warps", "gfx942, 4 warps")
-CHOSEN = tuple(PLACES) if os.environ.get("REPRODUCIBLE_ALL") else QUICK
+CHOSEN = tuple(SETUPS) if os.environ.get("REPRODUCIBLE_ALL") else QUICK
 
 
 def everywhere(
@@ -37,25 +37,25 @@ def everywhere(
     args: Mapping[str, Any],
     constants: Mapping[str, Any] | None = None,
     grid: Sequence[int] = (1,),
-    places: Sequence[str] = CHOSEN,
+    setups: Sequence[str] = CHOSEN,
 ) -> dict[str, Array]:
     """The arrays after a launch, which are the same in all places."""
-    (wanted, *_) = [arrays for _, arrays in in_places(kernel, args, constants, grid, places)]
+    (wanted, *_) = [arrays for _, arrays in in_setups(kernel, args, constants, grid, setups)]
     return wanted
 
 
-def in_places(
+def in_setups(
     kernel: Any,
     args: Mapping[str, Any],
     constants: Mapping[str, Any] | None = None,
     grid: Sequence[int] = (1,),
-    places: Sequence[str] = CHOSEN,
+    setups: Sequence[str] = CHOSEN,
 ) -> Iterator[tuple[str, dict[str, Array]]]:
     """(place, the arrays after a launch there), one after the other; an `AssertionError` where they differ from those
     of the first."""
     wanted: dict[str, Array] = {}
-    for place in places:
-        device, options, threads = PLACES[place]
+    for setup in setups:
+        device, options, threads = SETUPS[setup]
         own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in args.items()}
         given = {**own, **(constants or {})}
         values = tuple(given[name] for name in kernel.arg_names)
@@ -69,11 +69,11 @@ def in_places(
                 where = np.flatnonzero(bits(array) != bits(arrays[name]))
                 old, new = array.ravel()[where[0]], arrays[name].ravel()[where[0]]
                 raise AssertionError(
-                    f"{name}: {len(where)} of {array.size} differ between {places[0]} and {place}, "
+                    f"{name}: {len(where)} of {array.size} differ between {setups[0]} and {setup}, "
                     f"at {where[0]}: {old!r}, {new!r}"
                 )
         wanted = wanted or arrays
-        yield place, arrays
+        yield setup, arrays
 
 
 def bits(array: Array) -> Array:

@@ -94,8 +94,8 @@ def store_all(out: Any, result: Any, slot: Any, note: Any, first: Any = 0, _sema
     """Results are numbered from `first` on; `note` hears of their types."""
     for index, value in enumerate(result if isinstance(result, tl.tuple) else [result], int(first)):
         note(value, index, _semantic=_semantic)
-        place = out.__add__(index * int(slot), _semantic=_semantic)
-        pointer = place.to(tl.pointer_type(value.dtype), _semantic=_semantic)
+        position = out.__add__(index * int(slot), _semantic=_semantic)
+        pointer = position.to(tl.pointer_type(value.dtype), _semantic=_semantic)
         if value.type.is_block():
             pointer = pointer.__add__(tl.arange(0, value.numel, _semantic=_semantic), _semantic=_semantic)
             value = tl.reshape(value, [value.numel], _semantic=_semantic) if len(value.shape) > 1 else value
@@ -196,15 +196,17 @@ class Cell:
 
 
 @tl.core.builtin
-def load_at(memory: Any, place: Any, _semantic: Any = None) -> Any:
-    pointer = memory.__add__(int(place[0]), _semantic=_semantic).to(tl.pointer_type(place[1]), _semantic=_semantic)
-    return load_input(pointer, place[2], _semantic=_semantic)
+def load_at(memory: Any, position: Any, _semantic: Any = None) -> Any:
+    pointer = memory.__add__(int(position[0]), _semantic=_semantic).to(
+        tl.pointer_type(position[1]), _semantic=_semantic
+    )
+    return load_input(pointer, position[2], _semantic=_semantic)
 
 
 @jit
 def apply_all(memory, out, CELLS: CE, SLOT: CE, NOTE: CE):
     for number in tl.static_range(len(CELLS)):
-        inputs = [load_at(memory, PLACE) for PLACE in CELLS[number][1]]
+        inputs = [load_at(memory, OFFSET) for OFFSET in CELLS[number][1]]
         store_all(out, CELLS[number][0](*inputs, *CELLS[number][2]), SLOT, NOTE, number * CELL_RESULTS)
 
 
@@ -235,18 +237,18 @@ def agree_in_one(cells: Sequence[Cell], *, devices: Mapping[str, Device] = DEVIC
 def agree_in_kernel(
     cells: Sequence[Cell], devices: Mapping[str, Device], ulps: int = 0, rtol: float = 0.0, atol: float = 0.0
 ) -> None:
-    start, told_cells, memory = 0, [], []
+    start, reported_cells, memory = 0, [], []
     for cell in cells:
-        places = []
+        indices = []
         for array in cell.inputs:
             data = np.ascontiguousarray(array).tobytes()
-            places.append((start, tl.str_to_ty(CODE[array.dtype]), array.shape))
+            indices.append((start, tl.str_to_ty(CODE[array.dtype]), array.shape))
             memory.append(data.ljust(-(-len(data) // 16) * 16, b"\0"))
             start += len(memory[-1])
-        told_cells.append((cell.fn, tuple(places), tuple(cell.params)))
+        reported_cells.append((cell.fn, tuple(indices), tuple(cell.params)))
     noted, per_cell = Noted(), CELL_RESULTS.value
     slot = max((array.size for cell in cells for array in cell.inputs), default=0)
-    noted.constants = {"CELLS": tuple(told_cells), "SLOT": slot, "NOTE": noted.note}
+    noted.constants = {"CELLS": tuple(reported_cells), "SLOT": slot, "NOTE": noted.note}
     wanted: dict[int, Any] = {}
     for name, device in devices.items():
         inputs = np.frombuffer(b"".join(memory), np.uint8).copy()

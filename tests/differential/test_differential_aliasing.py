@@ -18,7 +18,7 @@ from tilework import jit
 from tilework.inspect.replay import EVALUATOR, INTERPRETER, NATIVE, Launch, run_on
 
 Array = np.ndarray[Any, Any]
-Places = Sequence[int | None]
+Offsets = Sequence[int | None]
 SIZE = 512
 REPRODUCIBLE = {"reproducible": True}
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -36,31 +36,31 @@ QUICK = ("interpreter", "evaluator", "native", "native, reproducible", "sm_80")
 HOST = QUICK[:4]
 
 
-def memory(places: Places) -> tuple[Array, list[Array]]:
+def memory(offsets: Offsets) -> tuple[Array, list[Array]]:
     """An array of its own for each parameter without a place, all in one, and views of it for the parameters."""
-    whole = np.arange(SIZE * (1 + len(places)), dtype=np.int32) * 7 % 1009
+    whole = np.arange(SIZE * (1 + len(offsets)), dtype=np.int32) * 7 % 1009
     views = [
-        whole[place:SIZE] if place is not None else whole[SIZE * (1 + number) : SIZE * (2 + number)].copy()
-        for number, place in enumerate(places)
+        whole[index:SIZE] if index is not None else whole[SIZE * (1 + number) : SIZE * (2 + number)].copy()
+        for number, index in enumerate(offsets)
     ]
     return whole, views
 
 
-def run_in(way: str, kernel: Any, places: Places, constants: Sequence[Any]) -> list[Array]:
+def run_in(way: str, kernel: Any, offsets: Offsets, constants: Sequence[Any]) -> list[Array]:
     """All arrays after a launch."""
     device, options = WAYS[way]
-    whole, views = memory(places)
+    whole, views = memory(offsets)
     run_on(device, Launch(kernel, (*views, *constants), (1, 1, 1), options))
     return [whole, *views]
 
 
-def check(kernel: Any, places: Places, constants: Sequence[Any], ways: Sequence[str] = tuple(WAYS)) -> list[Array]:
+def check(kernel: Any, offsets: Offsets, constants: Sequence[Any], ways: Sequence[str] = tuple(WAYS)) -> list[Array]:
     """All devices agree; what the first one computed."""
     first, *others = ways
-    wanted = run_in(first, kernel, places, constants)
+    wanted = run_in(first, kernel, offsets, constants)
     for way in others:
-        for mine, theirs in zip(run_in(way, kernel, places, constants), wanted, strict=True):
-            np.testing.assert_array_equal(mine, theirs, err_msg=f"{way}, {kernel.__name__}, arguments at {places}")
+        for mine, theirs in zip(run_in(way, kernel, offsets, constants), wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs, err_msg=f"{way}, {kernel.__name__}, arguments at {offsets}")
     return wanted
 
 
@@ -185,23 +185,23 @@ KERNELS = (
     *(shifted, reversed_copy, elementwise, reductions, written_twice, transposed, scanned, looped, products),
     *(numbers, gathered, called, chosen, left_early),
 )
-PLACES: tuple[Places, ...] = ((8, 8), (8, 9), (9, 8), (8, 24), (70, 8), (None, 8), (8, None))
+OFFSETS: tuple[Offsets, ...] = ((8, 8), (8, 9), (9, 8), (8, 24), (70, 8), (None, 8), (8, None))
 
 
-@pytest.mark.parametrize("places", PLACES, ids=str)
+@pytest.mark.parametrize("offsets", OFFSETS, ids=str)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
-def test_order_of_a_program(kernel: Any, places: Places) -> None:
-    check(kernel, places, (64,), HOST if places != (8, 8) else tuple(WAYS))
+def test_order_of_a_program(kernel: Any, offsets: Offsets) -> None:
+    check(kernel, offsets, (64,), HOST if offsets != (8, 8) else tuple(WAYS))
 
 
 def test_what_the_order_gives() -> None:
     """The oracles agree with NumPy."""
     for kernel in (shifted, reversed_copy):
-        for places in PLACES[:5]:
-            whole, (a, b) = memory(places)
+        for offsets in OFFSETS[:5]:
+            whole, (a, b) = memory(offsets)
             x = a[:64].copy()
             b[slice(1, 65) if kernel is shifted else slice(63, None, -1)] = x
-            np.testing.assert_array_equal(check(kernel, places, (64,), ("native",))[0], whole)
+            np.testing.assert_array_equal(check(kernel, offsets, (64,), ("native",))[0], whole)
 
 
 @jit
@@ -292,5 +292,5 @@ PROGRAMS = st.lists(
 
 @few_examples
 @given(PROGRAMS, st.lists(st.sampled_from((None, 0, 0, 1, 2, 5, 40, 150)), min_size=3, max_size=3))
-def test_generated_programs(program: tuple[tuple[str, int, int, int], ...], places: list[int | None]) -> None:
-    check(generated, places, (program, 32), QUICK)
+def test_generated_programs(program: tuple[tuple[str, int, int, int], ...], offsets: list[int | None]) -> None:
+    check(generated, offsets, (program, 32), QUICK)

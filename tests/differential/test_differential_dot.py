@@ -166,10 +166,10 @@ def test_dot_scaled_at_every_scale(format: str) -> None:
     with np.errstate(over="ignore"):
         wanted = np.broadcast_to(exact[kept].astype(np.float32)[:, None], (256, 4))
     for bytes_as in (np.uint8, np.int8):  # the same bits
-        given, turned = scales.view(bytes_as), [np.ascontiguousarray(operand.T) for operand in (b, a)]
+        given, transposed = scales.view(bytes_as), [np.ascontiguousarray(operand.T) for operand in (b, a)]
         got = agree(scaled_left, a, given, b, params=(format, BESIDE[format]))[0]
         np.testing.assert_array_equal(got, wanted)
-        got = agree(scaled_right, *turned, given, params=(BESIDE[format], format))[0]
+        got = agree(scaled_right, *transposed, given, params=(BESIDE[format], format))[0]
         np.testing.assert_array_equal(got, wanted.T)
 
 

@@ -30,8 +30,8 @@ def with_part(x, value, INDEX: tl.constexpr):
 
 
 @jit
-def at_run_time(x, places, INDEX: tl.constexpr):
-    i = tl.max(places, 0)
+def at_run_time(x, offsets, INDEX: tl.constexpr):
+    i = tl.max(offsets, 0)
     x[..., i] += x[i]
     x[-1] = tl.sum(x[:, i] != 0, 0).to(x.dtype)
     return x[i], x[-i - 1], x[:, i][INDEX]
@@ -74,10 +74,10 @@ def test_a_part_without_elements_takes_any_number() -> None:
     agree(with_part, sample("fp32", (4, 4), 1), sample("i8", (1,), 1), params=((slice(2, 2), None),))
 
 
-@pytest.mark.parametrize("place", [0, 3])
-def test_places_of_run_time(place: int) -> None:
+@pytest.mark.parametrize("position", [0, 3])
+def test_places_of_run_time(position: int) -> None:
     x = np.arange(16, dtype=np.float32).reshape(4, 4) - 5
-    agree(at_run_time, x, np.array([0, place], np.int32), params=((slice(1, 3), None),))
+    agree(at_run_time, x, np.array([0, position], np.int32), params=((slice(1, 3), None),))
 
 
 REFUSED = {

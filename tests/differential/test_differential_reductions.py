@@ -38,15 +38,15 @@ def extrema(x, AXIS: tl.constexpr):
 
 
 @jit
-def places(x, AXIS: tl.constexpr):
+def offsets(x, AXIS: tl.constexpr):
     return tl.argmax(x, AXIS), tl.argmin(x, AXIS), x.argmax(AXIS, keep_dims=True)
 
 
 @jit
 def values_and_places(x, AXIS: tl.constexpr):
     top, where = tl.max(x, AXIS, return_indices=True)
-    low, place = tl.min(x, AXIS, return_indices=True, keep_dims=True)
-    return top, where, low, place
+    low, index = tl.min(x, AXIS, return_indices=True, keep_dims=True)
+    return top, where, low, index
 
 
 @jit
@@ -73,7 +73,7 @@ def test_max_and_min(code: str, shape: tuple[int, ...], seed: int) -> None:
 @given(ANY, shapes(), seeds)
 def test_argmax_and_argmin(code: str, shape: tuple[int, ...], seed: int) -> None:
     values = sample(code, shape, seed, special=False)
-    agree(places, values, params=(seed % len(shape),))
+    agree(offsets, values, params=(seed % len(shape),))
     agree(values_and_places, values, params=(seed % len(shape),))
 
 
@@ -90,12 +90,12 @@ def quietest(a, b):
 @jit
 def with_nan(x, AXIS: tl.constexpr, SORTED: tl.constexpr):
     top, where = tl.max(x, AXIS, return_indices=True)
-    low, place = tl.min(x, AXIS, return_indices=True)
+    low, index = tl.min(x, AXIS, return_indices=True)
     highest, _ = tl.max(x, AXIS, return_indices=True, return_indices_tie_break_left=False)
     lowest, _ = tl.min(x, AXIS, return_indices=True, return_indices_tie_break_left=False)
     best, worst = tl.max(x, AXIS), tl.min(x, AXIS)
     rows = tl.sort(x) if SORTED else x
-    return top, where, low, place, tl.argmax(x, AXIS), tl.argmin(x, AXIS), highest, lowest, best, worst, rows
+    return top, where, low, index, tl.argmax(x, AXIS), tl.argmin(x, AXIS), highest, lowest, best, worst, rows
 
 
 @jit
@@ -122,11 +122,11 @@ def test_nan_in_every_reduction(code: str, shape: tuple[int, ...], axis: int) ->
     values = np.where(random.random(shape) < (share if axis else share.T if len(shape) == 1 else 0.8), np.nan, values)
     block = values.astype(NUMPY[code])
     is_short = shape[-1] < 32  # networks of longer rows take long to compile
-    top, where, low, place, *others = agree(with_nan, block, params=(axis, is_short))
+    top, where, low, index, *others = agree(with_nan, block, params=(axis, is_short))
     is_silent = np.isnan(values).all(axis, keepdims=True)
     for found, at, again, worst, best in (
         (top, where, others[0], -np.inf, np.max),
-        (low, place, others[1], np.inf, np.min),
+        (low, index, others[1], np.inf, np.min),
     ):
         wanted = best(np.where(np.isnan(values), worst, values), axis, keepdims=True)
         assert np.array_equal(at, np.argmax((values == wanted) | is_silent, axis)) and np.array_equal(at, again)
@@ -348,9 +348,9 @@ def test_a_function_that_looks_commutative_for_small_numbers(size: int) -> None:
 @jit
 def falling_columns(x, out, counts, M: tl.constexpr, N: tl.constexpr):
     row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
-    tile, place = tl.load(x + row + column * M), row * N + column
+    tile, index = tl.load(x + row + column * M), row * N + column
     _, first = tl.reduce((tl.ravel(tile), tl.arange(0, M * N)), 0, higher)
-    _, again = tl.reduce((tile, place), None, higher)
+    _, again = tl.reduce((tile, index), None, higher)
     tl.store(out, tl.argmax(tl.ravel(tile), 0))
     tl.store(out + 1, first)
     tl.store(out + 2, again)

@@ -165,11 +165,12 @@ def gathering(src, index, AXIS: tl.constexpr):
 )
 def test_gather(code: str, case: tuple[int, tuple[int, ...]], index: str, seed: int) -> None:
     axis, shape = case
-    wanted = tuple(16 if place == axis % len(shape) else size for place, size in enumerate(shape))
-    places = np.random.default_rng(seed).integers(0, shape[axis], wanted).astype(NUMPY[index])
+    wanted = tuple(16 if position == axis % len(shape) else size for position, size in enumerate(shape))
+    offsets = np.random.default_rng(seed).integers(0, shape[axis], wanted).astype(NUMPY[index])
     src = sample(code, shape, seed)
     assert np.array_equal(
-        bits(agree(gathering, src, places, params=(axis,))[0]), bits(np.take_along_axis(src, places.astype(int), axis))
+        bits(agree(gathering, src, offsets, params=(axis,))[0]),
+        bits(np.take_along_axis(src, offsets.astype(int), axis)),
     )
 
 

@@ -15,5 +15,5 @@ ALL = "REPRODUCIBLE_ALL" in os.environ
 @pytest.mark.parametrize("name", ROWS if ALL else QUICK)
 def test_the_same_bits(name: str) -> None:
     row = ROWS[name]
-    places = [place for place in CHOSEN if not row.needs_fp8 or "sm_80" not in place]
-    everywhere(row.kernel, row.arguments(), {"N": N}, places=places)
+    setups = [setup for setup in CHOSEN if not row.needs_fp8 or "sm_80" not in setup]
+    everywhere(row.kernel, row.arguments(), {"N": N}, setups=setups)

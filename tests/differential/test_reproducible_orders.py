@@ -94,20 +94,20 @@ def test_a_dot_reads_buffers_that_are_filled_again() -> None:
 
 
 @tilework.jit
-def meeting(x: Any, places: Any, out: Any, N: tl.constexpr) -> None:
+def meeting(x: Any, offsets: Any, out: Any, N: tl.constexpr) -> None:
     at = (tl.program_id(0) + 2 * tl.program_id(1)) * N + tl.arange(0, N)
     for _ in range(2):
-        before = tl.atomic_add(out + tl.load(places + at), tl.load(x + at), ordered=True)
+        before = tl.atomic_add(out + tl.load(offsets + at), tl.load(x + at), ordered=True)
         tl.store(x + at, before)
 
 
 def test_ordered_atomics_take_turns() -> None:
-    x, places = wild(4, 16), RNG.integers(0, 3, (4, 16)).astype(np.int32)
-    arguments = {"x": x, "places": places, "out": np.zeros(3, np.float32)}
+    x, offsets = wild(4, 16), RNG.integers(0, 3, (4, 16)).astype(np.int32)
+    arguments = {"x": x, "offsets": offsets, "out": np.zeros(3, np.float32)}
     few_warps = ("interpreter", "evaluator", "cpu, 2 threads", "sm_80, 1 warp", "gfx942, 4 warps")
     found = everywhere(meeting, arguments, {"N": 16}, (2, 2), few_warps)["out"]
     wanted = np.zeros(3, np.float32)
-    for row, targets in zip(x.copy(), places, strict=True):
+    for row, targets in zip(x.copy(), offsets, strict=True):
         for _ in range(2):
             for element, target in enumerate(targets):
                 row[element], wanted[target] = wanted[target], wanted[target] + row[element]
@@ -129,12 +129,17 @@ def all_in_turn(x: Any, out: Any, old: Any) -> None:
 
 def test_turns_go_on_where_helpers_are_started_late() -> None:
     """The first programs of a first launch run before there are helpers."""
+<<<<<<< HEAD
     x, places, sums = wild(64, 16), np.zeros((64, 16), np.int32), []
     for threads in (1, POOL.fields[1] + 2):
+=======
+    x, offsets, sums = wild(64, 16), np.zeros((64, 16), np.int32), []
+    for threads in (1, POOL.words[1] + 2):
+>>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
         out = np.zeros(1, np.float32)
         with knobs.runtime.scope():
             knobs.runtime.num_threads = threads
-            run_on(NATIVE, Launch(meeting, (x.copy(), places, out, 16), (2, 32, 1), {"reproducible": True}))
+            run_on(NATIVE, Launch(meeting, (x.copy(), offsets, out, 16), (2, 32, 1), {"reproducible": True}))
         sums.append(out[0])
     assert sums[0] == sums[1]
 
@@ -147,7 +152,7 @@ def test_what_ordered_atomics_return() -> None:
 
 def test_turns_in_the_interpreter_of_tools_for_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InterpretedFunction, "execute", execute_with_tools)
-    arguments = {"x": wild(4, 16), "places": np.zeros((4, 16), np.int32), "out": np.zeros(3, np.float32)}
+    arguments = {"x": wild(4, 16), "offsets": np.zeros((4, 16), np.int32), "out": np.zeros(3, np.float32)}
     everywhere(meeting, arguments, {"N": 16}, (2, 2), ("interpreter", "evaluator"))
 
 
@@ -183,4 +188,4 @@ def test_a_cpu_without_fused_multiply_adds_computes_them(monkeypatch: pytest.Mon
     machine = replace(HostTarget.detect(), has_fma=False)
     monkeypatch.setattr(HostTarget, "detect", staticmethod(lambda: machine))
     with np.errstate(all="ignore"):
-        everywhere(product, {"a": a, "b": b, "c": c}, {"N": 16, "K": 29}, places=("interpreter", "cpu, 1 thread"))
+        everywhere(product, {"a": a, "b": b, "c": c}, {"N": 16, "K": 29}, setups=("interpreter", "cpu, 1 thread"))

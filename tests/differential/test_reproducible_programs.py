@@ -10,7 +10,7 @@ import pytest
 
 from examples.case import Case
 from examples.demo import all_cases
-from tests.differential.everywhere import CHOSEN, PLACES, bits, everywhere
+from tests.differential.everywhere import CHOSEN, SETUPS, bits, everywhere
 from tests.differential.training import SHAPES, fresh, train
 from tests.fuzz.amount import amount
 from tests.fuzz.reproducible import DIFFERENT, outcome_of
@@ -37,8 +37,8 @@ def test_example(name: str) -> None:
         assert name == "layernorm_backward" and "reproducible" in str(error), error  # adds floats by atomics
 
 
-def trained(place: str, steps: int) -> dict[str, Any]:
-    device, options, threads = PLACES[place]
+def trained(setup: str, steps: int) -> dict[str, Any]:
+    device, options, threads = SETUPS[setup]
     arrays = fresh()
     with knobs.runtime.scope():
         knobs.runtime.num_threads = threads
@@ -52,9 +52,9 @@ def test_training() -> None:
     """Hundreds of steps on the CPU learn, and a few are the same everywhere."""
     steps = 3 if IS_ALL else 1
     wanted = trained("cpu, 1 thread", steps)
-    for place in CHOSEN if IS_ALL else FEW:
-        found = trained(place, steps)
-        assert all((bits(found[name]) == bits(wanted[name])).all() for name in (*SHAPES, "loss")), place
+    for setup in CHOSEN if IS_ALL else FEW:
+        found = trained(setup, steps)
+        assert all((bits(found[name]) == bits(wanted[name])).all() for name in (*SHAPES, "loss")), setup
 
 
 @pytest.mark.parametrize("first", range(0, GENERATED, 10))

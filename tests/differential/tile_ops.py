@@ -240,8 +240,8 @@ def fold(step: Callable[[Any, Any], Any], parts: Sequence[Array], axis: int, rev
     moved = [np.moveaxis(part, axis, 0)[:: -1 if reverse else 1] for part in parts]
     total: Any = [part[0] for part in moved]
     steps = [total]
-    for place in range(1, len(moved[0])):
-        total = step(total, [part[place] for part in moved])
+    for position in range(1, len(moved[0])):
+        total = step(total, [part[position] for part in moved])
         steps.append(total)
     done = [np.stack([one[i] for one in steps])[:: -1 if reverse else 1] for i in range(len(parts))]
     return [np.moveaxis(one, 0, axis) for one in done]

@@ -70,7 +70,7 @@ def fresh() -> Arrays:
     x = random.standard_normal((BATCHES * BATCH, INPUTS)).astype(np.float32)
     labels = np.argmax(x @ random.standard_normal((INPUTS, CLASSES)), axis=1).astype(np.int32)
     weights = {name: (0.3 * random.standard_normal(shape)).astype(np.float32) for name, shape in SHAPES.items()}
-    gradients = {f"g{place}": np.zeros(shape, np.float32) for place, shape in enumerate(SHAPES.values(), 1)}
+    gradients = {f"g{index}": np.zeros(shape, np.float32) for index, shape in enumerate(SHAPES.values(), 1)}
     room = {"h": np.zeros((BATCH, HIDDEN), np.float32), "p": np.zeros((BATCH, CLASSES), np.float32)}
     return {"x": x, "labels": labels, **weights, **gradients, **room, "loss": np.zeros(1, np.float32)}
 

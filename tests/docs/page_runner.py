@@ -6,10 +6,11 @@ a block stands in a comment right above it, which the built page does not show:
 
     <!-- setup                       Python that the next blocks take for granted, up to the end of the comment
     <!-- not run: why -->            the block is only parsed
-    <!-- raises ValueError --> the block, or the last command of it, must fail so (commands: raises 1, the exit code)
-    <!-- device emulator:sm_80 --> TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated libraries
-    <!-- printed above --> a block of text: the block above it printed these lines (or parts of lines), and perhaps
-    others between them
+    <!-- raises ValueError -->  the block, or the last command of it, must fail so (commands: raises 1, the exit code)
+    <!-- device emulator:sm_80 -->   TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated
+                                     libraries
+    <!-- printed above -->           a block of text: the block above it printed these lines (or parts of lines), and
+                                     perhaps others between them
 
 A Python block whose first line is ``# softmax.py`` becomes that file: commands below run it, or, where none names it,
 it runs by itself. Blocks that import torch, and those after them, are left out where there is none.
@@ -159,7 +160,7 @@ def run_blocks(page: Path, blocks: list[Block], folder: Path) -> tuple[int, list
     names: dict[str, Any] = {"__name__": "__main__"}
     wrong: list[str] = []
     ran, output = 0, io.StringIO()
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if block.needs_torch and find_spec("torch") is None:
             break
         if "skipped" in block.notes:
@@ -173,7 +174,7 @@ def run_blocks(page: Path, blocks: list[Block], folder: Path) -> tuple[int, list
         device, _, arch = block.notes.get("device", "").partition(":")
         with DEVICES[device](*([arch] if arch else [])):
             if block.kind == "python":
-                commands = "".join(later.code for later in blocks[place:] if later.kind == "sh")
+                commands = "".join(later.code for later in blocks[index:] if later.kind == "sh")
                 wrong += run_python(page, block, names, folder, commands, output)
             else:
                 wrong += run_commands(page, block, output)

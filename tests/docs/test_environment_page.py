@@ -53,8 +53,8 @@ def reads(node: ast.Call | ast.Subscript) -> bool:
 def test_every_variable_is_in_the_table() -> None:
     of_knobs = {key for group in environment.groups().values() for key in group.variables}
     assert of_knobs == set(MEANINGS), "MEANINGS of tilework/knobs/meanings.py has the variables of knobs"
-    others = {key: place for key, place in read_anywhere().items() if key not in of_knobs | OTHER_TEXTS}
-    assert {key: place for key, place in others.items() if key not in WITHOUT_KNOB} == {}
+    others = {key: index for key, index in read_anywhere().items() if key not in of_knobs | OTHER_TEXTS}
+    assert {key: index for key, index in others.items() if key not in WITHOUT_KNOB} == {}
     assert set(WITHOUT_KNOB) <= set(others), "variables that nobody reads"
 
 

@@ -39,15 +39,15 @@ def test_entries_show_signature_documentation_example_and_source() -> None:
     (text,) = [reference.rendered(one) for one in reference.all_entries() if one.name == "tl.program_id"]
     assert "```python\ntl.program_id(axis)\n```" in text
     assert "The index of this program" in text and "**Example**\n\n```python\n" in text
-    place = re.search(r"repo:(tilework/language/program_builtins.py)#L(\d+)", text)
-    assert place and "def program_id(" in (ROOT / place[1]).read_text().splitlines()[int(place[2]) - 1]
+    path = re.search(r"repo:(tilework/language/program_builtins.py)#L(\d+)", text)
+    assert path and "def program_id(" in (ROOT / path[1]).read_text().splitlines()[int(path[2]) - 1]
 
 
 def test_libdevice_and_commands_are_listed() -> None:
     pages = generated()
-    (functions,) = [text for place, text in pages.items() if "libdevice" in place]
+    (functions,) = [text for path, text in pages.items() if "libdevice" in path]
     assert "| `sinh` | `(fp32) -> fp32`, `(fp64) -> fp64` |" in functions and functions.count("\n| `") > 150
-    (commands,) = [text for place, text in pages.items() if "command_line" in place]
+    (commands,) = [text for path, text in pages.items() if "command_line" in path]
     assert all(f"## tilework {name}" in commands for name in SUBCOMMANDS)
     assert "| `--target TARGET`" in commands and "==SUPPRESS==" not in commands
 

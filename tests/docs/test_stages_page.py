@@ -6,7 +6,7 @@ PAGE = "docs/stages" + ".md"
 
 
 def test_every_mark_of_the_page_is_shown_and_is_what_it_says() -> None:
-    marks = stages.PLACE.findall((stages.ROOT / PAGE).read_text())
+    marks = stages.MARK.findall((stages.ROOT / PAGE).read_text())
     assert set(marks) == set(stages.SHOWN)
     shown = {name: stages.SHOWN[name]() for name in marks}
     assert "def softmax(" in shown["source"] and "tt.call @" in shown["frontend"] and "tt.call" not in shown["ttir"]

@@ -70,17 +70,17 @@ def pack(elements: Array, dtype: Any, word: Any = np.uint32) -> Array:
     return np.ascontiguousarray(elements.astype(dtype)).view(word)
 
 
-def elements_of(place: Callable[[int, int], tuple[int, int]], matrix: Array, count: int) -> Array:
+def elements_of(position: Callable[[int, int], tuple[int, int]], matrix: Array, count: int) -> Array:
     """The fragments of a matrix: (32, count), where `place(lane, index)` is the row and column of an element."""
-    return np.array([[matrix[place(lane, index)] for index in range(count)] for lane in range(WARP)])
+    return np.array([[matrix[position(lane, index)] for index in range(count)] for lane in range(WARP)])
 
 
-def matrix_of(place: Callable[[int, int], tuple[int, int]], fragments: Array, shape: tuple[int, int]) -> Array:
+def matrix_of(position: Callable[[int, int], tuple[int, int]], fragments: Array, shape: tuple[int, int]) -> Array:
     """A matrix put together from fragments (32, count)."""
     found = np.zeros(shape, fragments.dtype)
     for lane in range(WARP):
         for index in range(fragments.shape[1]):
-            found[place(lane, index)] = fragments[lane, index]
+            found[position(lane, index)] = fragments[lane, index]
     return found
 
 

@@ -34,7 +34,7 @@ CDNA, RDNA = "gfx942", "gfx1100"
 def launch(kernel: Any, arch: str, *args: Any, small: str = "S", evaluates: bool = True, **constants: Any) -> str:
     """Run a kernel on the evaluator and on the emulator, which must agree; its TTGIR."""
     codes = {name: code_of(arg) for name, arg in zip(kernel.arg_names, args, strict=False)}
-    facts = {(place,): parse_attr(small) for place, arg in enumerate(args) if isinstance(arg, np.ndarray)}
+    facts = {(index,): parse_attr(small) for index, arg in enumerate(args) if isinstance(arg, np.ndarray)}
     signature, target = {**codes, **dict.fromkeys(constants, "constexpr")}, Target.parse(f"hip:{arch}")
     module = compile_to_ttir(kernel, signature, constants, facts, FrontendOptions(backend_name="hip"))
     passes = [*ttir_pipeline(target), *ttgir_pipeline(target, WARPS, 1)]

@@ -96,8 +96,8 @@ def launch(
     }
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
     facts = {
-        (place,): [["tt.pointer_range", 32], *([["tt.divisibility", 16]] if arg.ctypes.data % 16 == 0 else [])]
-        for place, arg in enumerate(args)
+        (position,): [["tt.pointer_range", 32], *([["tt.divisibility", 16]] if arg.ctypes.data % 16 == 0 else [])]
+        for position, arg in enumerate(args)
         if isinstance(arg, np.ndarray)
     }
     signature = dict(zip(kernel.arg_names, types, strict=False))
@@ -132,9 +132,9 @@ def test_kernels_equal_numpy(arch: str) -> None:
     sums, in_order = np.zeros((2, 256), np.float32)
     launch(scan_and_sort, arch, [x[:256].copy(), sums, in_order], N=256)
     assert np.allclose(sums, np.cumsum(x[:256]), atol=1e-4) and np.array_equal(in_order, np.sort(x[:256]))
-    square, turned = random.standard_normal((2, 64, 64), dtype=np.float32)
-    launch(transpose, arch, [square, turned], N=64)
-    assert np.array_equal(turned, square.T)
+    square, transposed = random.standard_normal((2, 64, 64), dtype=np.float32)
+    launch(transpose, arch, [square, transposed], N=64)
+    assert np.array_equal(transposed, square.T)
     numbers = random.integers(0, 16, 512).astype(np.int32)
     counts, chosen = np.zeros(16, np.int32), np.zeros(512, np.int32)
     launch(count, arch, [numbers, counts, chosen], N=512)

@@ -1,6 +1,6 @@
 """Mistakes planted into our code for AMD GPUs, a line at a time: the emulator finds them, or the values are wrong.
 
-python -m tests.emulator.test_amd_planted every mistake of these kinds in several kernels, and those that nothing shows
+python -m tests.emulator.test_amd_planted  every mistake of these kinds in several kernels, and those that nothing shows
 
 What nothing shows should be no mistake: another lane that holds the same sum, a barrier between a thread's own
 accesses.
@@ -40,7 +40,7 @@ KINDS: dict[str, tuple[str, str]] = {
 @cache
 def text_of(kernel: Any, arch: str, types: tuple[str, ...], constants: tuple[tuple[str, int], ...]) -> str:
     signature = dict(zip(kernel.arg_names, types, strict=False))
-    facts: Any = {(place,): [["tt.pointer_range", 32]] for place, type in enumerate(types) if type[0] == "*"}
+    facts: Any = {(index,): [["tt.pointer_range", 32]] for index, type in enumerate(types) if type[0] == "*"}
     source = ASTSource(kernel, signature=signature, constexprs=dict(constants), attrs=facts)
     return compile(source, target=Target.parse(f"hip:{arch}").name).asm["llir"]
 

@@ -161,9 +161,9 @@ def test_a_launch_orders_everything() -> None:
     kernel = device.load(
         HEAD + "mad.wide.u32 %rd2, %r1, 4, %rd1; xor.b32 %r5, %r1, 63; st.global.u32 [%rd2], %r5; ret; }"
     ).function("k")
-    place = device.allocate(1024)
+    address = device.allocate(1024)
     for _ in range(2):
-        device.launch(kernel, 1, 64, [place])
+        device.launch(kernel, 1, 64, [address])
 
 
 def test_mbarriers_order_the_phases_that_were_waited_for() -> None:
@@ -191,7 +191,7 @@ def test_a_register_may_be_undefined_as_long_as_it_does_not_matter() -> None:
     assert kinds("add.u32 %r5, %r4, %r9; @%p1 ld.shared.u32 %r6, [%r5];", block=32) >= {"uninitialised register"}
 
 
-def test_findings_are_told_once_and_can_be_collected() -> None:
+def test_findings_are_reported_once_and_can_be_collected() -> None:
     device = Device(check=True, collect=True)
     kernel = device.load(
         HEAD
@@ -214,9 +214,9 @@ def test_the_order_of_warps_follows_the_seed() -> None:
             HEAD
             + "atom.global.add.u32 %r5, [%rd1], 1; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2+4], %r5; ret; }"
         ).function("k")
-        place = device.upload(np.zeros(2048, np.uint8))
-        device.launch(kernel, 1, 256, [place])
-        lines += [str(value) for value in device.copy_out(place, 1028).view(np.uint32)[1::32]]
+        address = device.upload(np.zeros(2048, np.uint8))
+        device.launch(kernel, 1, 256, [address])
+        lines += [str(value) for value in device.copy_out(address, 1028).view(np.uint32)[1::32]]
         return lines
 
     assert order(1) == order(1)
@@ -244,9 +244,9 @@ def test_a_shadow_keeps_a_reader_that_is_not_the_writer() -> None:
 def test_pages_of_a_shadow_are_made_when_they_are_needed() -> None:
     shadow = PagedShadow(1)
     far = np.array([5, 1 << 33, (1 << 33) + 1, PAGE, 5])
-    places = shadow.locate(far)
-    assert len(set(places.tolist())) == 4 and len(shadow.table) == 3
-    assert (shadow.locate(far) == places).all() and shadow.size <= 32 * PAGE
+    pointers = shadow.locate(far)
+    assert len(set(pointers.tolist())) == 4 and len(shadow.table) == 3
+    assert (shadow.locate(far) == pointers).all() and shadow.size <= 32 * PAGE
     assert len(shadow.locate(np.arange(40 * PAGE))) == 40 * PAGE and shadow.size >= 40 * PAGE
 
 

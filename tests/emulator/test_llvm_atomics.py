@@ -63,9 +63,9 @@ def atomics(
     values."""
     here = {1: "%out", 3: "%shared", 0: "%generic"}[space]
     begin, update, finish = [], [], []
-    places = ""
+    indices = ""
     for k, (name, start) in enumerate(starts.items()):
-        places += f"""
+        indices += f"""
   %out{k} = getelementptr {type}, ptr addrspace(1) %out, i32 {k}
   %shared{k} = getelementptr {type}, ptr addrspace(3) @place, i32 {k}
   %generic{k} = addrspacecast ptr addrspace(1) %out{k} to ptr"""
@@ -86,7 +86,7 @@ def atomics(
     text = f"""{TID}{BARRIER}
 @place = internal addrspace(3) global [{len(starts)} x {type}] undef, align 8
 define ptx_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %x) {{
-  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x(){places}
+  %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x(){indices}
   %first = icmp eq i32 %i, 0
   br i1 %first, label %begin, label %go
 begin:

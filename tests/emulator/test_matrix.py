@@ -24,24 +24,24 @@ BF16, E4M3, E5M2 = (np.dtype(t) for t in (ml_dtypes.bfloat16, ml_dtypes.float8_e
 # layouts, written as the PTX manual does: g = lane / 4, q = lane % 4
 
 
-def place_c(lane: int, i: int) -> tuple[int, int]:
+def index_c(lane: int, i: int) -> tuple[int, int]:
     return lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2
 
 
-def place_a(bits: int, rows: int = 16):
+def index_a(bits: int, rows: int = 16):
     """A: an element i of a thread, `per` of them in 32 bits, then the row 8 below, then the columns further right."""
     per = max(1, 32 // bits)
 
-    def place(lane: int, i: int) -> tuple[int, int]:
+    def position(lane: int, i: int) -> tuple[int, int]:
         register = i // per
         row = lane // 4 + (8 * (register % 2) if rows == 16 else 0)
         block = register // 2 if rows == 16 else register
         return row, lane % 4 * per + i % per + 4 * per * block
 
-    return place
+    return position
 
 
-def place_b(bits: int):
+def index_b(bits: int):
     per = max(1, 32 // bits)
     return lambda lane, i: (lane % 4 * per + i % per + 4 * per * (i // per), lane // 4)
 
@@ -76,9 +76,9 @@ def run_mma(rows: int, k: int, d: str, a: str, b: str, c: str, extra: str = "", 
     left, right, added = rng.integers(low, 5, (rows, k)), rng.integers(low, 5, (k, 8)), rng.integers(-9, 9, (rows, 8))
     count_a, count_b, count_c = rows * k // 32, k * 8 // 32, rows * 8 // 32
     parts = [
-        pack(elements_of(place_a(bits, rows), left, count_a), TYPES[a], word),
-        pack(elements_of(place_b(bits), right, count_b), TYPES[b], word),
-        pack(elements_of(place_c, added, count_c), TYPES[c], word),
+        pack(elements_of(index_a(bits, rows), left, count_a), TYPES[a], word),
+        pack(elements_of(index_b(bits), right, count_b), TYPES[b], word),
+        pack(elements_of(index_c, added, count_c), TYPES[c], word),
     ]  # fmt: skip
     outs = count_c * np.dtype(TYPES[d]).itemsize // np.dtype(word).itemsize
     text = mma_text(
@@ -88,7 +88,7 @@ def run_mma(rows: int, k: int, d: str, a: str, b: str, c: str, extra: str = "", 
         8 * np.dtype(word).itemsize,
     )
     found = run_registers(text, np.concatenate(parts, axis=1), outs).view(TYPES[d])
-    return matrix_of(place_c, found, (rows, 8)), left, right, added
+    return matrix_of(index_c, found, (rows, 8)), left, right, added
 
 
 @pytest.mark.parametrize(("k", "d", "a", "b", "c"), FLOATS + SMALL + BYTES)
@@ -121,13 +121,13 @@ def test_every_element_of_f16_has_its_place(which: str) -> None:
             one = np.zeros((32, count))
             one[lane, index] = 1
             if which == "A":
-                a, b = one, elements_of(place_b(16), right, 4)
-                row, k = place_a(16)(lane, index)
+                a, b = one, elements_of(index_b(16), right, 4)
+                row, k = index_a(16)(lane, index)
                 product = np.zeros((16, 8))
                 product[row] = right[k]
             else:
-                a, b = elements_of(place_a(16), left, 8), one
-                k, column = place_b(16)(lane, index)
+                a, b = elements_of(index_a(16), left, 8), one
+                k, column = index_b(16)(lane, index)
                 product = np.zeros((16, 8))
                 product[:, column] = left[:, k]
             rows.append(
@@ -137,7 +137,7 @@ def test_every_element_of_f16_has_its_place(which: str) -> None:
     text = mma_text("m16n8k16.row.col.f32.f16.f16.f32", 4, 4, 2, 4)
     found = run_registers(text, np.concatenate(rows), 4, threads=128).view(np.float32).reshape(-1, 32, 4)
     for block, product in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(matrix_of(place_c, block, (16, 8)), product)
+        np.testing.assert_array_equal(matrix_of(index_c, block, (16, 8)), product)
 
 
 @pytest.mark.parametrize(("rows", "k"), [(8, 32), (16, 32), (16, 64)])
@@ -152,14 +152,14 @@ def test_mma_of_nibbles(rows: int, k: int, a: str, b: str) -> None:
         return np.ascontiguousarray(pairs[..., 0] | pairs[..., 1] << 4).view(np.uint32)
 
     parts = [
-        pack_nibbles(elements_of(place_a(4, rows), left, rows * k // 32)),
-        pack_nibbles(elements_of(place_b(4), right, k // 4)),
+        pack_nibbles(elements_of(index_a(4, rows), left, rows * k // 32)),
+        pack_nibbles(elements_of(index_b(4), right, k // 4)),
     ]
     count = rows // 4
     parts.append(np.full((32, count), 7, np.uint32))
     text = mma_text(f"m{rows}n8k{k}.row.col.s32.{a}.{b}.s32", count, *(part.shape[1] for part in parts))
     found = run_registers(text, np.concatenate(parts, axis=1), count).view(np.int32)
-    np.testing.assert_array_equal(matrix_of(place_c, found, (rows, 8)), left @ right + 7)
+    np.testing.assert_array_equal(matrix_of(index_c, found, (rows, 8)), left @ right + 7)
 
 
 @pytest.mark.parametrize(("rows", "k"), [(8, 128), (16, 128), (16, 256)])
@@ -168,15 +168,18 @@ def test_mma_of_bits(rows: int, k: int, combine: str) -> None:
     rng = np.random.default_rng(2)
     left, right = rng.integers(0, 2, (rows, k)), rng.integers(0, 2, (k, 8))
     parts = [
-        np.packbits(elements_of(place(1), matrix, count).astype(np.uint8), axis=1, bitorder="little").view(np.uint32)
-        for place, matrix, count in ((lambda bits: place_a(bits, rows), left, rows * k // 32), (place_b, right, k // 4))
+        np.packbits(elements_of(position(1), matrix, count).astype(np.uint8), axis=1, bitorder="little").view(np.uint32)
+        for position, matrix, count in (
+            (lambda bits: index_a(bits, rows), left, rows * k // 32),
+            (index_b, right, k // 4),
+        )
     ]
     count = rows // 4
     parts.append(np.full((32, count), 3, np.uint32))
     text = mma_text(f"m{rows}n8k{k}.row.col.s32.b1.b1.s32.{combine}.popc", count, *(part.shape[1] for part in parts))
     found = run_registers(text, np.concatenate(parts, axis=1), count).view(np.int32)
     together = left[:, :, None] ^ right[None] if combine == "xor" else left[:, :, None] & right[None]
-    np.testing.assert_array_equal(matrix_of(place_c, found, (rows, 8)), together.sum(axis=1) + 3)
+    np.testing.assert_array_equal(matrix_of(index_c, found, (rows, 8)), together.sum(axis=1) + 3)
 
 
 @pytest.mark.parametrize(("extra", "expected"), [("satfinite.", 2**31 - 1), ("", -(2**31) + 31)])
@@ -197,16 +200,16 @@ def test_the_same_registers_as_a_and_as_b() -> None:
     %i2, %i2};"""
     bits = np.concatenate([values.view(np.uint32), np.zeros((32, 1), np.uint32)], axis=1)
     found = run_registers(registers_in_and_out(body, 3, 8), bits, 8).view(np.float32)
-    a8, b8 = matrix_of(place_a(16), values, (16, 8)), matrix_of(place_b(16), values[:, :2], (8, 8))
+    a8, b8 = matrix_of(index_a(16), values, (16, 8)), matrix_of(index_b(16), values[:, :2], (8, 8))
     a16, b16 = (
-        matrix_of(place_a(16), values[:, [0, 1, 2, 3, 2, 3, 0, 1]], (16, 16)),
-        matrix_of(place_b(16), values, (16, 8)),
+        matrix_of(index_a(16), values[:, [0, 1, 2, 3, 2, 3, 0, 1]], (16, 16)),
+        matrix_of(index_b(16), values, (16, 8)),
     )
     np.testing.assert_array_equal(
-        matrix_of(place_c, found[:, :4], (16, 8)), a8.astype(np.float32) @ b8.astype(np.float32)
+        matrix_of(index_c, found[:, :4], (16, 8)), a8.astype(np.float32) @ b8.astype(np.float32)
     )
     np.testing.assert_array_equal(
-        matrix_of(place_c, found[:, 4:], (16, 8)), a16.astype(np.float32) @ b16.astype(np.float32)
+        matrix_of(index_c, found[:, 4:], (16, 8)), a16.astype(np.float32) @ b16.astype(np.float32)
     )
 
 
@@ -289,8 +292,8 @@ def one_sum(types: str, a: list[float], b: list[float], c: float, dtype: object,
     left[0, : len(a)], right[: len(b), 0], added[0, 0] = a, b, c
     bits = 8 * np.dtype(dtype).itemsize
     parts = [
-        pack(elements_of(place_a(bits), left, 16 * k // 32), dtype),
-        pack(elements_of(place_b(bits), right, k // 4), dtype), pack(elements_of(place_c, added, 4), np.float32),
+        pack(elements_of(index_a(bits), left, 16 * k // 32), dtype),
+        pack(elements_of(index_b(bits), right, k // 4), dtype), pack(elements_of(index_c, added, 4), np.float32),
     ]  # fmt: skip
     found = run_registers(
         mma_text(f"m16n8k{k}.row.col.{types}", 4, *(part.shape[1] for part in parts)), np.concatenate(parts, axis=1), 4
@@ -324,7 +327,7 @@ def test_doubles_are_fused_in_order() -> None:
     """1 - 1 cancels exactly before the tiny product is added last."""
     left, right, added = np.zeros((8, 4)), np.zeros((4, 8)), np.zeros((8, 8))
     left[0], right[:, 0], added[0, 0] = [1, 1, 2.0**-60, 0], [1, -1, 1, 0], 2.0**-70
-    parts = [elements_of(place_a(64, 8), left, 1), elements_of(place_b(64), right, 1), elements_of(place_c, added, 2)]
+    parts = [elements_of(index_a(64, 8), left, 1), elements_of(index_b(64), right, 1), elements_of(index_c, added, 2)]
     values = np.concatenate(parts, axis=1).view(np.uint64)
     found = run_registers(mma_text("m8n8k4.row.col.f64.f64.f64.f64", 2, 1, 1, 2, 64), values, 2).view(np.float64)
     assert found[0, 0] == 2.0**-60

@@ -19,13 +19,13 @@ def test_narrow_loads_extend() -> None:
         assert got.tolist() == data.view(view)[:: 4 // np.dtype(view).itemsize].tolist()
 
 
-def test_a_generic_address_tells_its_space() -> None:
-    places = {"shared": "mov.u64 a, cell; cvta.shared.u64 a, a;", "local": "mov.u64 a, depot; cvta.local.u64 a, a;"}
-    places["global"] = "mov.u64 a, %q0;"
+def test_a_generic_address_reports_its_space() -> None:
+    spaces = {"shared": "mov.u64 a, cell; cvta.shared.u64 a, a;", "local": "mov.u64 a, depot; cvta.local.u64 a, a;"}
+    spaces["global"] = "mov.u64 a, %q0;"
     scope = ".reg .b64 %a; .shared .b8 cell[8]; .local .b8 depot[8];"
-    for own, make in places.items():
-        asked = [run(f"{make} isspacep.{space} d, a;", out=bool, threads=4, scope=scope) for space in places]
-        assert [answer.tolist() for answer in asked] == [[space == own] * 4 for space in places]
+    for own, make in spaces.items():
+        requested = [run(f"{make} isspacep.{space} d, a;", out=bool, threads=4, scope=scope) for space in spaces]
+        assert [answer.tolist() for answer in requested] == [[space == own] * 4 for space in spaces]
 
 
 @pytest.mark.parametrize("count", (2, 4))
@@ -118,10 +118,10 @@ def test_integer_atomics(name: str, type: str, space: str) -> None:
         if space == "global"
         else f"and.b32 %x, %t, 3; mul.lo.u32 %x, %x, {size}; mov.u32 %y, cells; add.u32 %x, %x, %y;"
     )
-    place = "%at" if space == "global" else "%x"
+    pointer = "%at" if space == "global" else "%x"
     start = np.zeros(64, dtype)
     got = run(
-        f"{where} atom.{space}.{name}.{shown} d, [{place}], a;",
+        f"{where} atom.{space}.{name}.{shown} d, [{pointer}], a;",
         values,
         start,
         out=dtype,

@@ -21,11 +21,11 @@ def run(program: Program, device: Device) -> list[Any]:
         for n, a in enumerate(arguments)
         if isinstance(a, Out) or is_array(a)
     }
-    places = {n: device.upload(a) for n, a in arrays.items()}
-    passed = [places.get(n, a) for n, a in enumerate(arguments)]
+    addresses = {n: device.upload(a) for n, a in arrays.items()}
+    passed = [addresses.get(n, a) for n, a in enumerate(arguments)]
     kernel = device.load((HERE / f"{program.module}.ptx").read_text()).function(program.name)
     device.launch(kernel, program.grid, program.block, passed, program.shared)
-    return [device.download(places[n], arrays[n]) if n in places else a for n, a in enumerate(arguments)]
+    return [device.download(addresses[n], arrays[n]) if n in addresses else a for n, a in enumerate(arguments)]
 
 
 def is_array(argument: Any) -> bool:

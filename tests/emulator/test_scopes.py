@@ -61,8 +61,8 @@ def test_an_instruction_knows_where_it_was_inlined() -> None:
     .loc 1 8 1
     ret;
 }"""
-    places = [ins.location for ins in parse_ptx(text).functions["k"].instructions]
-    assert places == [
+    locations = [ins.location for ins in parse_ptx(text).functions["k"].instructions]
+    assert locations == [
         "k.cu:7",
         "header.h:40, inlined at k.cu:7",
         "header.h:90, inlined at header.h:40, inlined at k.cu:7",

@@ -149,9 +149,9 @@ def test_by_rows_in_every_swizzle(mode: str, which: str) -> None:
     rng = np.random.default_rng(4)
     left, right = integers(rng, (64, 16), "f16"), integers(rng, (128, 16), "f16")
     by_k = lambda matrix: (packed_by_k(matrix), 128, 256, 0)  # noqa: E731
-    turned = lambda matrix: (*image_by_mn(matrix, mode), MODE[mode])  # noqa: E731
-    image_a = by_k(left) if which == "b" else turned(left)
-    image_b = by_k(right) if which == "a" else turned(right)
+    transposed = lambda matrix: (*image_by_mn(matrix, mode), MODE[mode])  # noqa: E731
+    image_a = by_k(left) if which == "b" else transposed(left)
+    image_b = by_k(right) if which == "a" else transposed(right)
     constants = f", 1, 1, {int(which != 'b')}, {int(which != 'a')}"
     found = wgmma("f32", "f16", "f16", 128, constants, image_a, image_b)
     np.testing.assert_array_equal(found, left.astype(np.float64) @ right.T.astype(np.float64))
@@ -163,12 +163,12 @@ def test_a_in_registers(type: str) -> None:
     left, right = integers(rng, (64, DEPTH[type]), type), integers(rng, (16, DEPTH[type]), type)
     per = 4 // TYPES[type].itemsize
 
-    def place(lane: int, i: int) -> tuple[int, int]:
+    def location(lane: int, i: int) -> tuple[int, int]:
         register = i // per
         return lane // 4 + 8 * (register % 2), lane % 4 * per + i % per + 4 * per * (register // 2)
 
     registers = np.concatenate(
-        [pack(elements_of(place, left[16 * warp : 16 * warp + 16], 4 * per), TYPES[type]) for warp in range(4)]
+        [pack(elements_of(location, left[16 * warp : 16 * warp + 16], 4 * per), TYPES[type]) for warp in range(4)]
     )
     constants = {"f16": ", 1, 1, 0", "s8": ""}.get(type, ", 1, 1")
     d = "s32" if type == "s8" else "f32"
@@ -226,8 +226,8 @@ def test_the_pattern_may_start_inside_of_an_atom() -> None:
 # numbers, as measured on an H200
 
 
-@pytest.mark.parametrize(("type", "places"), [("f16", 25), ("bf16", 25), ("tf32", 25), ("e4m3", 13), ("e5m2", 13)])
-def test_terms_are_cut_below_the_largest(type: str, places: int) -> None:
+@pytest.mark.parametrize(("type", "bits"), [("f16", 25), ("bf16", 25), ("tf32", 25), ("e4m3", 13), ("e5m2", 13)])
+def test_terms_are_cut_below_the_largest(type: str, bits: int) -> None:
     """-1 plus 2^-j: kept to j = 24 by f32 and 25 places, to j = 13 by fp8."""
     left, right = np.zeros((64, DEPTH[type]), TYPES[type]), np.zeros((8, DEPTH[type]), TYPES[type])
     powers = range(2, 28)
@@ -240,7 +240,7 @@ def test_terms_are_cut_below_the_largest(type: str, places: int) -> None:
     images = [(packed_by_k(matrix), 128, 256, 0) for matrix in (left, right)]
     found = wgmma("f32", type, type, 8, constants_for(type), *images, old)
     product = left[:, :1].astype(np.float64) @ right[:, :1].T.astype(np.float64)
-    cut = np.trunc(product * 2.0**places) / 2.0**places
+    cut = np.trunc(product * 2.0**bits) / 2.0**bits
     assert len(np.unique(product)) > 8
     expected = (cut - 1).astype(np.float32)
     expected = np.where(

@@ -140,7 +140,7 @@ def test_float_ops_round_once(name: str, dtype: type) -> None:
             assert gap <= abs(Fraction(float(neighbour)) - wanted)
 
 
-def test_minimum_and_maximum_treat_nan_as_asked() -> None:
+def test_minimum_and_maximum_treat_nan_as_queried() -> None:
     lhs, rhs = np.array([1, np.nan], np.float32), np.array([np.nan, 2], np.float32)
     assert binary("arith.maxnumf", "tensor<2xf32>", lhs, rhs).tolist() == [1, 2]
     assert binary("arith.minnumf", "tensor<2xf32>", lhs, rhs).tolist() == [1, 2]

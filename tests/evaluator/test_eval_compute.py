@@ -73,7 +73,7 @@ def test_dot_of_integers_and_batches() -> None:
     np.testing.assert_allclose(result, a.astype(float) @ b.astype(float) + 1, rtol=1e-4, atol=1e-5)
 
 
-def test_tf32_is_exact_unless_truncation_is_asked_for() -> None:
+def test_tf32_is_exact_unless_truncation_is_requested() -> None:
     a = np.full((16, 16), 1 + 2**-12, np.float32)
     b, c = np.eye(16, dtype=np.float32), np.zeros((16, 16), np.float32)
     types = ("tensor<16x16xf32>",) * 3

@@ -118,8 +118,8 @@ def test_reduce_of_a_pair_is_argmax() -> None:
     text = region("reduce", body, "%a, %b", types, "axis = 1 : i32").replace("%r =", "%r:2 =")
     text += "tt.return %r#1 : tensor<4xi32>"
     values = np.random.default_rng(0).normal(size=(4, 16)).astype(np.float32)
-    places = np.broadcast_to(np.arange(16, dtype=np.int32), (4, 16))
-    (result,) = call(["tensor<4x16xf32>", "tensor<4x16xi32>"], ["tensor<4xi32>"], text, values, places)
+    indices = np.broadcast_to(np.arange(16, dtype=np.int32), (4, 16))
+    (result,) = call(["tensor<4x16xf32>", "tensor<4x16xi32>"], ["tensor<4xi32>"], text, values, indices)
     assert result.tolist() == values.argmax(1).tolist()
 
 

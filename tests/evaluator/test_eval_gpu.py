@@ -230,7 +230,7 @@ BARRIER
 
 
 @pytest.mark.parametrize("barrier", ["gpu.barrier", "ttg.local_barrier"])
-def test_barriers_are_counted_when_asked_for(barrier: str) -> None:
+def test_barriers_are_counted_when_requested(barrier: str) -> None:
     (out,) = run(f"%x: {T}", T, STORED.replace("BARRIER", barrier), X, shared=2048, barriers=True)
     assert (out == X).all()
     missing = STORED.replace("BARRIER", "")

@@ -203,9 +203,9 @@ def test_atomics_apply_lanes_one_after_the_other(op: str, type_: str, dtype: typ
  tt.return %old : tensor<4x{type_}>
 """
     memory = np.array([5, 5], dtype)
-    places, values = np.array([0, 0, 0, 1], np.int32), np.array([1, 2, 3, 4], dtype)
+    indices, values = np.array([0, 0, 0, 1], np.int32), np.array([1, 2, 3, 4], dtype)
     types = [f"!tt.ptr<{type_}>", "tensor<4xi32>", f"tensor<4x{type_}>"]
-    (old,) = call(types, [f"tensor<4x{type_}>"], body, memory, places, values)
+    (old,) = call(types, [f"tensor<4x{type_}>"], body, memory, indices, values)
     assert memory.tolist() == wanted
     assert old[0] == 5 and old[3] == 5
     if op in ("add", "fadd"):

@@ -75,7 +75,7 @@ def test_it_serves_and_refuses(port: int, capsys: pytest.CaptureFixture[str]) ->
     assert "the constant `BLOCK` is 1024, not " in said, said
 
 
-def test_what_is_asked_wrongly_is_said(port: int) -> None:
+def test_what_is_queried_wrongly_is_said(port: int) -> None:
     connection = client.HTTPConnection("127.0.0.1", port, timeout=60)
     matrix = client.bytes_of([client.np.zeros((2, 3), client.np.float32)])
     for path, body, status, words in (

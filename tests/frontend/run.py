@@ -115,8 +115,8 @@ def run_all(fn: JITFunction, calls: Sequence[tuple[Any, ...]], grid: tuple[int, 
     signature, known, _ = specialize(fn, calls[0], kwargs)
     runtimes = []
     for args in calls:
-        *told, runtime = specialize(fn, args, kwargs)
-        assert told == [signature, known], f"{args} has another signature than {calls[0]}"
+        *specialized, runtime = specialize(fn, args, kwargs)
+        assert specialized == [signature, known], f"{args} has another signature than {calls[0]}"
         runtimes.append(runtime)
     module = ttir(fn, *calls[0], **kwargs)
     copies = [[value.copy() if isinstance(value, np.ndarray) else value for value in own] for own in runtimes]

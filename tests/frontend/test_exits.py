@@ -188,18 +188,18 @@ def odd_sizes(x):
     tl.store(x + i, tl.sum(z, 1) + i)
 
 
-def test_programs_for_triton_are_told() -> None:
+def test_programs_for_triton_are_reported() -> None:
     """A warning at the line, or an error in Triton's words."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         text(ends, np.zeros(8, np.int32), 5, options={"beyond_triton": "warn"})
-    (warning,) = told
+    (warning,) = reported
     assert warning.category is BeyondTriton and warning.filename == __file__
     assert "break" in ends.src.splitlines()[warning.lineno - ends.where.first_line]
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         text(odd_sizes, np.zeros(8, np.int32), options={"beyond_triton": "warn"})
-    lines = [odd_sizes.src.splitlines()[warning.lineno - odd_sizes.where.first_line] for warning in told]
+    lines = [odd_sizes.src.splitlines()[warning.lineno - odd_sizes.where.first_line] for warning in reported]
     assert [line.split("=")[0].strip() for line in lines] == ["i", "z"]
-    assert "Triton refuses this: Shape element 0 must be a power of 2" in str(told[1].message)
+    assert "Triton refuses this: Shape element 0 must be a power of 2" in str(reported[1].message)
     assert "kernels have no `break`" in message_of(error(ends, np.zeros(8, np.int32), 5))

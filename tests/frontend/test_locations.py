@@ -60,7 +60,7 @@ def test_every_op_has_the_line_of_the_user() -> None:
     printed = print_module(module, debuginfo=True)
     known = locations(printed)
 
-    def place(line: str) -> str:
+    def location(line: str) -> str:
         """The file location behind the (possibly named) location of an op."""
         found = re.search(r"loc\((#loc\d*)\)\s*$", line)
         assert found, line
@@ -71,11 +71,11 @@ def test_every_op_has_the_line_of_the_user() -> None:
 
     lines = printed.splitlines()
     (load,) = (line for line in lines if "tt.load" in line)
-    assert place(load).startswith(f'"{__file__}":{first + 4}:')
+    assert location(load).startswith(f'"{__file__}":{first + 4}:')
     (store,) = (line for line in lines if "tt.store" in line)
-    assert place(store).startswith(f'"{__file__}":{first + 11}:')
+    assert location(store).startswith(f'"{__file__}":{first + 11}:')
     (add,) = (line for line in lines if "%doubled" in line and "addf" in line)
-    assert place(add).startswith(f'"{__file__}":{callee.def_line + 1}:')
+    assert location(add).startswith(f'"{__file__}":{callee.def_line + 1}:')
     nowhere = [name for name, inner in known.items() if inner == "unknown"]
     found = [line for line in lines if any(f"loc({name})" in line for name in nowhere)]
     assert found and all("arith.constant" in line for line in found)  # shared ones
@@ -110,8 +110,8 @@ def test_the_implicit_return_is_at_the_last_statement() -> None:
     printed = text(last_line, np.zeros(1), 1, debuginfo=True)
     known = locations(printed)
     (*_, final) = (line for line in printed.splitlines() if "tt.return" in line)
-    place = known[re.search(r"loc\((#loc\d*)\)", final).group(1)]  # pyright: ignore[reportOptionalMemberAccess]
-    assert place.startswith(f'"{__file__}":{last_line.def_line + 3}:')
+    location = known[re.search(r"loc\((#loc\d*)\)", final).group(1)]  # pyright: ignore[reportOptionalMemberAccess]
+    assert location.startswith(f'"{__file__}":{last_line.def_line + 3}:')
 
 
 @tilework.jit

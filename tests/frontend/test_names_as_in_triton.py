@@ -34,7 +34,7 @@ def test_text_with_locations(name: str) -> None:
     assert re.sub(r'"/[^"]*":\d+:\d+', '"library"', text).strip() == EXPECTED[name]
 
 
-def test_users_are_told_where_the_expression_starts() -> None:
+def test_users_are_reported_where_the_expression_starts() -> None:
     module = ttir(named_kernels.straight, np.zeros(4, np.float32), 3, BLOCK_SIZE=16)
     line = (
         Path(named_kernels.__file__)

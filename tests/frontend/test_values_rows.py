@@ -74,14 +74,14 @@ def two_types(y):
 
 @pytest.mark.parametrize("row", LITERALS)
 def test_literal_text(tmp_path: Path, row: str) -> None:
-    body, place, pattern = LITERALS[row]
+    body, index, pattern = LITERALS[row]
     problem = error(kernel(tmp_path, body, TEXTS_HEADER), np.zeros(8, np.int32), *arguments(), C=4)
     found = {
         "text": str(problem),
         "cause": str(problem.__cause__),
         "innermost": str(innermost(problem)),
         "last line": str(problem).splitlines()[-1],
-    }[place]
+    }[index]
     assert re.search(pattern, found), found
     assert re.match(r"at \d+:\d+:", str(problem))
     assert "<source unavailable>" not in str(problem) and "code_generator.py" not in str(problem)

@@ -139,16 +139,16 @@ class Campaign:
         return "\n".join(lines)
 
     def run(self, jobs: int, is_over_at_a_failure: bool = False) -> None:
-        told = time.monotonic()
+        reported = time.monotonic()
         for task, found in results(work, self.tasks(), jobs, LIMIT, self.end):
             self.add(task, found)
             if is_over_at_a_failure and self.waiting:
                 break
-            if time.monotonic() - told > 20:
-                told = time.monotonic()
+            if time.monotonic() - reported > 20:
+                reported = time.monotonic()
                 (self.out / "summary.txt").write_text(self.summary() + "\n")
                 failed = sum(counts[kind] for counts in self.outcomes.values() for kind in FAILURES)
-                print(f"{self.done} kernels, {failed} failures, {told - self.start:.0f} s", flush=True)
+                print(f"{self.done} kernels, {failed} failures, {reported - self.start:.0f} s", flush=True)
         for failure in (*self.reducing.values(), *self.waiting):
             self.keep(failure)
         (self.out / "summary.txt").write_text(self.summary() + "\n")

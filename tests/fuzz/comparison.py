@@ -32,7 +32,7 @@ def annotated(kernel: Kernel) -> Kernel:
 def arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
     """Arrays and numbers by the name of the parameter; the same seed gives the same ones."""
     random = np.random.default_rng(seed)
-    arrays = {name: draw_array(dtype, random) for name, dtype in kernel.inputs.items()}
+    arrays = {name: random_array(dtype, random) for name, dtype in kernel.inputs.items()}
     for name, (whole, distance) in kernel.aliases.items():
         both = np.concatenate((arrays[whole], arrays[name][:distance]))
         arrays[whole], arrays[name] = both[:ELEMENTS], both[distance:]
@@ -40,7 +40,7 @@ def arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
     return {name: arrays.get(name, numbers.get(name)) for name in kernel.signature}
 
 
-def draw_array(dtype: DType, random: np.random.Generator) -> Any:
+def random_array(dtype: DType, random: np.random.Generator) -> Any:
     if dtype.is_bool:
         return random.integers(0, 2, ELEMENTS).astype(np.uint8)
     if dtype.is_int:

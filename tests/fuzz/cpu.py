@@ -1,4 +1,4 @@
-"""Drawn kernels as machine code of this host, against the interpreter.
+"""Generated kernels as machine code of this host, against the interpreter.
 
 python -m tests.fuzz.cpu --kernels 2000 --jobs 2      progress, then the failures, the most frequent kind first
 python -m tests.fuzz.cpu --seed 17                    one kernel: its source, and what is wrong with it
@@ -24,7 +24,7 @@ import numpy as np
 
 from tests.differential.devices import NATIVE, machine_code
 from tests.fuzz.comparison import arguments, interpreted, problem_with
-from tests.fuzz.kernels import CPU, Kernel, draw_kernel
+from tests.fuzz.kernels import CPU, Kernel, generate_kernel
 from tests.fuzz.run import compile_generated
 from tests.fuzz.workers import Lost, results
 from tilework import knobs
@@ -55,7 +55,7 @@ def problem_of(seed: int, folder: Path, **about: bool) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(draw_kernel(seed, CPU, **about), folder)
+            return compare(generate_kernel(seed, CPU, **about), folder)
         except Exception as error:
             return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}\n{error}"
 
@@ -113,7 +113,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if args.seed is not None:
         if args.vectors:
             narrow(args.vectors)
-        source = draw_kernel(args.seed, CPU, **about).source
+        source = generate_kernel(args.seed, CPU, **about).source
         print(source[source.index("@jit\ndef kernel") :])
         with tempfile.TemporaryDirectory() as folder:
             problem = problem_of(args.seed, Path(folder), **about)

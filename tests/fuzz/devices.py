@@ -22,7 +22,7 @@ import numpy as np
 
 from tests.fuzz import cpu, gpu
 from tests.fuzz.comparison import Unordered, annotated, arguments, interpreted, problem_with
-from tests.fuzz.kernels import CPU, Kernel, draw_kernel
+from tests.fuzz.kernels import CPU, Kernel, generate_kernel
 from tests.fuzz.run import compile_generated, load, pipelines
 from tilework import knobs
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, OutOfResources, PassError, TritonError
@@ -120,7 +120,7 @@ def generated(seed: int, device: str) -> tuple[str, Kernel]:
     """The kernel of a seed for a device, and the name of its generator."""
     random, chosen = Random(seed), os.environ.get("FUZZ_GENERATORS")
     name = random.choice(chosen.split(",") if chosen else sorted(GENERATORS))
-    kernel = draw_kernel(seed, capability(device), **GENERATORS[name])
+    kernel = generate_kernel(seed, capability(device), **GENERATORS[name])
     kernel = replace(kernel, stores=[])  # whose functions no other process can be sent
     is_aliased = bool(os.environ.get("FUZZ_ALIASES")) and device != "gpu" and random.random() < 0.5
     body = kernel.source.partition("def kernel")[2]
@@ -173,8 +173,8 @@ def raised(error: Exception) -> Outcome:
     cause: BaseException = error
     while cause.__cause__ is not None and not isinstance(cause, CompileTimeAssertionFailure):
         cause = cause.__cause__
-    told = [line.strip() for line in str(cause).splitlines() if line.strip(" ^")]
-    last = told[-1] if told else "no message"
+    reported = [line.strip() for line in str(cause).splitlines() if line.strip(" ^")]
+    last = reported[-1] if reported else "no message"
     why = f"{type(cause).__name__}: {last}\n{''.join(traceback.format_exception(error))}"
     if isinstance(cause, CompileTimeAssertionFailure):
         return Outcome(DIFFERENT, why)

@@ -190,7 +190,7 @@ class EdgeStatements(PythonStatements):
         y = self.assign(Value(f"tl.sort({x.text}, descending={self.random.random() < 0.5})", x.dtype, x.shape, unknown))
         names = ["sum", "max", "min"] + ([] if x.dtype.is_float else ["xor_sum", "reduce_or"])
         for axis in range(len(x.shape)):
-            shape = tuple(size for place, size in enumerate(x.shape) if place != axis)
+            shape = tuple(size for position, size in enumerate(x.shape) if position != axis)
             for one in self.random.sample((x, y), self.random.choice((1, 1, 2))):
                 name = self.random.choice(names)
                 made = summed(x.dtype) if name == "sum" else extreme(x.dtype) if name in ("max", "min") else x.dtype
@@ -201,7 +201,7 @@ class EdgeStatements(PythonStatements):
         """The index of the first largest or smallest of equal elements."""
         x = self.orderable(LAST)
         axis = self.random.randrange(len(x.shape))
-        shape = tuple(size for place, size in enumerate(x.shape) if place != axis)
+        shape = tuple(size for position, size in enumerate(x.shape) if position != axis)
         few = self.assign(
             Value(f"({x.text} & 1)" if x.dtype.is_int else f"tl.floor({x.text} * 0.02)", x.dtype, x.shape, unknown)
         )
@@ -217,11 +217,11 @@ class EdgeStatements(PythonStatements):
     def edgy(self, shape: Shape, dtype: DType) -> str:
         """A tile that also has the least, the largest and the small integers of its type."""
         low, high = limits(dtype)
-        place = f"({self.offsets(shape)})"
+        position = f"({self.offsets(shape)})"
         text = self.typed(shape, dtype, 1).text
         for number in self.random.sample((low, high, 0, 1, max(low, -1)), 3):
             rest = self.random.randrange(7)
-            text = f"tl.where({place} % 7 == {rest}, tl.full([], {number}, tl.{dtype.tl}), {text})"
+            text = f"tl.where({position} % 7 == {rest}, tl.full([], {number}, tl.{dtype.tl}), {text})"
         return text
 
     def divided(self) -> None:
@@ -425,9 +425,9 @@ class EdgeStatements(PythonStatements):
         column = self.random.choice((0, -aligned, width - aligned, width, aligned, -columns // aligned * aligned))
         if columns % aligned:  # such rows may begin anywhere
             column = self.random.choice((column, -3, width - 1, 5))
-        place = f"{row} + (n - 37), {column}" if self.random.random() < 0.5 else f"{row}, {column}"
+        position = f"{row} + (n - 37), {column}" if self.random.random() < 0.5 else f"{row}, {column}"
         name = self.fresh("q")
-        self.line(f"{name} = {desc}.load([{place}])")
+        self.line(f"{name} = {desc}.load([{position}])")
         if padding:
             value = self.assign(Value(f"tl.where({name} == {name}, {name}, -7.0)", dtype, (rows, columns), unknown))
         else:

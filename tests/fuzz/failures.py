@@ -16,7 +16,7 @@ from tests.fuzz.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 DTYPES = {dtype.code: dtype for dtype in vars(rules).values() if isinstance(dtype, rules.DType)}
-PLACE = re.compile(r"(\w+): index (\d+): .*, interpreter (.*)")
+MISMATCH = re.compile(r"(\w+): index (\d+): .*, interpreter (.*)")
 PLAIN = {"static_assert", "program_id", "arange", "load", "store", "broadcast_to", "debug_barrier", "constexpr"}
 
 
@@ -75,7 +75,7 @@ def write_failure(failure: Failure, path: Path) -> None:
         "grid": kernel.grid,
         "aliases": kernel.aliases,
     }
-    place = PLACE.match(outcome.first_line)
+    mismatch = MISMATCH.match(outcome.first_line)
     path.write_text(
         TEMPLATE.format(
             kind=outcome.kind,
@@ -84,7 +84,7 @@ def write_failure(failure: Failure, path: Path) -> None:
             first_line=outcome.first_line[:200].replace("\\", "/").replace('"""', "'''"),
             seed=kernel.seed,
             commit=commit(),
-            expected=(place[1], int(place[2]), place[3]) if place else None,
+            expected=(mismatch[1], int(mismatch[2]), mismatch[3]) if mismatch else None,
             why=pformat(outcome.why[-4000:], width=115),
             facts=pformat(facts, width=115, sort_dicts=False),
             source=kernel.source,

@@ -1,4 +1,5 @@
-"""Drawn kernels as PTX, or as LLVM text for AMD's GPUs, in the emulator with all its checks, against the interpreter.
+"""Generated kernels as PTX, or as LLVM text for AMD's GPUs, in the emulator with all its checks, against the
+interpreter.
 
 python -m tests.fuzz.gpu --kernels 300 --target cuda:90      progress, then the failures, the most frequent kind first
 python -m tests.fuzz.gpu --seed 17 --target hip:gfx942       one kernel: its source, and what is wrong with it
@@ -11,10 +12,10 @@ tiles that go backwards and have edges everywhere, `--tiles` odd tiles with many
 run each program; kernels whose blocks would have to exchange something are refused, and others are generated in their
 place.
 
-Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in
-global memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's
-own, and so is the order of copies by TMA and of the threads of the same program. Nor is there an order among the
-elements of one atomic operation that meet at the same address, or among those of two in the blocks of a cluster.
+Generated kernels read and write the same global memory without barriers, in one program and in several: races of
+threads in global memory are not looked at, and where there are some, another result is no failure. Shared memory is the
+compiler's own, and so is the order of copies by TMA and of the threads of the same program. Nor is there an order among
+the elements of one atomic operation that meet at the same address, or among those of two in the blocks of a cluster.
 """
 
 import argparse
@@ -34,7 +35,7 @@ import numpy as np
 
 from tests.fuzz.comparison import Unordered, arguments, interpreted, problem_with
 from tests.fuzz.cpu import kind
-from tests.fuzz.kernels import Kernel, draw_kernel
+from tests.fuzz.kernels import Kernel, generate_kernel
 from tests.fuzz.run import compile_generated
 from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
@@ -93,7 +94,7 @@ def emulate(
     device = Device(check=True, collect=True)
     arrays = {name: value for name, value in args.items() if isinstance(value, np.ndarray)}
     wholes = {id(whole): whole for whole in map(whole_of, arrays.values())}  # arrays may overlap
-    placed = {place: device.upload(whole) for place, whole in wholes.items()}
+    placed = {position: device.upload(whole) for position, whole in wholes.items()}
     addresses = {
         name: placed[id(whole_of(value))] + value.ctypes.data - whole_of(value).ctypes.data
         for name, value in arrays.items()
@@ -208,7 +209,7 @@ def problem_of(
 
 
 def generated(seed: int, target: str, **about: bool) -> Kernel:
-    return draw_kernel(seed, int(target[5:]) if target.startswith("cuda:") else 90, **about)
+    return generate_kernel(seed, int(target[5:]) if target.startswith("cuda:") else 90, **about)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -267,9 +268,9 @@ def main(words: Sequence[str] | None = None) -> int:
             count += 1
             if count % 25 == 0 or count == args.kernels:
                 bad, others = sum(map(len, failures.values())), sum(refusals.values())
-                told = f", {others} others refused" if others else ""
+                reported = f", {others} others refused" if others else ""
                 seconds = time.perf_counter() - start
-                print(f"{count}/{args.kernels} kernels, {bad} failures{told}, {seconds:.0f} s", flush=True)
+                print(f"{count}/{args.kernels} kernels, {bad} failures{reported}, {seconds:.0f} s", flush=True)
             if count == args.kernels:
                 break
     for name, times in refusals.most_common():

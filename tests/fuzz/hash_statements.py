@@ -142,17 +142,17 @@ class HashStatements(Statements):
         (x, kind), d, v = self.more.choice(self.tiles[-4:]), self.fresh("d"), self.fresh()
         divisors = ("n & 3", "pid", "m & 15", f"{x} & 3", f"({x} >> 3) & 1", "n - n", f"({x} & 1) * 16")
         self.line(f"{d} = ({self.more.choice(divisors)}).to(tl.{kind.tl})")
-        asked = self.more.choice((f"{d} == 0", f"{d} < 1", f"({d} == 0) | ({x} == 5)"))
+        requested = self.more.choice((f"{d} == 0", f"{d} < 1", f"({d} == 0) | ({x} == 5)"))
         symbol, number = self.more.choice(("//", "%")), self.more.randrange(99)
         if self.more.random() < 0.5:
             self.line(f"{v} = {x} {symbol} {d}")
-            self.line(f"{v} = tl.where({asked}, {number}, {v}).to(tl.{kind.tl})")
+            self.line(f"{v} = tl.where({requested}, {number}, {v}).to(tl.{kind.tl})")
         else:
             self.line(f"{v} = {x}")
             with self.block(
                 f"for {self.fresh('i')} in range(tl.max(({d} + {x} * 0).to(tl.int32).reshape([{prod(self.form)}]), 0)):"
             ):
-                self.line(f"{v} += tl.where({asked}, 3, {x} {symbol} {d}).to(tl.{kind.tl})")
+                self.line(f"{v} += tl.where({requested}, 3, {x} {symbol} {d}).to(tl.{kind.tl})")
         self.pool.append(self.define(v, kind, self.form))
         self.store(self.pool[-1])
 
@@ -233,7 +233,7 @@ class HashStatements(Statements):
         )
         return more.choice(ways)
 
-    def place(self, x: str, kind: DType) -> str:
+    def index(self, x: str, kind: DType) -> str:
         """An index into an array, of any number."""
         d = self.random.choice(DIVISORS)
         ways = [f"({x} & {self.random.choice((63, 1023))})", f"((({x} % {d}) + {d}) % {d})"]
@@ -256,16 +256,16 @@ class HashStatements(Statements):
         source, name = self.pointer(dtype, "in"), self.fresh()
         way = self.random.choice((0, 1, 2, 3, 3, 3, 4, 5, 6))
         if way < 2:
-            self.line(f"{name} = tl.load({source} + {self.place(x, kind)})")
+            self.line(f"{name} = tl.load({source} + {self.index(x, kind)})")
         elif way == 2:
             rest = f"mask={self.test(y, other)}, other={self.random.randrange(9)}"
-            self.line(f"{name} = tl.load({source} + {self.place(x, kind)}, {rest})")
+            self.line(f"{name} = tl.load({source} + {self.index(x, kind)}, {rest})")
         elif way == 3:
             inside = f"({x} >= 0) & ({x} < {ELEMENTS})"
             self.line(f"{name} = tl.load({source} + {x}, mask={inside}, other=-3)")
         elif way == 4:
             target = self.pointer(INT32, "io")
-            self.line(f"tl.atomic_add({target} + {self.place(x, kind)}, 1, mask={self.test(y, other)})")
+            self.line(f"tl.atomic_add({target} + {self.index(x, kind)}, 1, mask={self.test(y, other)})")
             return
         elif way == 5:
             self.line(f"{name} = {self.test(x, kind)} & {self.test(y, other)}")

@@ -311,7 +311,7 @@ def below(shape: Shape) -> Callable:
     return lambda environment: np.arange(prod(shape)).reshape(shape) < environment["n"] * 8
 
 
-def draw_elementwise(seed: int, odd: bool = False) -> Kernel:
+def generate_elementwise(seed: int, odd: bool = False) -> Kernel:
     """Loads, expressions and stores only."""
     writer = Writer(seed, odd=odd)
     writer.prologue()
@@ -324,7 +324,7 @@ def draw_elementwise(seed: int, odd: bool = False) -> Kernel:
     return writer.finish()
 
 
-def draw_kernel(
+def generate_kernel(
     seed: int,
     capability: int = 90,
     about_descriptors: bool = False,

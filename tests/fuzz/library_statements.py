@@ -208,11 +208,11 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         a, b, c = self.fresh(), self.fresh(), self.fresh()
         source = self.pointer(INT8, "in")
         for name, shape in ((a, (m, k)), (b, (k, n))):
-            turned = self.random.random() < 0.4
-            offsets = self.offsets(shape[::-1] if turned else shape)
+            transposed = self.random.random() < 0.4
+            offsets = self.offsets(shape[::-1] if transposed else shape)
             text = f"(tl.load({source} + {offsets}) & 3).to(tl.{'float32' if dtype in self.fp8 else dtype.tl})"
             text += f".to(tl.{dtype.tl})" if dtype in self.fp8 else ""
-            self.line(f"{name} = tl.trans({text})" if turned else f"{name} = {text}")
+            self.line(f"{name} = tl.trans({text})" if transposed else f"{name} = {text}")
         self.line(f"{c} = tl.dot({a}, {b}, input_precision='ieee', out_dtype=tl.{out.tl})")
         with self.block("for _k in range(m & 1):"):
             self.line(f"{c} = tl.dot({a}, {b}, {c}, input_precision='ieee', out_dtype=tl.{out.tl})")

@@ -57,7 +57,7 @@ HINTS = (
 )
 OWN = (("quotients", 6), ("compute_scalar", 2), ("read", 2), ("reduction", 1), ("scan", 1))
 DIVISORS = (8, 16, 20, 33, 64, 100, 128)
-PLACE = 4096  # the middle of every array
+MIDDLE = 4096  # the middle of every array
 
 
 class LoopStatements(Statements):
@@ -84,11 +84,11 @@ class LoopStatements(Statements):
         source = self.pointer(dtype, "in")
         self.tiles = [self.fresh() for _ in range(self.random.randint(2, 3))]
         for at, name in enumerate(self.tiles):
-            self.line(f"{name} = {self.start(dtype, shape, f'{source} + {PLACE - 100 * at}')}")
+            self.line(f"{name} = {self.start(dtype, shape, f'{source} + {MIDDLE - 100 * at}')}")
         self.mask, self.total, self.at = self.fresh(), self.fresh(), self.fresh("p")
         self.line(f"{self.mask} = {self.offset} < {self.random.choice(('n', 'm * 16', '0', str(prod(shape))))}")
         self.line(f"{self.total} = {self.random.choice(('n', 'm - 9', 'n * m', 'pid * 5 - 3'))}")
-        self.line(f"{self.at} = {source} + {PLACE}")
+        self.line(f"{self.at} = {source} + {MIDDLE}")
         self.body(1 if budget < 1 else 2)
         self.loop(1 if budget < 1 else 2)
         for name in self.tiles:
@@ -256,6 +256,8 @@ class LoopStatements(Statements):
         ]
         mask = " & ".join(self.random.sample(tests, self.random.randint(1, 2)))
         mask = "" if self.random.random() < 0.4 else f", mask={mask}, other={self.random.randrange(3)}"
-        self.assign(Value(f"tl.load({self.pointer(dtype, 'in')} + {PLACE} + ({address}){mask})", dtype, shape, unknown))
+        self.assign(
+            Value(f"tl.load({self.pointer(dtype, 'in')} + {MIDDLE} + ({address}){mask})", dtype, shape, unknown)
+        )
         if self.random.random() < 0.5:
             self.assign(Value(f"({q} * 1000 + {r}).to(tl.int32)", INT32, shape, unknown))

@@ -106,7 +106,7 @@ class PairGenerator(Lines):
         ends = {(0, 1): "0, N", (0, 2): "0, N // (2 * BN) * BN", (1, 2): "N // (2 * BN) * BN, N"}[number, loops]
         if "inner" in self.pieces and number == 0:
             ends = self.one("0, tl.minimum(row, N)", "0, tl.minimum(row + BM, N)", "BN, N", "0, N - BN")
-        asked = self.one(
+        requested = self.one(
             ", warp_specialize=True",
             ", warp_specialize=True",
             "",
@@ -115,7 +115,7 @@ class PairGenerator(Lines):
         if self.way == "carried":
             start = ends.split(", ")[0] if "tl." not in ends else "0"
             self.add(f"fk = pk + ({start}) * D\nfv = pv + ({start}) * D")
-        self.add(f"for n in tl.range({ends}, BN{asked}):")
+        self.add(f"for n in tl.range({ends}, BN{requested}):")
         p = self.pieces
         keys, values = {
             "descriptors": ("k.load([n, 0]).T", "v.load([n, 0])"),
@@ -169,8 +169,8 @@ class PairGenerator(Lines):
             lines.append("fk += BN * D\nfv += BN * D")
         self.add("\n".join(lines), 2)
 
-    def load(self, where: str, place: str) -> str:
-        return f"tl.load({where}, mask=n + {place} < N, other=0.0)" if self.masked_rows else f"tl.load({where})"
+    def load(self, where: str, index: str) -> str:
+        return f"tl.load({where}, mask=n + {index} < N, other=0.0)" if self.masked_rows else f"tl.load({where})"
 
     def end(self) -> None:
         self.add("acc += count + 2 * turns + top[:, None] + total[:, None] + third + seen[None, :]")

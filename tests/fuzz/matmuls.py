@@ -22,7 +22,7 @@ STEPS = {
         "tl.load(g + rw[:, None] * BN + rw[None, :])).to(acc.dtype)"
     ),
     "sums": "acc = tl.cumsum(tl.clamp(acc.to(tl.float32), -1, 1), 1).to(acc.dtype)",
-    "turned": "acc = tl.trans(tl.trans(acc) + rn[:, None])",
+    "transposed": "acc = tl.trans(tl.trans(acc) + rn[:, None])",
     "two rows": "acc += tl.load(d + pm)",
     "again": "acc = acc * 2 + acc",
     "flipped": "acc = tl.flip(acc, 1)",
@@ -33,7 +33,7 @@ ADDED = "tl.atomic_add(o + rm[:, None] * N + rn[None, :], {}, mask=mask)"
 STORES = {
     "wide": "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask)",
     "far": "tl.store(o + rm.to(tl.int64)[:, None] * N + rn[None, :], {}, mask=mask)",
-    "turned": "tl.store(o + rn[:, None] * M + rm[None, :], {}.T, mask=mask.T)",
+    "transposed": "tl.store(o + rn[:, None] * M + rm[None, :], {}.T, mask=mask.T)",
     "chosen": "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask & (acc > 0))",
     "gated": (
         "tl.store(o + rm[:, None] * N + rn[None, :], {}, mask=mask & (tl.load(g + rm[:, None] * N + rn[None, "
@@ -56,7 +56,7 @@ tl.store(o + rm[:, None] * N + rn[None, :], {0} + 1, mask=mask & (rn[None, :] % 
 }
 EACH = "tl.store(o + rm[:, None] * N + rn[None, :], acc.to(tl.float32), mask=(rm[:, None] < M) & (rn[None, :] < N))"
 OF_NUMBERS = frozenset({"highest", "chain", "counts", "sums"})  # not of what is none
-ELSEWHERE = frozenset({"turned", "rows", "columns"})  # than EACH: there another program may store
+ELSEWHERE = frozenset({"transposed", "rows", "columns"})  # than EACH: there another program may store
 
 
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "fp8": 1, "fp8e5": 1, "i8": 1}  # bytes
@@ -175,7 +175,7 @@ class MatmulGenerator(Lines):
             self.tile = (*self.tile[:2], 32)
         ways = ("pointers", "carried", "descriptors", "descriptors", "made")
         self.way = self.one(*ways) if self.large_one else self.one("pointers", "carried", *ways)
-        self.asked = self.chance(0.4)
+        self.requested = self.chance(0.4)
         self.in_place = self.way in ("pointers", "carried") and self.chance(0.06)
         self.grid = "plane" if self.in_place else self.one(*NUMBERS)
         self.rows = "mask" if self.in_place else self.one("wrap", "wrap", "mask", "none", "where")
@@ -185,14 +185,14 @@ class MatmulGenerator(Lines):
         if self.dtype in ("i8", "fp8", "fp8e5"):
             self.other = self.one("0", "0", "", "1")
         self.unit = {name: self.chance(0.7) for name in "ab"}  # the contiguous stride is not an argument
-        self.turned = (
+        self.transposed = (
             {name: self.chance(0.3) for name in "ab"}
             if self.way in ("pointers", "carried")
             else {"a": False, "b": self.chance(0.3)}
         )
         self.extra: list[str] = []
         if self.in_place:
-            self.turned = {"a": False, "b": False}
+            self.transposed = {"a": False, "b": False}
         self.body()
         stages = self.one(1, 2, 3, 3, 3, 4, 5)
         options: dict[str, Any] = {"num_warps": self.one(4, 4, 8, 8, 8, 1, 2, 16), "num_stages": stages}
@@ -247,7 +247,7 @@ class MatmulGenerator(Lines):
         self.add(
             "om = pm * BM\non = pn * BN\nrm = om + tl.arange(0, BM)\nrn = on + tl.arange(0, BN)\nrk = tl.arange(0, BK)"
         )
-        self.places()
+        self.offsets()
         self.add(f"acc = tl.zeros((BM, BN), dtype={acc_type})")
         if self.rare(0.08):
             self.add(f"acc = acc + tl.load(d + tl.arange(0, BN))[None, :].to({acc_type})")
@@ -256,12 +256,12 @@ class MatmulGenerator(Lines):
             self.loop(acc_type)
         self.end()
 
-    def places(self) -> None:
+    def offsets(self) -> None:
         if self.way == "descriptors":
             return
         if self.way == "made":
             self.add("da = tl.make_tensor_descriptor(a, [M, K], [sam, 1], [BM, BK])")
-            b = "[N, K], [sbn, 1], [BN, BK]" if self.turned["b"] else "[K, N], [sbk, 1], [BK, BN]"
+            b = "[N, K], [sbn, 1], [BN, BK]" if self.transposed["b"] else "[K, N], [sbk, 1], [BK, BN]"
             self.add(f"db = tl.make_tensor_descriptor(b, {b})")
             return
         kept = {
@@ -276,7 +276,7 @@ class MatmulGenerator(Lines):
         for name in "ab":
             if self.unit[name]:
                 first, second = strides[name]
-                strides[name] = ("1", second) if self.turned[name] else (first, "1")
+                strides[name] = ("1", second) if self.transposed[name] else (first, "1")
         rest = [
             f"{where} * {stride}" if stride != "1" else where
             for where, stride in zip(
@@ -336,9 +336,9 @@ class MatmulGenerator(Lines):
         if "second" in extra:
             self.add(f"acc2 = tl.zeros((BM, BN), dtype={acc_type})")
         self.extra, depth = [*self.extra, *extra], 1
-        asked = ", warp_specialize=True" if self.asked else ""
+        requested = ", warp_specialize=True" if self.requested else ""
         if self.rare(0.3):
-            asked += f", num_stages={self.one(1, 2, 3, 4, 5)}"
+            requested += f", num_stages={self.one(1, 2, 3, 4, 5)}"
         if kind == "while":
             self.add("done = 0\nwhile done < 2:\n    done += 1")
             depth = 2
@@ -356,7 +356,7 @@ class MatmulGenerator(Lines):
             depth += 1
         if self.way == "carried":
             self.add("fa = pa\nfb = pb", depth)
-        header = f"tl.range({bounds}{asked})" if asked or self.chance(0.3) else f"range({bounds})"
+        header = f"tl.range({bounds}{requested})" if requested or self.chance(0.3) else f"range({bounds})"
         self.add(f"for k in {header}:", depth)
         depth += 1
         if "half" in extra:
@@ -402,8 +402,8 @@ class MatmulGenerator(Lines):
     def loads(self, depth: int) -> None:
         if self.way in ("descriptors", "made"):
             da, db = ("a", "b") if self.way == "descriptors" else ("da", "db")
-            turned = f"{db}.load([on, k * BK]).T" if self.turned["b"] else f"{db}.load([k * BK, on])"
-            self.add(f"x = {da}.load([om, k * BK])\ny = {turned}", depth)
+            transposed = f"{db}.load([on, k * BK]).T" if self.transposed["b"] else f"{db}.load([k * BK, on])"
+            self.add(f"x = {da}.load([om, k * BK])\ny = {transposed}", depth)
             return
         names = ["pa", "pb"]
         if self.way == "carried":
@@ -459,17 +459,17 @@ class MatmulGenerator(Lines):
                 self.add("acc += dc.load([om, on]).to(acc.dtype)")
             self.add("dc.store([om, on], acc.to(dc.dtype))")
             return
-        place = (
+        index = (
             "c + (rm[:, None] * scm + rn[None, :] * scn)" if self.chance(0.5) else "c + rm[:, None] * scm + rn[None, :]"
         )
         if self.chance(0.07) and not self.in_place:
-            self.add(f"acc += tl.load({place}, mask=mask, other=0).to(acc.dtype)")
+            self.add(f"acc += tl.load({index}, mask=mask, other=0).to(acc.dtype)")
         if self.chance(0.04) and not self.in_place:
-            self.add(f"tl.store({place}, 1, mask=mask)")
+            self.add(f"tl.store({index}, 1, mask=mask)")
         if self.chance(0.06) and not self.in_place and self.dtype in ("f16", "f32"):
-            self.add(f"tl.atomic_add({place}, acc.to(c.dtype.element_ty), mask=mask)")
+            self.add(f"tl.atomic_add({index}, acc.to(c.dtype.element_ty), mask=mask)")
         else:
-            self.add(f"tl.store({place}, acc.to(c.dtype.element_ty), mask=mask{self.wish()})")
+            self.add(f"tl.store({index}, acc.to(c.dtype.element_ty), mask=mask{self.wish()})")
 
     def launch(self, case: Case, first: bool) -> Launch:
         bm, bn, bk = self.tile
@@ -495,8 +495,8 @@ class MatmulGenerator(Lines):
         if self.way in ("descriptors", "made"):
             k = max(k, 1)
         layouts = {
-            "a": self.layout(m, k, self.turned["a"], "a", exact),
-            "b": self.layout(k, n, self.turned["b"], "b", exact),
+            "a": self.layout(m, k, self.transposed["a"], "a", exact),
+            "b": self.layout(k, n, self.transposed["b"], "b", exact),
         }
         layouts["c"] = layouts["a"] if case.alias == "c" else Layout(0, n + self.one(0, 0, 3, 8), 1)
         if self.stores:
@@ -505,9 +505,9 @@ class MatmulGenerator(Lines):
             layouts["a"] = layouts["c"] = Layout(0, max(n, k) + 8, 1)
         return Launch(m, n, k, 1, layouts)
 
-    def layout(self, rows: int, columns: int, turned: bool, name: str, exact: bool) -> Layout:
+    def layout(self, rows: int, columns: int, transposed: bool, name: str, exact: bool) -> Layout:
         """A layout that the kernel can read: a stride that is not an argument is 1."""
-        if turned:
+        if transposed:
             found = self.layout(columns, rows, False, name, exact)
             return Layout(found.offset, found.column, found.row)
         size = SIZES[self.dtype]

@@ -17,7 +17,7 @@ OWN = 8000  # where the places begin that no other statement touches
 class OrderStatements(MemoryStatements):
     """Statements that wait, or that nothing may move across."""
 
-    def place(self) -> str:
+    def index(self) -> str:
         """One element that belongs to this program, and holds 0."""
         pointer, name = self.pointer(INT32, "io"), self.fresh("p")
         self.line(f"{name} = {pointer} + {OWN + 16 * self.random.randrange(6)} + pid")
@@ -37,7 +37,7 @@ class OrderStatements(MemoryStatements):
     def locked(self) -> None:
         """Take a lock, change a tile and an element, give it back."""
         dtype, shape = self.random.choice((INT32, FP32, INT64)), self.shape(limit=256)
-        lock, pointer, address = self.place(), self.pointer(dtype, "io"), self.fresh("p")
+        lock, pointer, address = self.index(), self.pointer(dtype, "io"), self.fresh("p")
         old = self.fresh()
         self.line(f"{address} = {pointer} + pid * {prod(shape)} + {self.offsets(shape)}")
         with self.block(f'while tl.atomic_cas({lock}, 0, 1, sem="{self.random.choice(SEMS)}") == 1:'):
@@ -52,7 +52,7 @@ class OrderStatements(MemoryStatements):
 
     def awaited(self) -> None:
         """Wait for a flag that is set already, with all ways to look at it; read it before and behind the loop."""
-        flag, before, go = self.place(), self.fresh(), self.fresh("g")
+        flag, before, go = self.index(), self.fresh(), self.fresh("g")
         self.line(f"{before} = tl.load({flag})")
         self.line(f"tl.store({flag}, {self.random.randint(1, 9)})")
         volatile = self.random.choice(("", ", volatile=True"))

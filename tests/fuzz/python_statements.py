@@ -81,8 +81,8 @@ class PythonStatements(Statements):
 
     def element(self) -> None:
         x = self.block_value()
-        places = [self.random.randrange(-size, size) for size in x.shape]
-        self.taken(x, ", ".join(map(str, places)), ())
+        offsets = [self.random.randrange(-size, size) for size in x.shape]
+        self.taken(x, ", ".join(map(str, offsets)), ())
 
     def element_somewhere(self) -> None:
         x = self.block_value()
@@ -106,8 +106,10 @@ class PythonStatements(Statements):
         x = self.block_value()
         axis = self.random.randrange(len(x.shape))
         text, count = self.bounds(x.shape[axis])
-        key = [text if place == axis else ":" for place in range(axis + 1)]
-        self.taken(x, ", ".join(key), tuple(count if place == axis else size for place, size in enumerate(x.shape)))
+        key = [text if position == axis else ":" for position in range(axis + 1)]
+        self.taken(
+            x, ", ".join(key), tuple(count if position == axis else size for position, size in enumerate(x.shape))
+        )
 
     def strided(self) -> None:
         x = self.block_value(minimum=2)
@@ -134,12 +136,12 @@ class PythonStatements(Statements):
 
     def with_element(self) -> None:
         x = self.copied()
-        place = self.random.choice((str(self.random.randrange(-x.shape[0], x.shape[0])), self.somewhere(x.shape[0])))
+        position = self.random.choice((str(self.random.randrange(-x.shape[0], x.shape[0])), self.somewhere(x.shape[0])))
         value = self.typed(x.shape[1:], x.dtype, 1).text
         if x.dtype.is_int and not x.dtype.is_bool and self.random.random() < 0.5:
-            self.line(f"{x.text}[{place}] ^= {value}")
+            self.line(f"{x.text}[{position}] ^= {value}")
         else:
-            self.line(f"{x.text}[{place}] = {value}")
+            self.line(f"{x.text}[{position}] = {value}")
 
     # expressions and assignments
 

@@ -1,10 +1,12 @@
-"""Drawn kernels that promise the same bits: on every device, with any number of warps and threads, bit for bit.
+"""Generated kernels that promise the same bits: on every device, with any number of warps and threads, bit for bit.
 
-python -m tests.fuzz.reproducible --kernels 500 --jobs 8 what differs as it is found, then how many did what python -m
-tests.fuzz.reproducible --seconds 500 --digests FILE as far as it comes; the same again goes on where it stopped python
--m tests.fuzz.reproducible --part 2/4 --against FILE a quarter of them, compared with what another machine has written
-python -m tests.fuzz.reproducible --places interpreter cpu in fewer places, which are named by how they begin python -m
-tests.fuzz.reproducible --seed 17 one kernel: its source, and where it differs
+python -m tests.fuzz.reproducible --kernels 500 --jobs 8  what differs as it is found, then how many did what
+python -m tests.fuzz.reproducible --seconds 500 --digests FILE          as far as it comes; the same again goes on where
+                                                                        it stopped
+python -m tests.fuzz.reproducible --part 2/4 --against FILE             a quarter of them, compared with what another
+                                                                        machine has written
+python -m tests.fuzz.reproducible --setups interpreter cpu  in fewer setups, which are named by how they begin
+python -m tests.fuzz.reproducible --seed 17                             one kernel: its source, and where it differs
 
 Kernels that the language refuses to call reproducible (floats in atomics, assembly) do not count, nor do those whose
 programs or threads meet in global memory without an order: they promise nothing. Those that write what they also read
@@ -30,12 +32,12 @@ import numpy as np
 
 from tests.differential.elementwise_kernels import N
 from tests.differential.elementwise_kernels import random_values as numbers
-from tests.differential.everywhere import CHOSEN, PLACES, in_places
+from tests.differential.everywhere import CHOSEN, SETUPS, in_setups
 from tests.fuzz import comparison
 from tests.fuzz.comparison import annotated
 from tests.fuzz.cpu import kind
 from tests.fuzz.gpu import compiled, emulate
-from tests.fuzz.kernels import Kernel, draw_kernel
+from tests.fuzz.kernels import Kernel, generate_kernel
 from tests.fuzz.run import load
 from tests.fuzz.workers import Lost, results
 from tests.targets.gpu_run import flat
@@ -60,7 +62,7 @@ class Outcome:
 
 def generated(seed: int) -> Kernel:
     """The kernel of a seed; every fourth one has odd sizes, another fourth Python that Triton does not have."""
-    kernel = draw_kernel(seed, CAPABILITY, odd=seed % 4 == 1, about_python=seed % 4 == 3, promises=True)
+    kernel = generate_kernel(seed, CAPABILITY, odd=seed % 4 == 1, about_python=seed % 4 == 3, promises=True)
     return annotated(
         replace(kernel, source=kernel.source.replace("@jit\ndef kernel", "@jit(reproducible=True)\ndef kernel"))
     )
@@ -83,7 +85,7 @@ def grid_of(kernel: Kernel) -> tuple[int, ...]:
     return (1,) if shares and kernel.seed % 8 else (2,)
 
 
-def outcome_of(seed: int, folder: Path, places: Sequence[str] = CHOSEN) -> Outcome:
+def outcome_of(seed: int, folder: Path, setups: Sequence[str] = CHOSEN) -> Outcome:
     """Compare the results of a kernel on all devices, if they are guaranteed to be equal."""
     kernel, seconds, found = generated(seed), {}, None
     with warnings.catch_warnings():
@@ -91,8 +93,8 @@ def outcome_of(seed: int, folder: Path, places: Sequence[str] = CHOSEN) -> Outco
         before = time.perf_counter()
         try:
             function = load(kernel, folder)
-            for place, arrays in in_places(function, arguments(kernel, seed), {}, grid_of(kernel), places):
-                seconds[place], before = time.perf_counter() - before, time.perf_counter()
+            for setup, arrays in in_setups(function, arguments(kernel, seed), {}, grid_of(kernel), setups):
+                seconds[setup], before = time.perf_counter() - before, time.perf_counter()
                 found = found or digest(arrays)
         except Exception as error:
             text = str(error).strip() or type(error).__name__
@@ -133,10 +135,10 @@ def read_digests(path: Path) -> dict[int, str]:
     return {int(seed): found for seed, source, found in lines if source == fingerprint(generated(int(seed)).source)}
 
 
-def outcome(seed: int, places: Sequence[str]) -> Outcome:
+def outcome(seed: int, setups: Sequence[str]) -> Outcome:
     """`outcome_of`, in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
-        return outcome_of(seed, Path(name), places)
+        return outcome_of(seed, Path(name), setups)
 
 
 class Tally:
@@ -189,17 +191,17 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default="1/1", help="2/4: the second of four parts")
     parser.add_argument("--seconds", type=float, default=inf, help="after which all is over")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one kernel")
-    parser.add_argument("--places", nargs="+", default=[""], help="how their names begin")
+    parser.add_argument("--setups", nargs="+", default=[""], help="how their names begin")
     parser.add_argument("--digests", type=Path, help="a file for the digests of the results; what it has is not run")
     parser.add_argument("--against", type=Path, help="such a file of another machine")
     parser.add_argument("--seed", type=int)
     args = parser.parse_args(words)
-    places = tuple(place for place in PLACES if place.startswith(tuple(args.places)))
+    setups = tuple(setup for setup in SETUPS if setup.startswith(tuple(args.setups)))
     if args.seed is not None:
         source = generated(args.seed).source
         print(source[source.index("@jit(reproducible=True)\ndef kernel") :])
-        found = outcome(args.seed, places)
-        print(f"{found.kind} in {len(places)} places", found.why, found.digest, found.seconds, sep="\n")
+        found = outcome(args.seed, setups)
+        print(f"{found.kind} in {len(setups)} setups", found.why, found.digest, found.seconds, sep="\n")
         return int(found.kind == DIFFERENT)
     part, parts = map(int, args.part.split("/"))
     end = time.monotonic() + args.seconds
@@ -208,7 +210,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for seed, word in done.items():
         tally.add(seed, Outcome(word) if word in (RACING, REFUSED) else Outcome(EQUAL, digest=word))
     seeds = (seed for seed in tally.seeds(args.first, part, parts, end) if seed not in done)
-    for seed, found in results(partial(outcome, places=places), seeds, args.jobs, args.limit, end):
+    for seed, found in results(partial(outcome, setups=setups), seeds, args.jobs, args.limit, end):
         made = Outcome(LOST, found.why) if isinstance(found, Lost) else found
         tally.add(seed, made)
         if args.digests and made.kind not in (DIFFERENT, LOST):
@@ -216,8 +218,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 file.write(f"{seed} {fingerprint(generated(seed).source)} {made.digest or made.kind}\n")
     for name, seeds in sorted(tally.reasons.items(), key=lambda item: -len(item[1])):
         print(f"{len(seeds):5}  {name}   seeds {', '.join(map(str, seeds[:8]))}")
-    print("seconds:", ", ".join(f"{place} {seconds:.0f}" for place, seconds in tally.seconds.items()))
-    print(f"{len(places)} places, {tally.compared} compared with another machine; {tally}")
+    print("seconds:", ", ".join(f"{setup} {seconds:.0f}" for setup, seconds in tally.seconds.items()))
+    print(f"{len(setups)} setups, {tally.compared} compared with another machine; {tally}")
     return int(tally.kinds[DIFFERENT] + tally.kinds[LOST] > 0)
 
 

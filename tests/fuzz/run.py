@@ -11,7 +11,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.fuzz.kernels import CPU, Kernel, draw_kernel
+from tests.fuzz.kernels import CPU, Kernel, generate_kernel
 from tests.pipeline.stages import check_stage
 from tilework.frontend.generator import compile_to_ttir
 from tilework.inspect.check_each import Report, check_each, parts
@@ -83,11 +83,11 @@ def compile_generated(
 
     `ranges` are pointers to less than 2 GB."""
     attrs = {
-        (place,): [
+        (position,): [
             *([["tt.divisibility", 16]] if name in kernel.divisible else ()),
             *([["tt.pointer_range", 32]] if name in ranges else ()),
         ]
-        for place, name in enumerate(kernel.signature)
+        for position, name in enumerate(kernel.signature)
     }
     own = GPUTarget("cuda", kernel.capability, 32) if kernel.capability != CPU else GPUTarget("cpu", "host", 1)
     options = frontend_options(target or own, {})
@@ -130,7 +130,7 @@ def steps(module: ModuleOp, names: list[str], seen: set[str]) -> list[Passes]:
 
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
-        generated = draw_kernel(int(argument), capability(int(argument)))
+        generated = generate_kernel(int(argument), capability(int(argument)))
         print(generated.source[generated.source.index("@jit\ndef kernel") :])
         with tempfile.TemporaryDirectory() as name:
             for report in prove(generated, Path(name)):

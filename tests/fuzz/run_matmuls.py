@@ -1,9 +1,9 @@
 """Run generated matmul-like kernels as sm_90 code beside an oracle: warp specialization, persistent CTAs, copies by
 TMA.
 
-    python -m tests.fuzz.run_matmuls --cases 100 no GPU: the emulator with all its checks, beside the interpreter python
-    -m tests.fuzz.run_matmuls --cases 400 --workers 12 a GPU: beside the same kernel without any of the three python -m
-    tests.fuzz.run_matmuls --seed 17 one case: its source, its launches, and what is wrong
+    python -m tests.fuzz.run_matmuls --cases 100  no GPU: the emulator with all its checks, beside the interpreter
+    python -m tests.fuzz.run_matmuls --cases 400 --workers 12     a GPU: beside the same kernel without any of the three
+    python -m tests.fuzz.run_matmuls --seed 17                    one case: its source, its launches, and what is wrong
 
 (needs torch.) All must be equal. Only failures are printed, and the counts of what was exercised.
 """

@@ -1,5 +1,5 @@
-"""Drawn kernels under the sanitizer: those without a mistake stay silent and compute the same, a generated mistake is
-reported.
+"""Generated kernels under the sanitizer: those without a mistake stay silent and compute the same, a generated mistake
+is reported.
 
 python -m tests.fuzz.sanitizer --kernels 200            progress, then the failures
 python -m tests.fuzz.sanitizer --seed 17                one kernel: its source, and what is wrong with it
@@ -26,7 +26,7 @@ import numpy as np
 
 import tilework
 from tests.fuzz.comparison import annotated, arguments, difference
-from tests.fuzz.kernels import CPU, ELEMENTS, Kernel, draw_kernel
+from tests.fuzz.kernels import CPU, ELEMENTS, Kernel, generate_kernel
 from tests.fuzz.rules import INT32
 from tests.fuzz.run import load
 from tests.fuzz.statements import Statements
@@ -81,7 +81,7 @@ STEPS = (
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Generated:
     """A kernel, its suspect, whether a guard makes it right, and where it stands."""
 
     kernel: Kernel
@@ -95,7 +95,7 @@ class Drawn:
         return self.size if self.suspect.bad is None else self.suspect.bad
 
 
-def draw(seed: int, capability: int = CPU) -> Drawn:
+def draw(seed: int, capability: int = CPU) -> Generated:
     writer = Statements(seed, capability)
     writer.is_checked = True
     random = writer.random
@@ -130,10 +130,10 @@ def draw(seed: int, capability: int = CPU) -> Drawn:
         uses.append(f"tl.atomic_add({target} + tl.arange(0, {size}), {result})")
     for line in random.choice(uses).split("\n"):
         writer.line(line)
-    return Drawn(writer.finish(), suspect, size, is_guarded, kind in NUMBERS)
+    return Generated(writer.finish(), suspect, size, is_guarded, kind in NUMBERS)
 
 
-def launch(function: Any, generated: Drawn, wrong: int, gpu: bool, **settings: Any) -> dict[str, Any]:
+def launch(function: Any, generated: Generated, wrong: int, gpu: bool, **settings: Any) -> dict[str, Any]:
     """The arrays after a launch."""
     values = arguments(generated.kernel, generated.kernel.seed)
     if "wrong" in values:
@@ -148,7 +148,7 @@ def launch(function: Any, generated: Drawn, wrong: int, gpu: bool, **settings: A
     return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in placed.items()}
 
 
-def check(generated: Drawn, folder: Path, gpu: bool = False) -> str | None:
+def check(generated: Generated, folder: Path, gpu: bool = False) -> str | None:
     """Describe the error of the sanitizer, or return None."""
     function = load(annotated(generated.kernel), folder)
     source = generated.kernel.source.splitlines()
@@ -176,7 +176,7 @@ def check(generated: Drawn, folder: Path, gpu: bool = False) -> str | None:
 
 def check_clean(kernel: Kernel, folder: Path, gpu: bool = False) -> str | None:
     """A whole generated kernel has no mistake, and computes the same with checks as without."""
-    function, generated = load(annotated(kernel), folder), Drawn(kernel, SUSPECTS["sum"], 0, True, False)
+    function, generated = load(annotated(kernel), folder), Generated(kernel, SUSPECTS["sum"], 0, True, False)
     settings = {"sanitize_overflow": False, "enable_fp_fusion": False}
     plain, checked = (launch(function, generated, 0, gpu, sanitize=mode, **settings) for mode in (False, "strict"))
     for name, dtype in kernel.inputs.items():
@@ -214,7 +214,7 @@ def problem_of(seed: int, folder: Path, gpu: bool = False) -> str | None:
     with target(gpu):
         try:
             if seed % 4 == 3:
-                return check_clean(draw_kernel(seed, 90 if gpu else CPU, checked=True), folder, gpu)
+                return check_clean(generate_kernel(seed, 90 if gpu else CPU, checked=True), folder, gpu)
             return check(draw(seed, 90 if gpu else CPU), folder, gpu)
         except Exception as error:
             return f"{type(error).__name__}: {error}"

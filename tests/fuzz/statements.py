@@ -11,7 +11,7 @@ STRAIGHT = (
         ("literal", 2),
         ("constants", 3),
         ("stale_load", 2),
-        ("turned", 2),
+        ("transposed", 2),
         ("filled", 2),
         ("read", 4),
         ("read_fp8", 1),

@@ -12,7 +12,7 @@ from tests.fuzz.rules import BF16, FP16, FP32, FP64, INT8, INT16, INT32, INT64, 
 from tests.fuzz.statements import NESTED, Statements
 
 KINDS = (INT8, UINT8, INT16, INT32, INT32, INT64, FP16, BF16, FP32, FP64)
-PLACE, FAR, HALF = (
+MIDDLE, FAR, HALF = (
     4096,
     4000,
     2048,
@@ -74,18 +74,18 @@ class StrideStatements(Statements):
         """One name for each axis; perhaps counted from the end."""
         names = []
         for axis, size in enumerate(shape):
-            name, place = self.fresh("x"), f"tl.arange(0, {size})"
+            name, position = self.fresh("x"), f"tl.arange(0, {size})"
             if self.random.random() < 0.2:
-                place = self.random.choice(
+                position = self.random.choice(
                     (
-                        f"({size - 1} - {place})",
-                        f"(-{place} + {size - 1})",
-                        f"({place} ^ {size - 1 if size & (size - 1) == 0 else 0})",
+                        f"({size - 1} - {position})",
+                        f"(-{position} + {size - 1})",
+                        f"({position} ^ {size - 1 if size & (size - 1) == 0 else 0})",
                     )
                 )
             if len(shape) > 1:
-                place += "[" + ", ".join(":" if other == axis else "None" for other in range(len(shape))) + "]"
-            self.line(f"{name} = {place}")
+                position += "[" + ", ".join(":" if other == axis else "None" for other in range(len(shape))) + "]"
+            self.line(f"{name} = {position}")
             names.append(name)
         return names
 
@@ -123,7 +123,7 @@ class StrideStatements(Statements):
         start = self.random.randint(-(FAR - reach) // 2, (FAR - reach) // 2) if self.random.random() < 0.5 else 0
         mask = self.edges(names, shape)
         other = f", other={self.random.randrange(3)}" if mask else ""
-        address = f"{self.pointer(dtype, 'in')} + ({PLACE + start} + {self.offset(names, strides)}{more})"
+        address = f"{self.pointer(dtype, 'in')} + ({MIDDLE + start} + {self.offset(names, strides)}{more})"
         if self.random.random() < 0.5:
             where = self.fresh("p")
             self.line(f"{where} = {address}")
@@ -164,7 +164,7 @@ class StrideStatements(Statements):
         shape, dtype = self.tile()
         names, strides = self.indices(shape), self.apart(shape)
         at, last = self.fresh("p"), self.fresh()
-        self.line(f"{at} = {self.pointer(dtype, 'in')} + {PLACE} + ({self.offset(names, strides)})")
+        self.line(f"{at} = {self.pointer(dtype, 'in')} + {MIDDLE} + ({self.offset(names, strides)})")
         mask = self.edges(names, shape)
         masked = f", mask={mask}, other=1" if mask else ""
         self.line(f"{last} = tl.load({at}{masked})")
@@ -188,7 +188,7 @@ class StrideStatements(Statements):
             name, shift = self.fresh(), self.random.choice((-1, 1, 0, 16, -16, 2))
             mask = self.edges(names, shape) if self.random.random() < 0.3 else ""
             self.line(
-                f"{name} = tl.load({source} + ({PLACE + shift} + "
+                f"{name} = tl.load({source} + ({MIDDLE + shift} + "
                 f"{self.offset(names, strides)}){f', mask={mask}, other=2' if mask else ''})"
             )
             made.append(name)
@@ -201,9 +201,9 @@ class StrideStatements(Statements):
         dtype, shape = self.random.choice(KINDS), (self.size(5), self.size(6))
         strides = self.random.choice(("(-64, 1)", "(64, -1)", "(-64, -1)", "(1, -32)", "(m, 1)", "(40, m)", "(0, -1)"))
         order, block = self.random.choice(("(1, 0)", "(0, 1)")), self.fresh("b")
-        place = self.random.choice(("0, 0", "pid, m & 15", "3, -2", "-1, n & 7"))
+        position = self.random.choice(("0, 0", "pid, m & 15", "3, -2", "-1, n & 7"))
         self.line(
-            f"{block} = tl.make_block_ptr({self.pointer(dtype, 'in')} + {PLACE}, (20, 30), {strides}, ({place}), "
+            f"{block} = tl.make_block_ptr({self.pointer(dtype, 'in')} + {MIDDLE}, (20, 30), {strides}, ({position}), "
             f"{shape}, {order})"
         )
         if self.random.random() < 0.5:
@@ -226,9 +226,9 @@ class StrideStatements(Statements):
                 f"{self.random.choice(('// 4', '>> 5', '// 64', '& -16', '& 3', '// 3', '% 7', '// 32 * 8'))})"
             )
         mask = self.edges(names, shape)
-        place = f"{self.pointer(dtype, 'io')} + ({HALF} + pid * {2 * HALF} + {offset})"
+        position = f"{self.pointer(dtype, 'io')} + ({HALF} + pid * {2 * HALF} + {offset})"
         kind = self.random.choice(("add", "add", "max", "min", "xor", "or", "and"))
-        call = f"tl.atomic_{kind}(tl.broadcast_to({place}, {list(shape)}), {value}{f', mask={mask}' if mask else ''}"
+        call = f"tl.atomic_{kind}(tl.broadcast_to({position}, {list(shape)}), {value}{f', mask={mask}' if mask else ''}"
         call += self.random.choice((")", ")", ", sem='relaxed')"))
         if not meets and self.random.random() < 0.4:
             self.assign(Value(call, dtype, shape, unknown))
@@ -238,16 +238,16 @@ class StrideStatements(Statements):
     def hit(self) -> None:
         """Atomics where data says, many of which shared memory may collect."""
         dtype, size = self.random.choice((INT32, UINT32)), self.random.choice((256, 512, 1024, 2048))
-        data, place = self.fresh(), self.fresh()
+        data, position = self.fresh(), self.fresh()
         self.line(f"{data} = tl.load({self.pointer(INT32, 'in')} + pid * 2048 + tl.arange(0, {size}))")
         self.line(
-            f"{place} = "
+            f"{position} = "
             f"{self.random.choice((f'({data} & 31)', f'({data} & 1023)', f'({data} & 2047) - 100', f'({data} % 100)'))}"
         )
         value = self.random.choice(("1", f"{data}", f"({data} >> 3)", "-1"))
         mask = self.random.choice(("", f", mask={data} > 9", ", mask=flag", f", mask=tl.arange(0, {size}) < n * 8"))
         kind = self.random.choice(("add", "add", "max", "min", "xor", "or", "and"))
-        pointer = f"{self.pointer(dtype, 'io')} + ({HALF} + pid * {2 * HALF} + {place})"
+        pointer = f"{self.pointer(dtype, 'io')} + ({HALF} + pid * {2 * HALF} + {position})"
         call = f"tl.atomic_{kind}({pointer}, tl.broadcast_to({value}, [{size}]).to(tl.{dtype.tl}){mask})"
         if self.random.random() < 0.3:
             with self.block(f"for {self.fresh('i')} in range({self.random.choice(('2', 'n & 3', 'm & 1'))}):"):

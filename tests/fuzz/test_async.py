@@ -1,4 +1,4 @@
-"""Drawn kernels in generated orders of warming up, launching, failing and leaving, while others are compiled."""
+"""Generated kernels in generated orders of warming up, launching, failing and leaving, while others are compiled."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ import pytest
 import tilework
 from tests.fuzz.amount import amount
 from tests.fuzz.comparison import annotated, arguments
-from tests.fuzz.kernels import CPU, draw_kernel
+from tests.fuzz.kernels import CPU, generate_kernel
 from tests.fuzz.run import load
 from tilework import knobs
 from tilework.runtime.compile.compiled import CompiledKernel
@@ -34,7 +34,7 @@ def launch(fn: Any, kernel: Any) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore")
 def test_launches_in_any_order(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
-    kernels = [draw_kernel(1000 * seed + number, CPU) for number in range(KERNELS)]
+    kernels = [generate_kernel(1000 * seed + number, CPU) for number in range(KERNELS)]
     with knobs.cache.scope(), knobs.runtime.scope(), warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
         warnings.simplefilter("ignore")
         knobs.runtime.num_threads = 1  # programs that add to the same place do it in order

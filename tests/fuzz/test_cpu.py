@@ -1,4 +1,4 @@
-"""Drawn kernels as machine code, against the interpreter; `python -m tests.fuzz.cpu` runs more of them."""
+"""Generated kernels as machine code, against the interpreter; `python -m tests.fuzz.cpu` runs more of them."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.amount import amount
 from tests.fuzz.comparison import explain
 from tests.fuzz.cpu import compare, kind
-from tests.fuzz.kernels import CPU, draw_kernel
+from tests.fuzz.kernels import CPU, generate_kernel
 
 KERNELS, CHUNK = amount(12), 4
 
@@ -16,7 +16,7 @@ KERNELS, CHUNK = amount(12), 4
 @pytest.mark.filterwarnings("ignore")
 def test_machine_code_agrees_with_the_interpreter(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
-        kernel = draw_kernel(seed, CPU, odd=seed % 4 == 1)
+        kernel = generate_kernel(seed, CPU, odd=seed % 4 == 1)
         try:
             problem = compare(kernel, tmp_path)
         except Exception as error:
@@ -27,7 +27,7 @@ def test_machine_code_agrees_with_the_interpreter(first: int, tmp_path: Path) ->
 @pytest.mark.parametrize(("seed", "about"), [(3, "about_loops"), (71, "about_hashes"), (5, "about_strides")])
 @pytest.mark.filterwarnings("ignore")
 def test_generated_loops_and_hashes(seed: int, about: str, tmp_path: Path) -> None:
-    kernel = draw_kernel(seed, CPU, **{about: True})
+    kernel = generate_kernel(seed, CPU, **{about: True})
     problem = compare(kernel, tmp_path)
     assert problem is None, explain(kernel, problem)
 

@@ -1,4 +1,4 @@
-"""Drawn kernels as code for GPUs in the emulators: seeds that have found something."""
+"""Generated kernels as code for GPUs in the emulators: seeds that have found something."""
 
 from pathlib import Path
 
@@ -45,9 +45,9 @@ def test_generated_strides_in_clusters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "is_kept", "depends"), [("0", True, True), ("0", False, False), ("pid", True, False)]
 )
-def test_atomics_that_tell_which_program_was_first(place: str, is_kept: bool, depends: bool, tmp_path: Path) -> None:
+def test_atomics_that_tell_which_program_was_first(index: str, is_kept: bool, depends: bool, tmp_path: Path) -> None:
     kept = "old" if is_kept else "1"
-    body = f"    pid = tl.program_id(0)\n    old = tl.atomic_add(io + {place}, 3)\n    tl.store(out + pid, {kept})\n"
+    body = f"    pid = tl.program_id(0)\n    old = tl.atomic_add(io + {index}, 3)\n    tl.store(out + pid, {kept})\n"
     kernel = Kernel(
         0,
         f"{HEADER}@jit\ndef kernel(io, out):\n{body}",

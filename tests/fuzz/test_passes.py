@@ -1,4 +1,4 @@
-"""Drawn kernels: every pass keeps what they compute; the elementwise ones agree with NumPy."""
+"""Generated kernels: every pass keeps what they compute; the elementwise ones agree with NumPy."""
 
 import warnings
 from pathlib import Path
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.fuzz.amount import amount
-from tests.fuzz.comparison import SCALARS, difference, draw_array, explain
-from tests.fuzz.kernels import draw_elementwise, draw_kernel
+from tests.fuzz.comparison import SCALARS, difference, explain, random_array
+from tests.fuzz.kernels import generate_elementwise, generate_kernel
 from tests.fuzz.rounding import RoundingError
 from tests.fuzz.run import capability, compile_generated, pipelines, prove
 from tests.pipeline.compiled import first_difference, location_difference
@@ -24,7 +24,7 @@ KERNELS, ELEMENTWISE, READ_BACK, CHUNK = amount(12), amount(20), amount(8), 4
 @pytest.mark.filterwarnings("ignore")
 def test_passes_keep_results(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
-        kernel = draw_kernel(seed, capability(seed), odd=seed % 4 == 1)
+        kernel = generate_kernel(seed, capability(seed), odd=seed % 4 == 1)
         try:
             reports = prove(kernel, tmp_path)
         except Exception as error:
@@ -37,7 +37,7 @@ def test_passes_keep_results(first: int, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_the_text_of_generated_kernels_is_read_as_the_same_module(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
-        kernel = draw_kernel(seed, capability(seed))
+        kernel = generate_kernel(seed, capability(seed))
         module = compile_generated(kernel, tmp_path)
         located = parse_module(print_module(module, debuginfo=True))
         problem = first_difference(module, located) or location_difference(module, located)
@@ -51,10 +51,10 @@ def test_the_text_of_generated_kernels_is_read_as_the_same_module(first: int, tm
 @pytest.mark.filterwarnings("ignore")
 def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
-        kernel = draw_elementwise(seed, odd=seed % 4 == 1)
+        kernel = generate_elementwise(seed, odd=seed % 4 == 1)
         module = compile_generated(kernel, tmp_path)
         random = np.random.default_rng(seed)
-        arrays = {name: draw_array(dtype, random) for name, dtype in kernel.inputs.items()}
+        arrays = {name: random_array(dtype, random) for name, dtype in kernel.inputs.items()}
         inputs = {name: array.copy() for name, array in arrays.items()}
         arguments = [arrays.get(name, SCALARS.get(name)) for name in kernel.signature]
         evaluate(module, "kernel", arguments, (2,))
@@ -65,8 +65,8 @@ def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> Non
         rounding = RoundingError(kernel, tmp_path, fresh, (2,))
         for pid in range(2):
             environment = {**SCALARS, **inputs, "pid": pid}
-            for place, value in kernel.stores:
-                pointer, base = place.split(":")
+            for index, value in kernel.stores:
+                pointer, base = index.split(":")
                 with np.errstate(all="ignore"):
                     wanted = np.broadcast_to(value.compute(environment), value.shape).ravel()
                 start = int(base) + pid * wanted.size
@@ -85,4 +85,4 @@ def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> Non
 def test_the_same_seed_gives_the_same_kernel() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert draw_kernel(5).source == draw_kernel(5).source
+        assert generate_kernel(5).source == generate_kernel(5).source

@@ -1,4 +1,4 @@
-"""Drawn kernels under the sanitizer; `python -m tests.fuzz.sanitizer` runs more of them."""
+"""Generated kernels under the sanitizer; `python -m tests.fuzz.sanitizer` runs more of them."""
 
 from pathlib import Path
 

@@ -24,7 +24,7 @@ def test_all_is_over_at_the_end() -> None:
     assert list(results(fragile, [2], jobs=1, end=time.monotonic() + 0.1)) == []
 
 
-def test_items_are_asked_for_when_there_is_time_for_them() -> None:
+def test_items_are_requested_when_there_is_time_for_them() -> None:
     found: list[int] = []
     for item, _ in results(fragile, (item for item in range(3, 100) if len(found) < 2), jobs=1):
         found.append(item)

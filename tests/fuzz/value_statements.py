@@ -57,7 +57,7 @@ class ValueStatements(Writer):
             self.assign(self.expression(shape, 3))
         self.pool = scope + self.pool
 
-    def turned(self) -> None:
+    def transposed(self) -> None:
         """Permutations of permutations, also of constants and of what is the same everywhere."""
         shape = self.shape(3, 256)
         source = self.random.choice((self.expression(shape, 1), self.typed(shape, INT32, 0)))
@@ -113,8 +113,8 @@ class ValueStatements(Writer):
                 self.define(left, x.dtype, shape)
                 self.define(right, x.dtype, shape)
             case "ravelled":
-                turned = f"tl.trans({x.text})" if len(x.shape) == 2 else x.text
-                self.assign(Value(f"tl.argmax(tl.ravel({turned}), 0)", INT32, (), unknown))
+                transposed = f"tl.trans({x.text})" if len(x.shape) == 2 else x.text
+                self.assign(Value(f"tl.argmax(tl.ravel({transposed}), 0)", INT32, (), unknown))
             case _:
                 self.assign(Value(f"tl.{name}({x.text}, {options})", x.dtype, shape, unknown))
 

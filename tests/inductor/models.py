@@ -236,21 +236,21 @@ def associative_scan(device: str) -> Made:
 @case()
 def sorts(device: str) -> Made:
     def f(x: torch.Tensor, k: torch.Tensor) -> Any:
-        values, places = x.sort(dim=-1, stable=True)
-        return values, places, k.argsort(dim=-1, stable=True, descending=True), x.topk(5, -1).values, k.msort()
+        values, positions = x.sort(dim=-1, stable=True)
+        return values, positions, k.argsort(dim=-1, stable=True, descending=True), x.topk(5, -1).values, k.msort()
 
     return f, (floats(9, 60, device=device), integers(9, 60, low=0, high=20, device=device))
 
 
 @case()
 def gathers(device: str) -> Made:
-    def f(x: torch.Tensor, places: torch.Tensor) -> Any:
+    def f(x: torch.Tensor, positions: torch.Tensor) -> Any:
         return (
-            x[places],
-            x.gather(0, places[:, None] % 5),
-            torch.take(x, places),
-            x.index_select(1, places % 7),
-            x[places, places % 7],
+            x[positions],
+            x.gather(0, positions[:, None] % 5),
+            torch.take(x, positions),
+            x.index_select(1, positions % 7),
+            x[positions, positions % 7],
         )
 
     return f, (floats(50, 7, device=device, grad=True), integers(33, low=0, high=50, device=device))
@@ -258,14 +258,14 @@ def gathers(device: str) -> Made:
 
 @case()
 def scatters(device: str) -> Made:
-    def f(x: torch.Tensor, places: torch.Tensor, y: torch.Tensor) -> Any:
-        added = x.index_add(0, places, y)
-        put = x.clone().index_put_((places,), y, accumulate=True)
+    def f(x: torch.Tensor, positions: torch.Tensor, y: torch.Tensor) -> Any:
+        added = x.index_add(0, positions, y)
+        put = x.clone().index_put_((positions,), y, accumulate=True)
         return (
             added,
             put,
-            x.scatter_add(0, places[:, None].expand(-1, 7), y),
-            x.scatter_reduce(0, places[:, None].expand(-1, 7), y, "amax"),
+            x.scatter_add(0, positions[:, None].expand(-1, 7), y),
+            x.scatter_reduce(0, positions[:, None].expand(-1, 7), y, "amax"),
         )
 
     given = (
@@ -280,8 +280,8 @@ def scatters(device: str) -> Made:
 def embeddings(device: str) -> Made:
     layer = nn.Embedding(40, 24, padding_idx=3).to(device)
 
-    def f(places: torch.Tensor, scale: torch.Tensor) -> Any:
-        return (layer(places) * scale).sum(1), F.one_hot(places, 40).float().mean(0)
+    def f(positions: torch.Tensor, scale: torch.Tensor) -> Any:
+        return (layer(positions) * scale).sum(1), F.one_hot(positions, 40).float().mean(0)
 
     return f, (integers(8, 11, low=0, high=40, device=device), floats(24, device=device, grad=True))
 

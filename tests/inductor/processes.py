@@ -1,9 +1,11 @@
 """A model that is compiled in other processes, or found in caches that others have filled.
 
-    python -m tilework.as_triton -m tests.inductor.processes workers fork torch's compile workers: subprocess, fork,
-    spawn python -m tilework.as_triton -m tests.inductor.processes save FILE compile, and write torch's portable cache
-    to FILE python -m tilework.as_triton -m tests.inductor.processes load FILE start from it python -m
-    tilework.as_triton -m tests.inductor.processes warm start from the caches of an earlier process
+    python -m tilework.as_triton -m tests.inductor.processes workers fork      torch's compile workers: subprocess,
+                                                                               fork, spawn
+    python -m tilework.as_triton -m tests.inductor.processes save FILE         compile, and write torch's portable cache
+                                                                               to FILE
+    python -m tilework.as_triton -m tests.inductor.processes load FILE         start from it
+    python -m tilework.as_triton -m tests.inductor.processes warm  start from the caches of an earlier process
 
 A device may follow. Prints how many kernels this process compiled itself.
 """

@@ -202,25 +202,25 @@ class EmulatedKernel:
         device = Device()
         uploaded = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in given if isinstance(t, torch.Tensor)}
         views = {
-            place: np.array(torch.tensor([], dtype=torch.uint8).set_(storage).numpy())
-            for place, storage in uploaded.items()
+            address: np.array(torch.tensor([], dtype=torch.uint8).set_(storage).numpy())
+            for address, storage in uploaded.items()
         }  # pyright: ignore[reportArgumentType]
-        places = {place: device.upload(view) for place, view in views.items()}
+        addresses = {address: device.upload(view) for address, view in views.items()}
 
         def value(arg: Any) -> Any:
             if not isinstance(arg, torch.Tensor):
                 return arg
             start = arg.untyped_storage().data_ptr()
-            return places[start] + arg.data_ptr() - start
+            return addresses[start] + arg.data_ptr() - start
 
         function = device.load(kernel.asm["ptx"]).function(kernel.metadata.name)
         scratch = device.allocate(max(16, kernel.metadata.global_scratch_size * int(np.prod(grid))))
         device.launch(
             function, grid, 32 * kernel.metadata.num_warps, [*map(value, given), scratch, 0], kernel.metadata.shared
         )
-        for place, storage in uploaded.items():
+        for address, storage in uploaded.items():
             torch.tensor([], dtype=torch.uint8).set_(storage).copy_(
-                torch.from_numpy(device.download(places[place], views[place]))
+                torch.from_numpy(device.download(addresses[address], views[address]))
             )  # pyright: ignore[reportArgumentType]
 
 

@@ -128,7 +128,7 @@ class Browser:
         """Set the colour scheme of the system: light or dark."""
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def place(self, selector: str) -> tuple[float, float]:
+    def index(self, selector: str) -> tuple[float, float]:
         """The middle of an element, of at most 400 pixels of it: lines are long."""
         box = self.evaluate(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (!e) return null;"
@@ -140,11 +140,11 @@ class Browser:
 
     def point(self, selector: str) -> None:
         """Move the mouse there."""
-        x, y = self.place(selector)
+        x, y = self.index(selector)
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def click(self, selector: str) -> None:
-        x, y = self.place(selector)
+        x, y = self.index(selector)
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 

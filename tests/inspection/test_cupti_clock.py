@@ -44,22 +44,22 @@ class FakeLibrary:
         self.kinds.remove(kind)
         return 0
 
-    def cuptiGetTimestamp(self, place: Any) -> int:
-        place._obj.value = 0
+    def cuptiGetTimestamp(self, index: Any) -> int:
+        index._obj.value = 0
         return 0
 
     def cuptiActivityPushExternalCorrelationId(self, kind: int, number: Any) -> int:
         self.numbers.append(number.value)
         return 0
 
-    def cuptiActivityPopExternalCorrelationId(self, kind: int, place: Any) -> int:
+    def cuptiActivityPopExternalCorrelationId(self, kind: int, index: Any) -> int:
         self.numbers.pop()
         return 0
 
     def cuptiActivityFlushAll(self, flag: int) -> int:
-        place, size, most = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
-        self.request(ctypes.pointer(place), ctypes.pointer(size), ctypes.pointer(most))
-        at = place.value or 0
+        index, size, most = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+        self.request(ctypes.pointer(index), ctypes.pointer(size), ctypes.pointer(most))
+        at = index.value or 0
         self.offsets = []
         for record in self.records:
             memmove(at, addressof(record), sizeof(record))
@@ -67,13 +67,13 @@ class FakeLibrary:
             self.keep.append(record)
             at += sizeof(record)
         self.records = []
-        self.done(None, 0, place.value, size.value, at - (place.value or 0))
+        self.done(None, 0, index.value, size.value, at - (index.value or 0))
         return 0
 
-    def cuptiActivityGetNextRecord(self, start: int, used: int, place: Any) -> int:
+    def cuptiActivityGetNextRecord(self, start: int, used: int, index: Any) -> int:
         if not self.offsets:
             return 12
-        place._obj.value = self.offsets.pop(0)
+        index._obj.value = self.offsets.pop(0)
         return 0
 
 

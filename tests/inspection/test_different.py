@@ -94,7 +94,7 @@ def mean(x, out, BLOCK: tl.constexpr):
     tl.store(out, tl.sum(tl.exp(tl.load(x + tl.arange(0, BLOCK)))) / BLOCK)
 
 
-def test_rounding_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounding_is_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).normal(size=1024).astype(np.float32)
     section = why_different([Launch(mean, (x, np.zeros(1, np.float32), 1024), (1, 1, 1))], HOSTS)
     assert "no wrong values" in section.summary

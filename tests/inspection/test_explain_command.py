@@ -42,8 +42,8 @@ def test_a_program_for_triton_that_fails_at_its_end(
     script.write_text(SCRIPT)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TILEWORK_NATIVE_LAUNCH", "0")  # which would be compiled for this cache
-    asked = ["--json", "--triton", "--why", "compiled,slow,different", "--device", "native"]
-    assert main(["explain", *asked, str(script), "--json", "more"]) == 3
+    requested = ["--json", "--triton", "--why", "compiled,slow,different", "--device", "native"]
+    assert main(["explain", *requested, str(script), "--json", "more"]) == 3
     printed = capfd.readouterr()
     assert "x is [4. 4.] ['--json', 'more']" in printed.err, "the launches that are repeated change nothing"
     assert "the program ended with 3" in printed.err
@@ -67,7 +67,7 @@ def test_a_program_for_triton_that_fails_at_its_end(
         (["--device", "vax", __file__], "--device is one of interpreter, evaluator, native"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_a_line(
+def test_what_makes_no_sense_is_reported_in_a_line(
     arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", *arguments]) == 2
@@ -96,7 +96,7 @@ def test_a_folder_for_records(
     assert len(list(recording.read_records(tmp_path / "records"))) == 2
 
 
-def test_recompilations_are_told_while_a_program_runs(
+def test_recompilations_are_reported_while_a_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(recording, "ACTIVE", [])
@@ -107,8 +107,8 @@ def test_recompilations_are_told_while_a_program_runs(
         knobs.cache.dir = str(tmp_path)
         for block in (16, 32):
             kernel[(1,)](x, x, x.copy(), 64, 1, BLOCK=block)
-    told = capsys.readouterr().err
-    assert told.count("add is compiled again") == 1 and "the constant `BLOCK` is 32, not 16" in told
+    reported = capsys.readouterr().err
+    assert reported.count("add is compiled again") == 1 and "the constant `BLOCK` is 32, not 16" in reported
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         kernel[(1,)](x, x, x, 64, 1, BLOCK=32)

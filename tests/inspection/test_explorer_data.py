@@ -97,7 +97,7 @@ def test_counters_limits_and_remarks_are_those_of_the_tools(gpu: dict[str, Any])
     (entry,) = gpu["kernels"]
     counters = entry["counters"]
     assert (counters["programs"], counters["of"]) == (4, 4)
-    by_line = {gpu["places"][place][0][1]: numbers for place, numbers in counters["lines"]}
+    by_line = {gpu["places"][index][0][1]: numbers for index, numbers in counters["lines"]}
     # 1008 floats of 4 bytes in sectors of 32, of each array once
     assert by_line[line_of("x = tl.load")]["sectors"] == by_line[line_of("tl.store")]["sectors"] == 126
     assert counters["total"]["coalescing"] == 1.0 and counters["findings"] == []
@@ -135,7 +135,7 @@ def test_a_program_is_run_and_its_kernels_are_found(tmp_path: Path, capsys: pyte
     assert document["kernels"][0]["constants"] == {"BLOCK": "256"}
 
 
-def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quiet = tmp_path / "quiet.py"
     quiet.write_text("print('no kernel')")
     other = tmp_path / "other.html"
@@ -147,7 +147,7 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         ([f"{FILE}:scaled_sum", "--target", "cuda:banana", "--signature", "*fp32"], "banana"),
     ):
         assert main(["explore", "--no-open", *argv]) == 1
-        assert words in (told := capsys.readouterr().err) and "Traceback" not in told, told
+        assert words in (reported := capsys.readouterr().err) and "Traceback" not in reported, reported
     with pytest.raises(NotExplored, match="no page"):
         read(other)
 
@@ -220,7 +220,7 @@ def test_a_page_keeps_its_data(
     )
 
 
-def test_nothing_is_recorded_unless_somebody_asks() -> None:
+def test_nothing_is_recorded_unless_requested() -> None:
     module = parse_module("module {\n}\n")
     assert observer(module, ["cse"], "make_ttir") is None
     with recording() as seen:
@@ -233,10 +233,15 @@ def test_nothing_is_recorded_unless_somebody_asks() -> None:
 
 def test_of_a_large_grid_the_first_programs_are_counted() -> None:
     arrays = [np.ones(SIZE, np.float32) for _ in range(3)]
+<<<<<<< HEAD
     asked = request("cuda:90", launched=False)
     found = count(
         asked.source, asked.target, {}, Launch.of(kernels.scaled_sum, (*arrays, SIZE, 256), (1000, 2)).copied()
     )
+=======
+    requested = request("cuda:90", launched=False)
+    found = count(requested.source, requested.target, {}, Launch.of((1000, 2), (*arrays, SIZE, 256)))
+>>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
     assert (found["programs"], found["of"]) == (4, 2000)
     assert found["total"]["sectors"] == 3 * 126
 

@@ -24,23 +24,23 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def test_the_first_pass_with_a_difference_is_named(saved: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *map(str, saved)]) == 1
-    told = capsys.readouterr().out
-    assert told.startswith("a: scaled_sum, cuda:90, num_warps=4\nb: scaled_sum, cuda:90, num_warps=8\n")
-    assert "TTIR       the same" in told and "TTGIR      differs" in told
-    assert "differ first behind convert-triton-to-tritongpu{target=cuda:90 num-warps=4" in told
-    assert '+ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8' in told
+    reported = capsys.readouterr().out
+    assert reported.startswith("a: scaled_sum, cuda:90, num_warps=4\nb: scaled_sum, cuda:90, num_warps=8\n")
+    assert "TTIR       the same" in reported and "TTGIR      differs" in reported
+    assert "differ first behind convert-triton-to-tritongpu{target=cuda:90 num-warps=4" in reported
+    assert '+ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8' in reported
 
 
 def test_a_compilation_does_not_differ_from_itself(saved: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(saved[0]), str(saved[0])]) == 0
-    told = capsys.readouterr().out
-    assert "differs" not in told and "passes that both ran leave the same" in told
+    reported = capsys.readouterr().out
+    assert "differs" not in reported and "passes that both ran leave the same" in reported
 
 
 def test_one_text_is_shown_whole(saved: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     main(["diff", *map(str, saved), "--show", "ptx"])
-    told = capsys.readouterr().out
-    assert told.startswith("--- a PTX\n+++ b PTX\n@@") and "+.reqntid 256" in told.replace("\t", "")
+    reported = capsys.readouterr().out
+    assert reported.startswith("--- a PTX\n+++ b PTX\n@@") and "+.reqntid 256" in reported.replace("\t", "")
 
 
 def test_targets_have_different_stages() -> None:
@@ -51,7 +51,7 @@ def test_targets_have_different_stages() -> None:
     assert data_of(found)["titles"] == ["scaled_sum, cpu", "scaled_sum, cuda:90"]
 
 
-def test_mistakes_are_told_in_a_line(saved: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported_in_a_line(saved: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     for argv, words in (
         ([str(saved[0]), "--kernel", "other"], "has no kernel 'other'; it has scaled_sum"),
         ([f"{FILE}:scaled_sum", "--b-options", "num_warps"], "'num_warps' is no option"),
@@ -60,4 +60,4 @@ def test_mistakes_are_told_in_a_line(saved: list[Path], capsys: pytest.CaptureFi
         ([*map(str, saved), "--show", "ptxx"], "did you mean 'ptx'?"),
     ):
         assert main(["diff", *argv]) == 2
-        assert words in (told := capsys.readouterr().err) and "Traceback" not in told, told
+        assert words in (reported := capsys.readouterr().err) and "Traceback" not in reported, reported

@@ -97,11 +97,11 @@ def test_a_type_opens_the_picture_of_its_layout(page: Browser) -> None:
     page.click("#type")
     assert page.evaluate("document.querySelector('.encoding').textContent").startswith("#ttg.blocked")
     # element 5 is in the second register of lane 2: the picture says so where the mouse is
-    place = (
+    script = (
         "(() => { const box = document.querySelector('canvas').getBoundingClientRect(); "
         "return [box.left, box.top, box.width]; })()"
     )
-    left, top, width = page.evaluate(place)
+    left, top, width = page.evaluate(script)
     page.send("Input.dispatchMouseEvent", type="mouseMoved", x=left + 36 + 5.5 * (width - 37) / 32, y=top + 22)
     assert page.evaluate("document.querySelector('.tip').textContent") == "[5]\nT2 (warp 0, lane 2), register 1"
 

@@ -101,7 +101,7 @@ def recorder() -> Iterator[Recorder]:
     recording.stop(made)
 
 
-def test_a_recompilation_is_told_at_the_line_of_the_launch(recorder: Recorder, tmp_path: Path) -> None:
+def test_a_recompilation_is_reported_at_the_line_of_the_launch(recorder: Recorder, tmp_path: Path) -> None:
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         kernel = tilework.jit(add.fn)
@@ -117,9 +117,9 @@ def test_a_recompilation_is_told_at_the_line_of_the_launch(recorder: Recorder, t
         assert again.text().splitlines()[2].strip(" |") == "^" * len("kernel[(1,)](x, x, out, n, 2, BLOCK=32)")
         # what is stored with the products says the same as what was compared
         stored = [json.loads(path.read_text()) for path in tmp_path.glob("*/add.json")]
-        told = [KeyParts.from_json(record["parts"]) for record in recorder.records if record["event"] == "compiled"]
+        reported = [KeyParts.from_json(record["parts"]) for record in recorder.records if record["event"] == "compiled"]
         same = [stored_parts(data["key_parts"], data) for data in stored]
-        assert sorted(str(one.others) for one in same) == sorted(str(one.others) for one in told)
+        assert sorted(str(one.others) for one in same) == sorted(str(one.others) for one in reported)
         # another process finds both on disk, and neither fits
         found = recording.on_disk("add", parts(*BASE, BLOCK=32), "")
         assert len(found) == 2
@@ -134,7 +134,7 @@ def test_hundreds_of_specialisations_are_few_findings() -> None:
         found = compared(new, earlier)
         earlier.append(new)
         assert found.nearest is not None
-        told = [difference.to_json() for difference in found.differences]
+        reported = [difference.to_json() for difference in found.differences]
         rows.append(
             {
                 "event": "compiled",
@@ -145,7 +145,7 @@ def test_hundreds_of_specialisations_are_few_findings() -> None:
                 "key": str(number),
                 "against": "process",
                 "nearest": found.nearest.to_json(),
-                "differences": told,
+                "differences": reported,
             }
         )
     (finding,) = why_compiled(rows).findings

@@ -24,7 +24,7 @@ from tilework.runtime.launch.native import launch_log
 from tilework.runtime.launch.native import machine as native_machine
 
 
-def told(grid: Any, metadata: Any, args: dict[str, Any]) -> dict[str, Any]:
+def launch_metadata(grid: Any, metadata: Any, args: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": f"scale_{metadata.num_warps}_{args['n']}",
         "flops32": float(args["n"]),
@@ -33,7 +33,7 @@ def told(grid: Any, metadata: Any, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@tilework.jit(launch_metadata=told)
+@tilework.jit(launch_metadata=launch_metadata)
 def scale(p, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(p + i, tl.load(p + i, mask=i < n) * 2, mask=i < n)
@@ -172,7 +172,7 @@ def test_the_hook_gives_names_flops_and_bytes() -> None:
 def test_hooks_follow_their_sessions_and_priorities() -> None:
     seen: list[str] = []
 
-    class Told(Hook):
+    class Notified(Hook):
         def __init__(self, name: str, priority: int) -> None:
             self.name, self.priority = name, priority
 
@@ -190,9 +190,9 @@ def test_hooks_follow_their_sessions_and_priorities() -> None:
         def deactivate(self) -> None:
             seen.append(f"off {self.name}")
 
-    low = Told("low", 1)
+    low = Notified("low", 1)
     HookManager.register(low, 0)
-    HookManager.register(Told("high", 5), 1)
+    HookManager.register(Notified("high", 5), 1)
     HookManager.register(low, 1)
     launch()
     HookManager.deactivate(1)

@@ -137,7 +137,7 @@ def test_clone_op_clones_loops_and_branches() -> None:
         assert not {id(value.owner) for value in mine.operands} & {id(op) for op in module.walk()}
 
 
-def test_what_is_asked_most_is_answered_as_before() -> None:
+def test_what_is_queried_most_is_answered_as_before() -> None:
     block = Block(arg_types=[i32])
     value = block.args[0]
     first, second, third = ops = [binary(arith.AddiOp, value, value, LOC) for _ in range(3)]
@@ -168,7 +168,7 @@ def test_create_attr_is_what_the_constructor_makes() -> None:
     assert ours.parameters == theirs.parameters and ours.callee.parameters[1] == place("k.py", 3, 8, None, (3, 4))
 
 
-def test_equal_types_and_numbers_have_one_hash_and_others_are_told_apart() -> None:
+def test_equal_types_and_numbers_have_one_hash_and_others_are_distinguished() -> None:
     make = [
         lambda: IntegerType(32),
         lambda: IntegerType(32, Signedness.SIGNED),

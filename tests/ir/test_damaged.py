@@ -49,10 +49,10 @@ def damaged(seed: int) -> str:
     """One of the sources with some of its tokens deleted, doubled, replaced or exchanged."""
     draw = random.Random(seed)
     tokens = TOKEN.findall(draw.choice(SOURCES))
-    places = [index for index, token in enumerate(tokens) if not token.isspace()]
-    numbers = [index for index in places if NUMBER.fullmatch(tokens[index])]
+    indices = [index for index, token in enumerate(tokens) if not token.isspace()]
+    numbers = [index for index in indices if NUMBER.fullmatch(tokens[index])]
     for _ in range(draw.choice((1, 1, 2))):
-        here, there, kind = draw.choice(places), draw.choice(places), draw.randrange(10)
+        here, there, kind = draw.choice(indices), draw.choice(indices), draw.randrange(10)
         if kind == 0:
             tokens[here] = ""
         elif kind == 1:

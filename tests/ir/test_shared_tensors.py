@@ -299,11 +299,11 @@ def test_what_an_old_op_is_today(name: str) -> None:
     text = spelled(module_text(arguments, old)).replace("#mma_dot", MMA_DOT)
     module = translated(text)
     printed = body_of(module)
-    place = 0
+    position = 0
     for line in lines:
-        found = printed.find(spelled(line), place)
+        found = printed.find(spelled(line), position)
         assert found >= 0, f"{spelled(line)}\nis not in\n{printed}"
-        place = found + 1
+        position = found + 1
 
 
 # Control flow

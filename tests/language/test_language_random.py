@@ -85,7 +85,7 @@ def randn4x_kernel(seed: Any, out: Any, N: tl.constexpr) -> None:
     tl.store(out + 3 * N + index, d)
 
 
-def drawn(kernel: Any, seed: int, count: int, total: int) -> np.ndarray[Any, Any]:
+def generated(kernel: Any, seed: int, count: int, total: int) -> np.ndarray[Any, Any]:
     out = np.zeros(total, np.float32)
     run(kernel, {"seed": "i32", "out": "*fp32"}, {"N": count}, [seed, out])
     return out
@@ -96,15 +96,15 @@ def drawn(kernel: Any, seed: int, count: int, total: int) -> np.ndarray[Any, Any
     [(0, "3f4c4fd1 3d63666a 3d1f5464 3ed9bc42"), (42, "3f462a1e 3cc937b5 3eb24ff6 3f0a71f6")],
 )
 def test_rand_is_bit_exact(seed: int, words: str) -> None:
-    assert " ".join(f"{word:08x}" for word in drawn(rand_kernel, seed, 4, 4).view(np.uint32)) == words
+    assert " ".join(f"{word:08x}" for word in generated(rand_kernel, seed, 4, 4).view(np.uint32)) == words
 
 
 def test_randn() -> None:
     expected = [0.0465515, -0.3883614, -1.6379520, 0.6315315]
-    np.testing.assert_allclose(drawn(randn_kernel, 0, 4, 4), expected, rtol=1e-4)
-    many = drawn(randn4x_kernel, 7, 1024, 4096)
+    np.testing.assert_allclose(generated(randn_kernel, 0, 4, 4), expected, rtol=1e-4)
+    many = generated(randn4x_kernel, 7, 1024, 4096)
     assert abs(many.mean()) < 0.05 and abs(many.std() - 1) < 0.05
-    np.testing.assert_array_equal(drawn(randn4x_kernel, 0, 4, 16)[:4], drawn(randn_kernel, 0, 4, 4))
+    np.testing.assert_array_equal(generated(randn4x_kernel, 0, 4, 16)[:4], generated(randn_kernel, 0, 4, 4))
 
 
 @jit

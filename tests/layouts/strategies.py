@@ -54,7 +54,7 @@ def surjective_layouts(draw: st.DrawFn, outs: tuple[tuple[str, int], ...], ins: 
 
 
 @st.composite
-def places(draw: st.DrawFn, layout: LinearLayout) -> dict[str, int]:
+def indices(draw: st.DrawFn, layout: LinearLayout) -> dict[str, int]:
     """A location of a layout."""
     return {name: draw(st.integers(0, layout.in_size(name) - 1)) for name in layout.in_names}
 

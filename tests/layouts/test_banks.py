@@ -32,12 +32,12 @@ def test_conflicts_are_words_of_one_bank(access: tuple[LinearLayout, LinearLayou
     offsets = offsets_of(registers, memory)
     vector = 1 << vector_bits(offsets, bits)
     together = 32 if vector * bits <= 32 else 32 * 32 // (vector * bits)
-    asked: dict[int, set[int]] = {}
+    requested: dict[int, set[int]] = {}
     for lane in range(together):
         first = offsets.apply(lane=lane)["offset"]
         for word in {(first + step) * bits // 32 for step in range(vector)}:
-            asked.setdefault(word % BANKS, set()).add(word)
-    assert bank_conflicts(registers, memory, bits) == max(map(len, asked.values())) - 1
+            requested.setdefault(word % BANKS, set()).add(word)
+    assert bank_conflicts(registers, memory, bits) == max(map(len, requested.values())) - 1
 
 
 @given(accesses())
@@ -45,9 +45,9 @@ def test_a_vector_is_contiguous_and_aligned(access: tuple[LinearLayout, LinearLa
     registers, memory, bits = access
     vector = 1 << vector_bits(offsets_of(registers, memory), bits)
     assert vector * bits <= 128
-    places = sorted(offsets_of(registers, memory).images("register"))
-    runs = {place // vector for place in places}
-    assert {run * vector + step for run in runs for step in range(vector)} == set(places)
+    indices = sorted(offsets_of(registers, memory).images("register"))
+    runs = {index // vector for index in indices}
+    assert {run * vector + step for run in runs for step in range(vector)} == set(indices)
 
 
 @pytest.mark.parametrize("swizzle", [32, 64, 128])

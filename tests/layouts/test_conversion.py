@@ -139,11 +139,11 @@ def test_plain_accesses_have_the_promised_conflicts(pair: Pair) -> None:
     for side, promised in ((src, plan.write_conflicts), (dst, plan.read_conflicts)):
         moved = plan.offsets(side)
         together = 32 if bits * plan.vector <= 32 else 32 * 32 // (bits * plan.vector)
-        asked: dict[int, set[int]] = {}
+        requested: dict[int, set[int]] = {}
         for lane in range(min(together, moved.in_size("lane"))):
             word = moved.apply(lane=lane)["offset"] * bits // 32
-            asked.setdefault(word % 32, set()).add(word)
-        assert max(map(len, asked.values())) - 1 <= promised
+            requested.setdefault(word % 32, set()).add(word)
+        assert max(map(len, requested.values())) - 1 <= promised
 
 
 @given(pairs())

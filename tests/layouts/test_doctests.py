@@ -19,16 +19,16 @@ def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
     for name, value in vars(module).items():
         if getattr(value, "__module__", None) == module.__name__:
             members = vars(value).items() if isinstance(value, type) else ()
-            for place, one in ((name, value), *((f"{name}.{inner}", member) for inner, member in members)):
-                yield place, getattr(one, "__doc__", None) or ""
+            for path, one in ((name, value), *((f"{name}.{inner}", member) for inner, member in members)):
+                yield path, getattr(one, "__doc__", None) or ""
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name: str) -> None:
     module = import_module("tilework.layouts" if name == "__init__" else f"tilework.layouts.{name}")
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False)
-    for place, text in docstrings(module):
+    for path, text in docstrings(module):
         if ">>>" in text:
-            told: list[str] = []
-            test = parser.get_doctest(text, dict(vars(module)), place, module.__file__, 0)
-            assert runner.run(test, out=told.append).failed == 0, "".join(told)
+            reported: list[str] = []
+            test = parser.get_doctest(text, dict(vars(module)), path, module.__file__, 0)
+            assert runner.run(test, out=reported.append).failed == 0, "".join(reported)

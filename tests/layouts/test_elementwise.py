@@ -37,11 +37,11 @@ def table(encoding: Encoding, shape: Shape) -> dict[tuple[int, ...], Shape]:
     found = {(): 0}
     for name in names:
         images = layout.images(name)
-        found = {(*place, i): a ^ b for place, a in found.items() for i, b in enumerate(images)}
-    return {place: layout.vector(packed) for place, packed in found.items()}
+        found = {(*position, i): a ^ b for position, a in found.items() for i, b in enumerate(images)}
+    return {position: layout.vector(packed) for position, packed in found.items()}
 
 
-def every_place(encoding: Distributed, shape: Shape) -> list[tuple[int, int, int]]:
+def every_offset(encoding: Distributed, shape: Shape) -> list[tuple[int, int, int]]:
     layout = to_linear(encoding, shape)
     warps, lanes, registers = (range(layout.in_size(name)) for name in ("warp", "lane", "register"))
     return list(product(warps, lanes, registers))
@@ -77,8 +77,8 @@ def test_blocked(encoding: Blocked, shape: Shape) -> None:
         encoding.order,
     )
     reps = [max(1, s // (a * b * c)) for s, a, b, c in zip(shape, size, lanes, warps, strict=True)]
-    places = table(encoding, shape)
-    for warp, lane, register in every_place(encoding, shape):
+    indices = table(encoding, shape)
+    for warp, lane, register in every_offset(encoding, shape):
         rep, inner = divmod(register, prod(size))
         at, of_lane, of_warp, of_rep = (
             unravel(inner, size, order),
@@ -90,14 +90,14 @@ def test_blocked(encoding: Blocked, shape: Shape) -> None:
             (at[d] + size[d] * (of_lane[d] + lanes[d] * (of_warp[d] + warps[d] * of_rep[d]))) % shape[d]
             for d in range(len(shape))
         )
-        assert places[warp, lane, register] == wanted
+        assert indices[warp, lane, register] == wanted
     assert to_linear(encoding, shape).in_size("register") == prod(size) * prod(reps)
 
 
 def test_blocked_of_three_dimensions() -> None:
     encoding, shape = Blocked((1, 2, 4), (2, 4, 4), (4, 1, 1), (2, 1, 0)), (16, 16, 32)
-    places = table(encoding, shape)
-    for warp, lane, register in every_place(encoding, shape):
+    indices = table(encoding, shape)
+    for warp, lane, register in every_offset(encoding, shape):
         rep, inner = divmod(register, 8)
         rep2, rep = rep % 2, rep // 2
         rep1, rep0 = rep % 2, rep // 2
@@ -106,7 +106,7 @@ def test_blocked_of_three_dimensions() -> None:
             inner // 4 + 2 * (lane // 4 % 4 + 4 * rep1),
             inner % 4 + 4 * (lane % 4 + 4 * rep2),
         )
-        assert places[warp, lane, register] == wanted
+        assert indices[warp, lane, register] == wanted
 
 
 # Tensor cores: the tables of the PTX ISA, "Matrix fragments for mma.m16n8k*"
@@ -148,15 +148,15 @@ def b_k32_s8(lane: int, i: int) -> tuple[int, int]:
 def test_mma_accumulator(warps: tuple[int, int], shape: Shape) -> None:
     encoding = NvidiaMma(2, 0, warps, (16, 8))
     across = max(1, shape[1] // (8 * warps[1]))
-    places = table(encoding, shape)
-    for warp, lane, register in every_place(encoding, shape):
+    indices = table(encoding, shape)
+    for warp, lane, register in every_offset(encoding, shape):
         row, column = accumulator(lane, register % 4)
         down, right = divmod(register // 4, across)
         wanted = (
             (row + 16 * (warp // warps[1] + warps[0] * down)) % shape[0],
             (column + 8 * (warp % warps[1] + warps[1] * right)) % shape[1],
         )
-        assert places[warp, lane, register] == wanted
+        assert indices[warp, lane, register] == wanted
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (128, 32), (128, 256), (64, 8)])
@@ -164,13 +164,13 @@ def test_mma_accumulator(warps: tuple[int, int], shape: Shape) -> None:
 def test_wgmma_accumulator(warps: tuple[int, int], n: int, shape: Shape) -> None:
     encoding = NvidiaMma(3, 0, warps, (16, n, 16))
     across = max(1, shape[1] // (n * warps[1]))
-    places = table(encoding, shape)
-    for warp, lane, register in every_place(encoding, shape):
+    indices = table(encoding, shape)
+    for warp, lane, register in every_offset(encoding, shape):
         rep, r = divmod(register, n // 2)
         down, right = divmod(rep, across)
         row = lane // 4 + 8 * (r >> 1 & 1) + 16 * (warp % warps[0] + warps[0] * down)
         column = (r & 1) + 2 * (lane % 4) + 8 * (r >> 2) + n * (warp // warps[0] + warps[1] * right)
-        assert places[warp, lane, register] == (row % shape[0], column % shape[1])
+        assert indices[warp, lane, register] == (row % shape[0], column % shape[1])
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (32, 32), (64, 128), (128, 64)])
@@ -180,14 +180,14 @@ def test_operand_a(width: int, fragment: Fragment, parent: NvidiaMma, shape: Sha
     encoding = DotOperand(0, parent, width)
     warps = parent.warps_per_cta
     along_k = max(1, shape[1] // (8 * width))
-    places = table(encoding, shape)
-    for warp, lane, register in every_place(encoding, shape):
+    indices = table(encoding, shape)
+    for warp, lane, register in every_offset(encoding, shape):
         rep, i = divmod(register, 4 * width)
         row, k = fragment(lane, i)
         down, right = divmod(rep, along_k)
         mine = warp % warps[0] if parent.is_hopper else warp // warps[1]
         wanted = ((row + 16 * (mine + warps[0] * down)) % shape[0], (k + 8 * width * right) % shape[1])
-        assert places[warp, lane, register] == wanted
+        assert indices[warp, lane, register] == wanted
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (32, 32), (64, 128), (128, 64)])
@@ -195,13 +195,13 @@ def test_operand_a(width: int, fragment: Fragment, parent: NvidiaMma, shape: Sha
 def test_operand_b(width: int, fragment: Fragment, shape: Shape) -> None:
     encoding = DotOperand(1, NvidiaMma(2, 0, (2, 2), (16, 8)), width)
     along_k = max(1, shape[0] // (8 * width))
-    places = table(encoding, shape)
-    for warp, lane, register in every_place(encoding, shape):
+    indices = table(encoding, shape)
+    for warp, lane, register in every_offset(encoding, shape):
         rep, i = divmod(register, 2 * width)
         k, column = fragment(lane, i)
         right, down = divmod(rep, along_k)
         wanted = ((k + 8 * width * down) % shape[0], (column + 8 * (warp % 2 + 2 * right)) % shape[1])
-        assert places[warp, lane, register] == wanted
+        assert indices[warp, lane, register] == wanted
 
 
 @pytest.mark.parametrize("op_idx", [0, 1])
@@ -210,13 +210,13 @@ def test_operands_of_a_blocked_dot_hold_whole_rows_or_columns(op_idx: int) -> No
     parent = Blocked((2, 2), (8, 4), (2, 2), (1, 0))
     shape = (32, 64) if op_idx == 0 else (64, 32)
     held: dict[tuple[int, int], set[Shape]] = {}
-    places = table(DotOperand(op_idx, parent), shape)
-    for warp, lane, register in every_place(DotOperand(op_idx, parent), shape):
-        held.setdefault((warp, lane), set()).add(places[warp, lane, register])
+    indices = table(DotOperand(op_idx, parent), shape)
+    for warp, lane, register in every_offset(DotOperand(op_idx, parent), shape):
+        held.setdefault((warp, lane), set()).add(indices[warp, lane, register])
     results: dict[tuple[int, int], set[int]] = {}
-    places = table(parent, (32, 32))
-    for warp, lane, register in every_place(parent, (32, 32)):
-        where = places[warp, lane, register]
+    indices = table(parent, (32, 32))
+    for warp, lane, register in every_offset(parent, (32, 32)):
+        where = indices[warp, lane, register]
         results.setdefault((warp, lane), set()).add(where[op_idx])
     for thread, mine in held.items():
         wanted = {(m, k) if op_idx == 0 else (k, m) for m in results[thread] for k in range(64)}
@@ -229,13 +229,13 @@ def test_operands_of_a_blocked_dot_hold_whole_rows_or_columns(op_idx: int) -> No
 def test_a_slice_holds_what_its_parent_has_an_element_of(parent: Distributed, dim: int, size: int) -> None:
     full = (64, size) if dim == 0 else (size, 64)
     wanted: dict[tuple[int, int], set[int]] = {}
-    places = table(parent, full)
-    for warp, lane, register in every_place(parent, full):
-        wanted.setdefault((warp, lane), set()).add(places[warp, lane, register][1 - dim])
+    indices = table(parent, full)
+    for warp, lane, register in every_offset(parent, full):
+        wanted.setdefault((warp, lane), set()).add(indices[warp, lane, register][1 - dim])
     held: dict[tuple[int, int], list[int]] = {}
-    places = table(Slice(dim, parent), (size,))
-    for warp, lane, register in every_place(Slice(dim, parent), (size,)):
-        held.setdefault((warp, lane), []).append(places[warp, lane, register][0])
+    indices = table(Slice(dim, parent), (size,))
+    for warp, lane, register in every_offset(Slice(dim, parent), (size,)):
+        held.setdefault((warp, lane), []).append(indices[warp, lane, register][0])
     assert {thread: set(elements) for thread, elements in held.items()} == wanted
     assert all(len(set(elements)) == len(elements) for elements in held.values())
 
@@ -252,18 +252,18 @@ def test_swizzled_shared(parameters: tuple[int, int, int], shape: Shape) -> None
         columns = shape[order[0]]
         seen = set()
         for offset in range(shape[0] * shape[1]):
-            place = stored[(offset,)]
-            row, column = place[order[1]], place[order[0]]
+            position = stored[(offset,)]
+            row, column = position[order[1]], position[order[0]]
             phase = row // per_phase % max_phase * vec % columns
             assert offset == row * columns + (column ^ phase)
-            seen.add(place)
+            seen.add(position)
         assert len(seen) == shape[0] * shape[1]
 
 
 def test_the_swizzle_in_pieces_of_vec_elements() -> None:
     """For whole pieces: offset = row*C + ((c/vec) xor phase)*vec + c mod vec."""
     layout = to_linear(SwizzledShared(2, 1, 4, (1, 0)), (4, 8))
-    row = [layout.apply(offset=8 + place)["dim1"] for place in range(8)]
+    row = [layout.apply(offset=8 + position)["dim1"] for position in range(8)]
     assert row == [2, 3, 0, 1, 6, 7, 4, 5]
 
 
@@ -274,7 +274,7 @@ def test_nvmma_shared(swizzle: int, bits: int, transposed: bool) -> None:
     width = 8 * swizzle // bits
     rows, columns = 64, 4 * width
     shape = (columns, rows) if transposed else (rows, columns)
-    offsets = {place: offset for (offset,), place in table(NvmmaShared(swizzle, transposed, bits), shape).items()}
+    offsets = {position: offset for (offset,), position in table(NvmmaShared(swizzle, transposed, bits), shape).items()}
     for row, column in product(range(rows), range(columns)):
         panel, inside = divmod(column, width)
         address = row * swizzle + inside * bits // 8

@@ -55,10 +55,10 @@ def test_trans_moves_nothing(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 3))
     encoding, shape = data.draw(distributed(rank)), data.draw(shapes(rank, 0, 5))
     perm = tuple(data.draw(st.permutations(range(rank))))
-    turned = to_linear(infer_trans(encoding, perm, shape), tuple(shape[dim] for dim in perm))
+    transposed = to_linear(infer_trans(encoding, perm, shape), tuple(shape[dim] for dim in perm))
     plain = to_linear(encoding, shape)
     for name in plain.in_names:
-        for before, after in zip(dict(plain.bases)[name], dict(turned.bases)[name], strict=True):
+        for before, after in zip(dict(plain.bases)[name], dict(transposed.bases)[name], strict=True):
             assert after == tuple(before[dim] for dim in perm)
 
 
@@ -108,9 +108,9 @@ def test_memdesc_trans() -> None:
     assert infer_memdesc_trans(SwizzledShared(8, 1, 8, (1, 0)), (1, 0), (64, 64)) == SwizzledShared(8, 1, 8, (0, 1))
     assert infer_memdesc_trans(NvmmaShared(128, False, 16), (1, 0), (64, 64)) == NvmmaShared(128, True, 16)
     assert infer_memdesc_trans(NvmmaShared(128, False, 16), (0, 1), (64, 64)) == NvmmaShared(128, False, 16)
-    turned = infer_memdesc_trans(NvmmaShared(128, False, 16, rank=3), (0, 2, 1), (2, 64, 64))
-    assert isinstance(turned, SharedLinear)
-    assert turned.alignment == 1024
+    transposed = infer_memdesc_trans(NvmmaShared(128, False, 16, rank=3), (0, 2, 1), (2, 64, 64))
+    assert isinstance(transposed, SharedLinear)
+    assert transposed.alignment == 1024
 
 
 def test_memdesc_reshape() -> None:

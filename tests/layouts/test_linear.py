@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.layouts.strategies import invertible_layouts, linear_layouts, places, surjective_layouts
+from tests.layouts.strategies import indices, invertible_layouts, linear_layouts, surjective_layouts
 from tilework.layouts.linear import LayoutError, LinearLayout
 
 A = LinearLayout({"register": [(0, 1)], "lane": [(0, 2), (1, 0)], "warp": [(2, 0)]}, {"dim0": 4, "dim1": 4})
@@ -91,7 +91,7 @@ def test_bad_bases() -> None:
 
 @given(linear_layouts(), st.data())
 def test_a_layout_is_linear(layout: LinearLayout, data: st.DataObject) -> None:
-    a, b = data.draw(places(layout)), data.draw(places(layout))
+    a, b = data.draw(indices(layout)), data.draw(indices(layout))
     assert layout.apply(xor(a, b)) == xor(layout.apply(a), layout.apply(b))
 
 
@@ -120,8 +120,8 @@ def test_composition_is_associative(data: st.DataObject) -> None:
     for name in ("u", "v"):
         third = third.replace_in(name, (*third.by_in[name], 0, 0)[:2])
     assert first.compose(second).compose(third) == first.compose(second.compose(third))
-    place = data.draw(places(first))
-    assert first.compose(second).apply(place) == second.apply(first.apply(place))
+    index = data.draw(indices(first))
+    assert first.compose(second).apply(index) == second.apply(first.apply(index))
 
 
 @given(invertible_layouts())

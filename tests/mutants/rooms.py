@@ -41,10 +41,10 @@ NO_RESULTS: dict[str, str] = {
 
 def files_of(room: str, root: Path) -> list[Path]:
     """The source files of a room."""
-    places = [root / "tilework" / place for place in ROOMS[room]]
-    missing = [str(place) for place in places if not place.exists()]
+    paths = [root / "tilework" / path for path in ROOMS[room]]
+    missing = [str(path) for path in paths if not path.exists()]
     assert not missing, f"ROOMS names files that do not exist: {missing}"
-    files = (file for place in places for file in (place.rglob("*.py") if place.is_dir() else [place]))
+    files = (file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
     return sorted(file for file in files if str(file.relative_to(root)) not in NO_RESULTS)
 
 
@@ -93,7 +93,7 @@ def in_turn(mutants: Sequence[Mutant], seed: int) -> list[Mutant]:
     turns: dict[tuple[str, str], int] = defaultdict(int)
     order: list[tuple[int, str, Mutant]] = []
     for mutant in sorted(mutants, key=rank):
-        place = (mutant.file, mutant.function)
-        order.append((turns[place], rank(mutant), mutant))
-        turns[place] += 1
+        path = (mutant.file, mutant.function)
+        order.append((turns[path], rank(mutant), mutant))
+        turns[path] += 1
     return [mutant for _, _, mutant in sorted(order, key=lambda entry: entry[:2])]

@@ -70,8 +70,8 @@ def test_the_order_of_commutative_arguments_is_no_mistake() -> None:
 
 
 def test_files_that_decide_no_results_are_files_of_rooms() -> None:
-    places = {f"tilework/{place}/" for room in ROOMS.values() for place in room}
-    assert all((ROOT / file).is_file() and file.startswith(tuple(places)) for file in NO_RESULTS)
+    paths = {f"tilework/{path}/" for room in ROOMS.values() for path in room}
+    assert all((ROOT / file).is_file() and file.startswith(tuple(paths)) for file in NO_RESULTS)
 
 
 def test_an_id_survives_changes_elsewhere() -> None:

@@ -165,16 +165,16 @@ def test_arithmetic_in_every_direction(dtype: np.dtype) -> None:
                 "/": compute.divide(a, b, mode),
                 "fma": compute.fma(a, b, c, mode),
             }
-            for place, (x, y, z) in enumerate(zip(*columns, strict=True)):
+            for index, (x, y, z) in enumerate(zip(*columns, strict=True)):
                 exact = {"+": x + y, "*": x * y, "/": x / y if y else None, "fma": x * y + z}
                 signs = {
-                    "+": (a[place], b[place]),
-                    "fma": (np.copysign(1.0, float(a[place])) * np.copysign(1.0, float(b[place])), c[place]),
+                    "+": (a[index], b[index]),
+                    "fma": (np.copysign(1.0, float(a[index])) * np.copysign(1.0, float(b[index])), c[index]),
                 }
                 for name, value in exact.items():
-                    got = float(results[name][place])
+                    got = float(results[name][index])
                     if value:
-                        assert got == exact_rounding(value, format, mode), (name, mode, a[place], b[place], c[place])
+                        assert got == exact_rounding(value, format, mode), (name, mode, a[index], b[index], c[index])
                         assert (got < 0) == (value < 0) or got == 0
                         assert math.copysign(1, got) == (1 if value > 0 else -1)
                     elif value == 0 and name in signs:
@@ -318,7 +318,7 @@ def test_integer_facts() -> None:
         assert integers.leading_zeros(x).tolist() == [width - (a & mask).bit_length() for a in numbers]
         low = [((a & mask) & -(a & mask)).bit_length() for a in numbers]
         assert integers.first_set(x).tolist() == low
-        assert integers.trailing_zeros(x).tolist() == [place - 1 if place else width for place in low]
+        assert integers.trailing_zeros(x).tolist() == [index - 1 if index else width for index in low]
         flipped = [int(f"{a & mask:0{width}b}"[::-1], 2) for a in numbers]
         assert (integers.unsigned(integers.reversed_bits(x)) == np.array(flipped, f"u{width // 8}")).all()
     x, y = np.array([0x33221180, -1], np.int32), np.array([0x77665544, 0], np.int32)

@@ -272,8 +272,8 @@ def test_zeros_infinities_and_nan(dtype: np.dtype) -> None:
             f"__nv_{'f' if name == 'abs' else ''}{name}{tail}", [np.array([0.0, -0.0, INF, -INF, NAN], dtype)], dtype
         )
         np.testing.assert_array_equal(got, np.array([*wanted, NAN], dtype), err_msg=name)
-        zeros = [place for place, value in enumerate(wanted) if value == 0]
-        assert np.signbit(got)[zeros].tolist() == [math.copysign(1, wanted[place]) < 0 for place in zeros], name
+        zeros = [index for index, value in enumerate(wanted) if value == 0]
+        assert np.signbit(got)[zeros].tolist() == [math.copysign(1, wanted[index]) < 0 for index in zeros], name
     x, y = np.array([INF, NAN, INF, 0.0], dtype), np.array([NAN, -INF, INF, -0.0], dtype)
     assert call(f"__nv_hypot{tail}", [x, y], dtype).tolist() == [INF, INF, INF, 0]
     assert call(f"__nv_rnorm3d{tail}", [x, y, y], dtype).tolist() == [0, 0, 0, INF]

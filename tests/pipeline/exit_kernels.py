@@ -61,8 +61,8 @@ def matmul(a, b, c, steps, n, limit, HOW: tl.constexpr, SIZE: tl.constexpr, BLOC
 @tilework.jit
 def attention(q, k, v, out, kinds, n, limit, HOW: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr):
     """One block of queries; `kinds` says of each block of keys whether it counts."""
-    rows, keys, places = tl.arange(0, SIZE), tl.arange(0, BLOCK), tl.arange(0, SIZE)
-    queries = tl.load(q + rows[:, None] * SIZE + places[None, :])
+    rows, keys, offsets = tl.arange(0, SIZE), tl.arange(0, BLOCK), tl.arange(0, SIZE)
+    queries = tl.load(q + rows[:, None] * SIZE + offsets[None, :])
     best = tl.full((SIZE,), -1e30, tl.float32)
     weight = tl.zeros((SIZE,), tl.float32)
     total = tl.zeros((SIZE, SIZE), tl.float32)
@@ -74,15 +74,15 @@ def attention(q, k, v, out, kinds, n, limit, HOW: tl.constexpr, SIZE: tl.constex
             if tl.load(kinds + start // BLOCK) == 0:
                 continue
         block = start + keys
-        scores = tl.dot(queries, tl.load(k + block[None, :] * SIZE + places[:, None]))
+        scores = tl.dot(queries, tl.load(k + block[None, :] * SIZE + offsets[:, None]))
         above = tl.maximum(best, tl.max(scores, 1))
         parts = tl.exp(scores - above[:, None])
         scale = tl.exp(best - above)
-        values = tl.load(v + block[:, None] * SIZE + places[None, :])
+        values = tl.load(v + block[:, None] * SIZE + offsets[None, :])
         total = tl.dot(parts.to(tl.float16), values, total * scale[:, None])
         weight = weight * scale + tl.sum(parts, 1)
         best = above
-    tl.store(out + rows[:, None] * SIZE + places[None, :], total / weight[:, None])
+    tl.store(out + rows[:, None] * SIZE + offsets[None, :], total / weight[:, None])
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Exit:
 
 
 def numbers(*shape: int) -> np.ndarray[Any, Any]:
-    drawn = np.random.default_rng(0).integers(-8, 9, shape)
-    return (drawn / 8).astype(np.float16)
+    generated = np.random.default_rng(0).integers(-8, 9, shape)
+    return (generated / 8).astype(np.float16)
 
 
 def matmul_arguments(how: str) -> list[Any]:

@@ -1,5 +1,5 @@
-"""Drawn kernels through the GPU pipeline: ``python -m tests.pipeline.gpu_generated FIRST COUNT``, or one seed to see
-its kernel.
+"""Generated kernels through the GPU pipeline: ``python -m tests.pipeline.gpu_generated FIRST COUNT``, or one seed to
+see its kernel.
 
 Every pass must leave a well-formed module that computes the same; shared memory is allocated and gets its barriers.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.fuzz.kernels import draw_kernel
+from tests.fuzz.kernels import generate_kernel
 from tests.fuzz.run import capability, compile_generated
 from tests.pipeline.gpu import Config
 from tests.pipeline.stages import check_stage
@@ -46,7 +46,7 @@ def problem_of(seed: int) -> str | None:
     """Describe the failure of generated kernel `seed`."""
     rng = random.Random(seed)
     config = Config("generated", capability(seed), rng.choice((1, 2, 4, 8, 16)), rng.choice((1, 2, 3, 4, 5)))
-    kernel = draw_kernel(seed, config.arch)
+    kernel = generate_kernel(seed, config.arch)
     with tempfile.TemporaryDirectory() as folder:
         try:
             module = compile_generated(kernel, Path(folder))
@@ -65,7 +65,7 @@ def problem_of(seed: int) -> str | None:
 def main() -> int:
     numbers = [int(word) for word in sys.argv[1:]]
     if len(numbers) == 1:
-        source = draw_kernel(numbers[0], capability(numbers[0])).source
+        source = generate_kernel(numbers[0], capability(numbers[0])).source
         print(source[source.index("@jit\ndef kernel") :])
     first, count = (numbers + [1])[:2]
     failures = 0

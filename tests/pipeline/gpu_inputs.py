@@ -33,7 +33,7 @@ def dtype_of(type: Any) -> np.dtype[Any]:
     return storage(type.pointee)
 
 
-def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def generated(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     if dtype.kind == "i":
         return rng.integers(-100, 100, size=shape).astype(dtype)
     return (rng.normal(size=shape) * 0.5).astype(dtype)
@@ -44,14 +44,14 @@ def matmul_inputs(types: dict[str, Any], rows: int, columns: int, depth: int) ->
     shapes = {"a": (rows, depth), "b": (depth, columns), "c": (rows, columns)}
     given: Given = {"M": rows, "N": columns, "K": depth, "stride_am": depth, "stride_bk": columns, "stride_cm": columns}
     for name, shape in shapes.items():
-        array = drawn(rng, shape, dtype_of(types[name]))
+        array = generated(rng, shape, dtype_of(types[name]))
         given[name] = (array, shape, (shape[1], 1)) if isinstance(types[name], TensorDescType) else array
     return {name: value for name, value in given.items() if name in types}, (1, 1, 1)
 
 
 def attention_inputs(types: dict[str, Any], length: int, width: int) -> tuple[Given, Grid]:
     rng = np.random.default_rng(7)
-    given: Given = {name: drawn(rng, (length, width), dtype_of(types[name])) for name in ("Q", "K", "V", "O")}
+    given: Given = {name: generated(rng, (length, width), dtype_of(types[name])) for name in ("Q", "K", "V", "O")}
     return {**given, "scale_log2e": 0.2, "stride_h": length * width, "stride_s": width, "N": length}, (1, 1, 1)
 
 
@@ -60,7 +60,7 @@ def row_inputs(types: dict[str, Any], width: int) -> tuple[Given, Grid]:
     given: Given = {}
     for name, type in types.items():
         if isinstance(type, PointerType):
-            given[name] = drawn(rng, (2 * width,), storage(type.pointee))
+            given[name] = generated(rng, (2 * width,), storage(type.pointee))
     numbers = {
         "n": width + 16,
         "n_cols": width - 16,
@@ -80,6 +80,8 @@ def inputs(name: str, module: ModuleOp) -> tuple[Given, Grid]:
     if name.startswith("attention"):
         return attention_inputs(types, 384, 128 if "causal" in name else 64)
     if name.startswith("transpose"):
-        arrays: Given = {key: drawn(np.random.default_rng(7), (80 * 96,), dtype_of(types[key])) for key in ("x", "y")}
+        arrays: Given = {
+            key: generated(np.random.default_rng(7), (80 * 96,), dtype_of(types[key])) for key in ("x", "y")
+        }
         return {**arrays, "M": 80, "N": 96}, (2, 2, 1)
     return row_inputs(types, {"softmax": 4096, "layernorm": 8192, "cumsum": 2048, "sort": 64}.get(name, 1024))

@@ -131,11 +131,11 @@ def updated_in_place(a_ptr, b_ptr, c_ptr, n, ROWS: tl.constexpr, DEPTH: tl.const
     """Each iteration reads what the one before wrote: loads must not move over the store."""
     rows, columns = tl.arange(0, ROWS), tl.arange(0, WIDTH)
     inner = tl.arange(0, DEPTH)
-    place = c_ptr + rows[:, None] * WIDTH + columns[None, :]
+    index = c_ptr + rows[:, None] * WIDTH + columns[None, :]
     for k in range(0, n):
         a = tl.load(a_ptr + k * ROWS * DEPTH + rows[:, None] * DEPTH + inner[None, :])
         b = tl.load(b_ptr + k * DEPTH * WIDTH + inner[:, None] * WIDTH + columns[None, :])
-        tl.store(place, tl.dot(a, b) + tl.load(place) * 0.5)
+        tl.store(index, tl.dot(a, b) + tl.load(index) * 0.5)
 
 
 COUNT = 8

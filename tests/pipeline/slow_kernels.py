@@ -30,7 +30,7 @@ def exact_dot(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr):
 
 
 @tilework.jit
-def turned(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+def transposed(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     rows, columns = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
     for k in range(0, n):
         x = tl.load(x_ptr + k * BLOCK * BLOCK + rows * BLOCK + columns)

@@ -1,7 +1,8 @@
 """The contract of each stage of the compiler, for tests of passes: which ops and types may appear.
 
 check_stage(module, "ttir")      raises StageError: tt.splat: ttir has no encodings, but found tensor<4xf32, #...>
-check_stage(module, "ttgir") raises StageError: tt.splat: every tensor of ttgir has an encoding, but found tensor<4xf32>
+check_stage(module, "ttgir")     raises StageError: tt.splat: every tensor of ttgir has an encoding, but found
+                                 tensor<4xf32>
 """
 
 from collections.abc import Iterable

@@ -148,7 +148,7 @@ def test_order_of_compilations_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_drawn_kernels(seed: int) -> None:
+def test_generated_kernels(seed: int) -> None:
     """More of them: ``python -m tests.pipeline.gpu_generated 0 100``."""
     problem = problem_of(seed)
     assert problem is None, problem

@@ -77,8 +77,13 @@ def test_a_loop_that_is_not_pipelined(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_conversion_through_shared_memory_in_a_loop(capsys: pytest.CaptureFixture[str]) -> None:
-    found = remarks("turned", {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}, capsys, BLOCK=64)
+<<<<<<< HEAD
+    found = remarks("transposed", {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}, capsys, BLOCK=64)
     texts = [remark[0] for remark in found if "a layout conversion goes through shared memory" in remark[0]]
+=======
+    found = remarks("transposed", {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}, capsys, BLOCK=64)
+    texts = [remark[0] for remark in found if "a change of layout goes through shared memory" in remark[0]]
+>>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
     (text,) = texts
     assert f":{line_of('columns * BLOCK + rows')}:" in text and "between warps, 16384 bytes at a time" in text
 
@@ -159,7 +164,7 @@ def test_the_layout_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
         knobs.compilation.performance_remarks = True
         lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=4)
     found = capsys.readouterr().err.split(": remark: ")
-    before, text = next((place, text) for place, text in pairwise(found) if text.startswith("this store"))
+    before, text = next((position, text) for position, text in pairwise(found) if text.startswith("this store"))
     lines = Path(gpu_kernels.__file__).read_text().splitlines()
     number = next(number for number, line in enumerate(lines, 1) if "tl.store(o_ptr" in line)
     assert before.splitlines()[-1].startswith(f"{gpu_kernels.__file__}:{number}:")

@@ -63,7 +63,7 @@ def ttgir(kernel: Any, types: str, constants: dict[str, Any], warps: int) -> str
     """Return the TTGIR of a kernel whose arguments are multiples of 16."""
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {**dict(zip(names, types.split(), strict=True)), **dict.fromkeys(constants, "constexpr")}
-    aligned = {(place,): [["tt.divisibility", 16]] for place in range(len(names))}
+    aligned = {(index,): [["tt.divisibility", 16]] for index in range(len(names))}
     source = ASTSource(kernel, signature, constants, aligned)
     return lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=warps, num_stages=3)["ttgir"]
 
@@ -89,9 +89,9 @@ def long_product(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, 
     ],
 )
 def test_a_block_that_is_alone_has_the_stages_that_keep_its_products_busy(
-    tile: tuple[int, int, int], asked: int | None, buffers: int
+    tile: tuple[int, int, int], requested: int | None, buffers: int
 ) -> None:
-    constants = {**dict(zip("MNK", tile, strict=True)), "STAGES": asked}
+    constants = {**dict(zip("MNK", tile, strict=True)), "STAGES": requested}
     text = ttgir(long_product, "*fp16 *fp16 *fp32 i32", constants, 8)
     assert f"memdesc<{buffers}x{tile[0]}x{tile[2]}xf16" in text
 

@@ -28,7 +28,7 @@ def run(ttgir: str, *programs: int) -> tuple[np.ndarray, np.ndarray]:
     return out, x
 
 
-def test_what_is_asked_for_is_there() -> None:
+def test_what_is_requested_is_there() -> None:
     """The evaluator reads it: the last rows have none behind them, and rows that end within a tile end there."""
     ttgir = compiled("ttgir")
     assert ttgir.count("ttg.fetch") == 1

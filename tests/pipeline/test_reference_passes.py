@@ -29,10 +29,10 @@ QUICK = ("sm_80/matmul_f16_small", "sm_90/matmul_f16", "sm_90/matmul_descriptor"
 @cache
 def folder() -> TemporaryDirectory[str]:
     """The dumps, unpacked; removed when the process ends."""
-    place = TemporaryDirectory()
+    unpacked = TemporaryDirectory()
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(place.name, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # 3.11.4
-    return place
+        archive.extractall(unpacked.name, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # 3.11.4
+    return unpacked
 
 
 def kernels() -> list[str]:
@@ -47,8 +47,8 @@ def problems(kernel: str) -> list[str]:
     has: set[str] = set()
     first = None
     for step in steps(Path(folder().name) / f"{kernel}.passes"):
-        for place, text in (("before", step.before), ("after", step.after)):
-            has |= PROMISES.get(step.name, set()) if place == "after" else set()
+        for when, text in (("before", step.before), ("after", step.after)):
+            has |= PROMISES.get(step.name, set()) if when == "after" else set()
             if not text.strip() or text in seen:
                 continue
             seen.add(text)
@@ -64,7 +64,7 @@ def problems(kernel: str) -> list[str]:
             arguments.arena[:] = start
             outcome = run_once(module, symbol_of(function), arguments, grid, MAX_STEPS, has)
             if (what := difference(first, outcome)) is not None:
-                found.append(f"{kernel}, {place} {step.name}: {what}")
+                found.append(f"{kernel}, {when} {step.name}: {what}")
     assert first is not None and len(seen) > 5, "a dump has modules"
     return found
 

@@ -24,5 +24,5 @@ def emulator(arch: str = "", cache: str | None = None) -> Iterator[None]:
             yield
         finally:
             drivers._active = before
-            for place, loaded in libraries:
-                place.found = loaded
+            for owner, loaded in libraries:
+                owner.found = loaded

@@ -192,7 +192,7 @@ def test_a_failed_static_assertion_is_skipped() -> None:
     assert tuned.failures == {Config({"BLOCK": 64}): error}
 
 
-def test_nothing_is_printed_unless_asked(capsys: Any) -> None:
+def test_nothing_is_printed_unless_requested(capsys: Any) -> None:
     tuner(Recorder(), blocks(64, 128))[(1,)](floats(1), floats(1), 1)
     assert capsys.readouterr() == ("", "")
 

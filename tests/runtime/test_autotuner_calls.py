@@ -148,14 +148,14 @@ def test_a_users_hook_replaces_the_default() -> None:
     assert x.log == [] and y.log == []
 
 
-def test_a_model_is_not_asked_about_few() -> None:
-    asked: list[int] = []
-    model = lambda BLOCK, **others: asked.append(BLOCK) or -BLOCK
+def test_a_model_is_not_queried_about_few() -> None:
+    requested: list[int] = []
+    model = lambda BLOCK, **others: requested.append(BLOCK) or -BLOCK
     launch(tuner(Recorder(), blocks(16, 32), prune_configs_by={"perf_model": model, "top_k": 2}))
-    assert asked == []
+    assert requested == []
     kernel = Recorder()
     launch(tuner(kernel, blocks(16, 32, 64), prune_configs_by={"perf_model": model, "top_k": 2}))
-    assert asked == [16, 32, 64] and kernel.blocks() == [64, 32, 64]
+    assert requested == [16, 32, 64] and kernel.blocks() == [64, 32, 64]
 
 
 def test_a_fraction_is_one_of_all_configurations() -> None:

@@ -141,14 +141,14 @@ def plots(monkeypatch: pytest.MonkeyPatch) -> FakePlots:
     return fake
 
 
-def test_what_is_drawn(plots: FakePlots, tmp_path: Path) -> None:
+def test_what_is_generated(plots: FakePlots, tmp_path: Path) -> None:
     benchmark = sizes([1, 2], xlabel="size", ylabel="ms", x_log=True, styles=[("red", "-"), ("blue", "--")])
     testing.perf_report(benchmark)(lambda n, provider, scale: (n, n - 1, n + 1) if provider == "a" else n).run(
         save_path=str(tmp_path)
     )
-    drawn = [entry for entry in plots.log if entry[0] == "plot"]
-    assert [entry[1] for entry in drawn] == [([1, 2], [1, 2]), ([1, 2], [1, 2])]
-    assert [(entry[2]["label"], entry[2]["color"], entry[2]["ls"]) for entry in drawn] == [
+    generated = [entry for entry in plots.log if entry[0] == "plot"]
+    assert [entry[1] for entry in generated] == [([1, 2], [1, 2]), ([1, 2], [1, 2])]
+    assert [(entry[2]["label"], entry[2]["color"], entry[2]["ls"]) for entry in generated] == [
         ("A", "red", "-"),
         ("B", "blue", "--"),
     ]
@@ -175,7 +175,7 @@ def test_plots_are_shown_without_being_saved(plots: FakePlots, tmp_path: Path, m
     assert ("set_xlabel", ("n",), {}) in plots.log, "the names of the sizes, unless there is a label"
 
 
-def test_nothing_is_drawn_unless_asked_for(plots: FakePlots) -> None:
+def test_nothing_is_generated_unless_requested(plots: FakePlots) -> None:
     testing.perf_report(sizes([1]))(measure).run(print_data=True)
     assert plots.log == []
 

@@ -298,7 +298,7 @@ def test_default_tolerances() -> None:
         testing.assert_close(np.array([1e6]), np.array([1e6 + 1]))
 
 
-def test_tolerances_are_asked_for_the_dtype() -> None:
+def test_tolerances_are_requested_the_dtype() -> None:
     seen: list[Any] = []
 
     def tolerance(dtype: Any) -> float:

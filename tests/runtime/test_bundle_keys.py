@@ -29,7 +29,7 @@ class Point(NamedTuple):
     y: int
 
 
-class Turned(NamedTuple):
+class Transposed(NamedTuple):
     y: int
     x: int
 
@@ -102,7 +102,7 @@ def mode(number: int) -> Any:
 
 
 PAIRS: dict[str, tuple[Callable[[int], tuple[Any, tuple[Any, ...]]], tuple[float, float]]] = {
-    "named tuples of two classes": (lambda n: (first, (Point(5, 7) if n == 2 else Turned(5, 7),)), (5, 7)),
+    "named tuples of two classes": (lambda n: (first, (Point(5, 7) if n == 2 else Transposed(5, 7),)), (5, 7)),
     "empty tuples": (lambda n: (length, ((((),) * n),)), (2, 3)),
     "an empty tuple and one in a tuple": (lambda n: (length, (((),) if n == 2 else ((), ())[:0],)), (1, 0)),
     "default arguments of a function that is called": (lambda n: (with_default(n), ()), (10, 15)),

@@ -173,12 +173,12 @@ def test_tuning_goes_on_without_a_folder(
 ) -> None:
     """Every configuration is measured, the best is used, and there is one warning."""
     monkeypatch.setattr(knobs.autotuning, "workers", 0)
-    asked: list[None] = []
+    requested: list[None] = []
 
     def bench(call: Any, quantiles: Any) -> list[float]:
         call()
-        asked.append(None)
-        return [float(3 - len(asked))] * 3
+        requested.append(None)
+        return [float(3 - len(requested))] * 3
 
     tuned = autotune([Config({"BLOCK": size}) for size in (16, 32)], ["n"], do_bench=bench, cache_results=True)(add_one)
     x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
@@ -187,7 +187,7 @@ def test_tuning_goes_on_without_a_folder(
         spoil(cache, patch)
         for _ in range(2):
             tuned[lambda meta: (64 // meta["BLOCK"],)](x, y, 64)
-    assert len(asked) == 2 and tuned.best_config == Config({"BLOCK": 32}) and (y == x + 1).all()
+    assert len(requested) == 2 and tuned.best_config == Config({"BLOCK": 32}) and (y == x + 1).all()
     assert [str(knobs.cache.dir) in str(warning.message) for warning in caught] == [True]
 
 

@@ -182,10 +182,10 @@ class Shelf(RemoteCacheBackend):
     """A remote cache in this process."""
 
     files: ClassVar[dict[tuple[str, str], bytes]] = {}
-    asked: ClassVar[list[list[str]]] = []
+    requested: ClassVar[list[list[str]]] = []
 
     def get(self, filenames: list[str]) -> dict[str, bytes]:
-        self.asked.append(filenames)
+        self.requested.append(filenames)
         return {name: self.files[self.key, name] for name in filenames if (self.key, name) in self.files}
 
     def put(self, filename: str, data: bytes) -> None:
@@ -195,7 +195,7 @@ class Shelf(RemoteCacheBackend):
 @pytest.fixture
 def shelf() -> type[Shelf]:
     Shelf.files.clear()
-    Shelf.asked.clear()
+    Shelf.requested.clear()
     knobs.cache.manager_class = RemoteCacheManager
     knobs.cache.remote_manager_class = Shelf
     return Shelf
@@ -244,7 +244,7 @@ def test_dumps_and_overrides_stay_local(shelf: type[Shelf], home: Path) -> None:
         manager.put_group("add.json", {"add.ttir": path})
         assert manager.get_file("add.ttir") == path
         assert manager.get_file("add.ptx") is None
-    assert shelf.files == {} and shelf.asked == []
+    assert shelf.files == {} and shelf.requested == []
 
 
 class FakeRedis(ModuleType):
@@ -343,8 +343,8 @@ def test_every_part_is_in_the_key() -> None:
     assert len(bytes.fromhex(base)) == 32
     assert base == get_cache_key(*parts, {"B": "2", "A": "1"}), "the order of variables does not matter"
     others = {get_cache_key(*parts, {"A": "1"})}
-    for place in range(3):
-        others.add(get_cache_key(*parts[:place], part("other"), *parts[place + 1 :], {"A": "1", "B": "2"}))
+    for index in range(3):
+        others.add(get_cache_key(*parts[:index], part("other"), *parts[index + 1 :], {"A": "1", "B": "2"}))
     assert len(others | {base}) == 5
 
 

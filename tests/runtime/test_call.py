@@ -21,8 +21,8 @@ def mode(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def test_results_have_the_types_and_shapes_of_the_function() -> None:
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
-    values, places = call(tl.max, x, 1, return_indices=True)
-    assert (values.dtype, values.tolist(), places.dtype, places.tolist()) == ("float32", [3, 7], "int32", [3, 3])
+    values, offsets = call(tl.max, x, 1, return_indices=True)
+    assert (values.dtype, values.tolist(), offsets.dtype, offsets.tolist()) == ("float32", [3, 7], "int32", [3, 3])
     assert call(tl.trans, x).tolist() == x.T.tolist()
     total = call(tl.sum, x)
     assert (total.dtype, total.shape, total) == ("float32", (), 28)

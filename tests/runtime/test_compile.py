@@ -168,8 +168,8 @@ def test_lines_of_a_file_of_ir(setting: str | None, tmp_path: Path) -> None:
     ttir, ttgir = kernel.asm["ttir"], kernel.asm["ttgir"]
     assert f'loc("{file}":5:5)' in ttir
     assert ('loc("model.py":31:4)' in ttir) is (setting is None) is not (f'loc("{file}":3:5)' in ttir)
-    place = kernel.metadata_group["@copy.ttgir"] if setting == "ttgir" else str(file)
-    assert f'loc("{place}":' in ttgir and ("model.py" in ttgir) is (setting is None)
+    path = kernel.metadata_group["@copy.ttgir"] if setting == "ttgir" else str(file)
+    assert f'loc("{path}":' in ttgir and ("model.py" in ttgir) is (setting is None)
 
 
 def test_a_file_starts_at_its_stage(tmp_path: Path) -> None:

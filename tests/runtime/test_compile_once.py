@@ -48,13 +48,13 @@ def in_threads(count: int, call: Any) -> list[BaseException | None]:
 
 
 def test_one_thread_compiles(tmp_path: Path) -> None:
-    outs, asked = [np.zeros(64, "i4") for _ in range(8)], []
+    outs, requested = [np.zeros(64, "i4") for _ in range(8)], []
     with knobs.cache.scope(), knobs.runtime.scope():
         knobs.cache.dir = str(tmp_path)
-        knobs.runtime.jit_cache_hook = lambda **facts: asked.append(facts["key"]) and None
+        knobs.runtime.jit_cache_hook = lambda **facts: requested.append(facts["key"]) and None
         store_sum.device_caches.clear()
         assert in_threads(8, lambda number: store_sum[(1,)](outs[number], 3, 5, N=64)) == [None] * 8
-    assert len(asked) == 1
+    assert len(requested) == 1
     for out in outs:
         np.testing.assert_array_equal(out, np.arange(64) + 8)
 
@@ -69,7 +69,7 @@ def test_threads_share_what_a_kernel_knows_of_a_device() -> None:
     assert len(set(found)) == 1
 
 
-def test_a_mistake_is_told_to_all() -> None:
+def test_a_mistake_is_reported_to_all() -> None:
     wrong.device_caches.clear()
     found = in_threads(4, lambda number: wrong[(1,)](np.zeros(1, "i4")))
     assert all(isinstance(error, CompilationError) for error in found)

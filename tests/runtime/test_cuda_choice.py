@@ -49,7 +49,7 @@ def test_a_gpu_that_can_be_used_runs_kernels(gpu: EmulatedCuda) -> None:
         assert CpuDriver.is_active() and not CudaDriver.is_active() and type(default_driver()) is CpuDriver
 
 
-def test_the_gpu_is_asked_for(gpu: EmulatedCuda) -> None:
+def test_the_gpu_is_requested(gpu: EmulatedCuda) -> None:
     knobs.runtime.device = "cuda"
     assert type(default_driver()) is CudaDriver and not CpuDriver.is_active()
     assert host_device() == "native"  # compiling for the host goes on as before

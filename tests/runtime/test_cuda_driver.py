@@ -152,15 +152,15 @@ def test_6_3_host_tensors_of_torch_are_refused(cuda: EmulatedCuda) -> None:
 
 def test_6_3_pinned_memory_is_allowed(cuda: EmulatedCuda) -> None:
     cuda_device.ensure_context()
-    place = ctypes.c_void_p()
-    libcuda.library().cuMemHostAlloc(ctypes.byref(place), 400, 0)
-    x = np.frombuffer((ctypes.c_float * 100).from_address(place.value or 0), np.float32)
+    address = ctypes.c_void_p()
+    libcuda.library().cuMemHostAlloc(ctypes.byref(address), 400, 0)
+    x = np.frombuffer((ctypes.c_float * 100).from_address(address.value or 0), np.float32)
     x[:] = np.arange(100)
     scale[(1,)](x, 100, 2.0)
     cuda_device.synchronize()
     assert (x == np.arange(100, dtype=np.float32) * 2).all()
     del x
-    libcuda.library().cuMemFreeHost(place)
+    libcuda.library().cuMemFreeHost(address)
 
 
 def test_6_3_a_new_thread_gets_a_context(cuda: EmulatedCuda) -> None:
@@ -277,7 +277,7 @@ def test_6_7_clusters_that_are_not_portable(cuda: EmulatedCuda) -> None:
 # -- 6.8 compiled kernels ------------------------------------------------------------------------------------------
 
 
-def test_6_8_loading_tells_registers_spills_and_threads(cuda: EmulatedCuda) -> None:
+def test_6_8_loading_reports_registers_spills_and_threads(cuda: EmulatedCuda) -> None:
     kernel = kernel_of(programs.scale(limits=".maxntid 256, 1, 1"), "scale", SCALE)
     assert (kernel.module, kernel.n_regs) == (None, None)
     kernel[(1, 1, 1)](ramp(), 100, 2.0)
@@ -401,10 +401,10 @@ def test_6_8_files_and_overrides_are_compiled_and_launched(tmp_path: Path, monke
 
 
 def test_6_9_scratch_is_for_all_programs_and_blocks(cuda: EmulatedCuda) -> None:
-    asked: list[tuple[int, int, int | None]] = []
+    requested: list[tuple[int, int, int | None]] = []
 
     def allocate(size: int, alignment: int, stream: int | None) -> DeviceArray:
-        asked.append((size, alignment, stream))
+        requested.append((size, alignment, stream))
         return DeviceArray(size)
 
     facts = {"global_scratch_size": 24, "global_scratch_align": 128, "num_ctas": 2}
@@ -418,5 +418,5 @@ def test_6_9_scratch_is_for_all_programs_and_blocks(cuda: EmulatedCuda) -> None:
         kernel[(1, 1, 1)](out, stream=side.cuda_stream)
     finally:
         allocators.set_allocator(allocators.NullAllocator())
-    assert asked == [(24 * 6 * 2, 128, 0), (24 * 2, 128, side.cuda_stream)]
+    assert requested == [(24 * 6 * 2, 128, 0), (24 * 2, 128, side.cuda_stream)]
     cuda_device.synchronize()

@@ -198,14 +198,14 @@ def blocks(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + tl.arange(0, BLOCK), source.load([0]))
 
 
-def test_scratch_memory_is_asked_for_at_every_launch(cuda: EmulatedCuda) -> None:
+def test_scratch_memory_is_requested_at_every_launch(cuda: EmulatedCuda) -> None:
     k, x, out = Counted(blocks, BLOCK=32), array(), array()
-    asked: list[tuple[int, int, int]] = []
+    requested: list[tuple[int, int, int]] = []
     room = DeviceArray(4096, "u1")
 
     def allocate(size: int, alignment: int, stream: int | None) -> Any:
-        asked.append((size, alignment, stream or 0))
-        if len(asked) > 10:
+        requested.append((size, alignment, stream or 0))
+        if len(requested) > 10:
             raise MemoryError("no more")
         return room
 
@@ -216,7 +216,7 @@ def test_scratch_memory_is_asked_for_at_every_launch(cuda: EmulatedCuda) -> None
         stream = cuda_device.Stream()
         with cuda_device.stream(stream):
             as_python_does(cuda, k, x, out, 32, slow=0)
-        (size, alignment, _), *rest = asked
+        (size, alignment, _), *rest = requested
         assert rest == [(2 * size, alignment, 0)] * 2 + [(size, alignment, stream.cuda_stream)] * 2
         references = sys.getrefcount(room)
         for _ in range(5):
@@ -302,8 +302,8 @@ def test_streams_devices_and_threads(cuda: EmulatedCuda) -> None:
     def work(number: int) -> None:
         try:
             cuda_device.set_device(number)
-            mine, place = array(), cuda_device.Stream()
-            with cuda_device.stream(place):
+            mine, stream_of = array(), cuda_device.Stream()
+            with cuda_device.stream(stream_of):
                 for _ in range(7):
                     k(mine, 60)
                 assert (mine.numpy()[:60] == np.arange(60) * 3**7).all()

@@ -36,7 +36,7 @@ def fill(**changes: Any) -> Any:
     return driver.active.utils.fill_tma_descriptor(*(given | changes).values())
 
 
-def test_a_map_has_what_was_asked_for(cuda: EmulatedCuda) -> None:
+def test_a_map_has_what_was_requested(cuda: EmulatedCuda) -> None:
     made = fill()
     assert len(bytes(made)) == 128 and made.address % 64 == 0
     found = decode(bytes(made))

@@ -86,23 +86,23 @@ def test_one_kernel_on_both_devices(cuda: EmulatedCuda) -> None:
 
 def test_both_run_in_machine_code(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python path, which asks where the arguments are, is taken once for each device."""
-    asked: list[Any] = []
+    requested: list[Any] = []
     ask = drivers.elsewhere
-    monkeypatch.setattr(drivers, "elsewhere", lambda *args: asked.append(args) or ask(*args))
+    monkeypatch.setattr(drivers, "elsewhere", lambda *args: requested.append(args) or ask(*args))
     x, out, on_gpu, there = numbers(), numbers(), DeviceArray.of(numbers()), DeviceArray(100, np.float32)
     counts = []
     for _ in range(4):
         launched(x, out)
         launched(on_gpu, there)
-        counts.append(len(asked))
+        counts.append(len(requested))
     assert (out == 2 * x).all() and (there.numpy() == out).all() and counts == [counts[0]] * 4
 
 
 def test_arguments_choose_among_gpus_in_machine_code(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches go to the GPU of their arrays from any other, and leave the current one and its stream alone."""
-    asked: list[Any] = []
+    requested: list[Any] = []
     ask = drivers.elsewhere
-    monkeypatch.setattr(drivers, "elsewhere", lambda *args: asked.append(args) or ask(*args))
+    monkeypatch.setattr(drivers, "elsewhere", lambda *args: requested.append(args) or ask(*args))
     pairs = []
     for device in (0, 1):
         cuda_device.set_device(device)
@@ -117,7 +117,7 @@ def test_arguments_choose_among_gpus_in_machine_code(cuda: EmulatedCuda, monkeyp
                 launch = cuda.launches[-1]
                 assert (launch.device, launch.stream) == (device, mine.cuda_stream if current and device else 0)
                 assert cuda_device.current_device() == current
-        counts.append(len(asked))
+        counts.append(len(requested))
     assert counts == [counts[0]] * 4
     for device, (_, out) in enumerate(pairs):
         cuda_device.set_device(device)
@@ -271,8 +271,8 @@ def test_who_decides(cuda: EmulatedCuda) -> None:
     """TILEWORK_DEVICE for everything; a driver that was set, too; Triton's programs have no choice, but with
     ``auto``."""
     x = numbers()
-    for asked, said in (("cuda", r"at 0. cannot be accessed from Triton \(cpu tensor\?\)"), ("native", None)):
-        knobs.runtime.device = asked
+    for requested, said in (("cuda", r"at 0. cannot be accessed from Triton \(cpu tensor\?\)"), ("native", None)):
+        knobs.runtime.device = requested
         vars(drivers).update(_default=None, _active=None, _host=None)
         double.device_caches.clear()
         if said is None:

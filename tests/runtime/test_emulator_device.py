@@ -79,19 +79,20 @@ def test_the_real_stages_and_counters() -> None:
     assert kernel.counters.lines[__file__, line_of("# the load")].bytes == 4000
 
 
-def test_a_race_is_told_at_its_line() -> None:
+def test_a_race_is_reported_at_its_line() -> None:
     with pytest.raises(SanitizerError) as caught:
         racing[(2,)](numbers(), numbers(), BLOCK=128)
-    told = str(caught.value)
-    assert f"{Path(__file__).name}:{line_of('# the racing store')}:5: error: race: " in told
+    reported = str(caught.value)
+    assert f"{Path(__file__).name}:{line_of('# the racing store')}:5: error: race: " in reported
     assert (
-        "of argument 'out_ptr', which thread" in told and "of block (0, 0, 0) wrote, and nothing orders the two" in told
+        "of argument 'out_ptr', which thread" in reported
+        and "of block (0, 0, 0) wrote, and nothing orders the two" in reported
     )
     racing[(1,)](numbers(), out := numbers(), BLOCK=128)  # the device goes on
     assert (out == numbers()).all()
 
 
-def test_an_access_out_of_bounds_is_told_at_its_line() -> None:
+def test_an_access_out_of_bounds_is_reported_at_its_line() -> None:
     x, out = numbers(1000), np.zeros(1024, np.float32)
     with pytest.raises(
         IndexError, match=r"block \(3, 0, 0\) reads element 1000 of argument 'x_ptr', which has 1000"
@@ -100,26 +101,26 @@ def test_an_access_out_of_bounds_is_told_at_its_line() -> None:
     assert f"{Path(__file__).name}:{line_of('# the load')}:5: error" in str(caught.value)
 
 
-def test_a_bank_conflict_is_told_at_its_line() -> None:
+def test_a_bank_conflict_is_reported_at_its_line() -> None:
     out = np.zeros(1024, np.float32)
     with pytest.warns(
         PerformanceWarning, match=r"conflicting: \d+ of \d+ wavefronts of shared memory are bank conflicts"
-    ) as told:
+    ) as reported:
         kernel = conflicting[(1,)](numbers(), out, BLOCK=1024)
     assert (out == 2 * numbers().reshape(32, 32).T.reshape(-1)).all()
-    assert [(one.filename, one.lineno) for one in told] == [(__file__, line_of("# the conflict"))]
+    assert [(one.filename, one.lineno) for one in reported] == [(__file__, line_of("# the conflict"))]
     assert kernel.counters.total.conflicts > 200
 
 
-def test_accesses_that_are_not_coalesced_are_told_at_their_line() -> None:
+def test_accesses_that_are_not_coalesced_are_reported_at_their_line() -> None:
     with pytest.warns(
         PerformanceWarning, match=r"copy: accesses are not coalesced: \d+ sectors .* \d+ would hold"
-    ) as told:
+    ) as reported:
         copy[(1,)](numbers(), np.zeros(64, np.float32), 64, 16, BLOCK=64)
-    assert [(one.filename, one.lineno) for one in told] == [(__file__, line_of("# the load"))]
+    assert [(one.filename, one.lineno) for one in reported] == [(__file__, line_of("# the load"))]
 
 
-def test_a_misaligned_access_is_told_at_its_line() -> None:
+def test_a_misaligned_access_is_reported_at_its_line() -> None:
     with pytest.raises(SanitizerError, match=r"argument 'x_ptr'.*is not a multiple of 4") as caught:
         misaligned[(1,)](numbers(), np.zeros(1, np.float32))
     assert f":{line_of('# the odd address')}:" in str(caught.value)
@@ -168,7 +169,7 @@ def test_loads_by_more_threads_than_there_are_elements_are_no_races() -> None:
         copy[(1,)](shifted[:-1], shifted[1:], 128, 1, BLOCK=128)
 
 
-def test_threads_are_told_of_their_own_launches() -> None:
+def test_threads_are_reported_of_their_own_launches() -> None:
     found: dict[int, str] = {}
 
     def work(number: int) -> None:

@@ -151,8 +151,8 @@ def test_diagnostics_are_off_unless_named(
 def test_diagnostics_warnings(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert said("warnings", remarkable, monkeypatch, capfd) == ""
     printed = said("warnings", alarming, monkeypatch, capfd)
-    place = f"{__file__}:{line_of('warp_specialize=True)')}:"
-    assert printed.startswith(place) and ": warning: the loop is not warp specialized" in printed
+    location = f"{__file__}:{line_of('warp_specialize=True)')}:"
+    assert printed.startswith(location) and ": warning: the loop is not warp specialized" in printed
     assert "remark:" not in printed
 
 

@@ -39,8 +39,8 @@ class Foreign:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        place = (self.memory.data_ptr(), False)
-        return {"data": place, "typestr": "|u1", "shape": (COUNT,), "version": 3, **self.items}
+        index = (self.memory.data_ptr(), False)
+        return {"data": index, "typestr": "|u1", "shape": (COUNT,), "version": 3, **self.items}
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def python_calls(kernel: Any) -> list[int]:
 # values
 
 
-def test_values_and_what_a_kernel_tells(hip: EmulatedHip) -> None:
+def test_values_and_what_a_kernel_reports(hip: EmulatedHip) -> None:
     x = ramp()
     kernel = scaled[(2,)](x, 100, 0.5, BLOCK=64)
     assert hip.launches and (hip.devices[0].memory.read(x.data_ptr(), 400) == np.arange(100, dtype="f4").tobytes())
@@ -127,14 +127,14 @@ class Exported:
     dtype = tl.float32
 
     def __init__(self, base: DeviceArray) -> None:
-        self.base, self.asked = base, list[int]()
+        self.base, self.requested = base, list[int]()
         self.tensor = dlpack.Tensor(base.data_ptr(), dlpack.ROCM, 0, 1, 2, 32, 1, None, None, 0)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.ROCM, 0
 
     def __dlpack__(self, *, stream: int) -> Any:
-        self.asked.append(stream)
+        self.requested.append(stream)
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         return make(ctypes.addressof(self.tensor), b"dltensor", None)
@@ -144,7 +144,7 @@ def test_arrays_of_other_libraries(hip: EmulatedHip) -> None:
     x = Exported(ramp())
     scaled[(2,)](x, 100, 0.5, BLOCK=64)
     assert (x.base.numpy() == np.arange(100) * 3 + 0.5).all()
-    assert {*x.asked} == {0}  # DLPack's name for the default stream of ROCm; CUDA's is 1
+    assert {*x.requested} == {0}  # DLPack's name for the default stream of ROCm; CUDA's is 1
 
 
 # launches in machine code
@@ -322,11 +322,11 @@ FAILURES = {
 def test_the_call_that_failed_is_named(hip: EmulatedHip, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(EmulatedHip, name, lambda self, *args: 2)
     libhip.FOUND.use(hip)
-    told = "loading k" if "Module" in name else name
+    reported = "loading k" if "Module" in name else name
     with pytest.raises(libhip.HipError) as caught:
         FAILURES[name]()
     assert (
-        str(caught.value) == f"Triton Error [HIP]:  Code: 2, Messsage: out of memory ({told})"
+        str(caught.value) == f"Triton Error [HIP]:  Code: 2, Messsage: out of memory ({reported})"
         and caught.value.code == 2
     )
 
@@ -347,7 +347,7 @@ def test_binaries_that_cannot_be_loaded(hip: EmulatedHip) -> None:
         load("scaled", data, 0, 0)
 
 
-def test_a_kernel_that_fails_is_told_by_the_next_call(hip: EmulatedHip) -> None:
+def test_a_kernel_that_fails_is_reported_by_the_next_call(hip: EmulatedHip) -> None:
     x = ramp(4)
     scaled[(100,)](x, 10**6, 0.5, BLOCK=64)
     with pytest.raises(
@@ -394,11 +394,11 @@ def test_no_library(unfound: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("ROCM_PATH", "/somewhere/rocm")
     with pytest.raises(RuntimeError) as caught:
         default_driver()
-    told = str(caught.value)
-    assert told.startswith(
+    reported = str(caught.value)
+    assert reported.startswith(
         "TILEWORK_DEVICE=hip asks for an AMD GPU, and none can be used: cannot locate libamdhip64.so after"
     )
-    assert "'/somewhere/rocm/lib/libamdhip64.so'" in told and "TRITON_LIBHIP_PATH can name it" in told
+    assert "'/somewhere/rocm/lib/libamdhip64.so'" in reported and "TRITON_LIBHIP_PATH can name it" in reported
     knobs.runtime.device = None
     assert not HipDriver.is_active() and type(default_driver()) in (CpuDriver, CudaDriver)
     knobs.amd.libhip_path = str(tmp_path / "libhip.so")
@@ -438,5 +438,5 @@ def test_libraries_that_cannot_be_used(
 
 def test_names_and_structures_are_those_of_the_library() -> None:
     assert {*libhip.NAMES.values()} <= libhip.FUNCTIONS.keys()
-    assert max(place for place, _ in libhip.PROPERTIES.values()) + 256 <= libhip.PROPERTY_BYTES == 1472
+    assert max(index for index, _ in libhip.PROPERTIES.values()) + 256 <= libhip.PROPERTY_BYTES == 1472
     assert ctypes.sizeof(ctypes.c_void_p) == 8

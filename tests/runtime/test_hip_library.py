@@ -120,12 +120,12 @@ def test_launches_by_python_and_by_machine_code_are_the_same(seen: ctypes.CDLL) 
             kernel = scaled[(3, 2)](x, 60, 0.5, BLOCK=64)
             numbers = (ctypes.c_uint32 * 9).in_dll(seen, "launch")
             values = bytes((ctypes.c_char * 64).in_dll(seen, "values"))
-            places = [ctypes.c_void_p.in_dll(seen, name).value for name in ("stream", "extra")]
+            offsets = [ctypes.c_void_p.in_dll(seen, name).value for name in ("stream", "extra")]
             assert ctypes.c_int.in_dll(seen, "launches").value == count
-            got.append(([*numbers], values, places))
+            got.append(([*numbers], values, offsets))
     assert got[0] == got[1] == got[2] and (kernel.n_regs, kernel.n_max_threads) == (7, 256)
-    numbers, values, places = got[0]
-    assert numbers == [1, 3, 2, 1, 256, 1, 1, 0, 0] and places == [side.cuda_stream, None]
+    numbers, values, offsets = got[0]
+    assert numbers == [1, 3, 2, 1, 256, 1, 1, 0, 0] and offsets == [side.cuda_stream, None]
     assert int.from_bytes(values[:8], "little") == x.data_ptr() and values[8:12] == (60).to_bytes(4, "little")
     assert values[16:20] == np.float32(0.5).tobytes() and values[24:40] == bytes(16)
     with pytest.raises(libhip.HipError, match=r"Code: 719, Messsage: some error \[launch of scaled: 1 x 7 x 1 blocks"):

@@ -25,15 +25,15 @@ COMPILE_KEYS = (
 )
 
 
-@pytest.mark.parametrize("place", ["knob", "class attribute"])
-def test_compile_hooks_get_everything(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("owner", ["knob", "class attribute"])
+def test_compile_hooks_get_everything(owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
 
     def hook(**info: Any) -> bool:
         seen.append({**info, "in cache": info["key"] in fill.device_caches[0][0]})
         return False
 
-    if place == "knob":
+    if owner == "knob":
         knobs.runtime.jit_cache_hook = knobs.runtime.jit_post_compile_hook = hook
     else:
         monkeypatch.setattr(tilework.JITFunction, "cache_hook", staticmethod(hook))

@@ -29,9 +29,9 @@ def constant_strides(x, ROWS: tl.constexpr, STRIDE: tl.constexpr):
 def first_rows(x, out, numbers):
     rows, stride, start = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     blocks = tl.make_tensor_descriptor(x + start, [rows.to(tl.int32), 64], [stride, 1], [8, 64])
-    places = tl.arange(0, 8)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    offsets = tl.arange(0, 8)[:, None] * 64 + tl.arange(0, 64)[None, :]
     if tl.load(numbers + 3) == 0:
-        tl.store(out + places, blocks.load([0, 0]))
+        tl.store(out + offsets, blocks.load([0, 0]))
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ def test_run_is_a_launch_and_its_hooks_run() -> None:
     assert fill.run(out, 2.0, 4, grid=(1,), warmup=True) is compiled and not out.any() and len(seen) == 2
 
 
-def test_globals_are_checked_before_the_grid_is_asked(tmp_path: Path) -> None:
+def test_globals_are_checked_before_the_grid_is_queried(tmp_path: Path) -> None:
     text = "N = tl.constexpr(1)\n@tilework.jit\ndef k(p):\n    tl.store(p, N)\n"
     module, events = load_module(tmp_path, text, "order"), []
     module.k.add_pre_run_hook(lambda *args, **kwargs: events.append("hook"))

@@ -476,14 +476,14 @@ def interrupt(*args: Any, **kwargs: Any) -> Any:
 @pytest.mark.parametrize("where", ["frontend", "stages", "storing", "loading"])
 def test_an_interrupted_compilation_is_done_again(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = arrays()
-    places: dict[str, tuple[Any, str]] = {
+    offsets: dict[str, tuple[Any, str]] = {
         "frontend": (compiler.ASTSource, "module"),
         "stages": (stages, "stage_data"),
         "storing": (cache_files.os, "write"),
         "loading": (host.CpuDriver, "load_binary"),
     }
     with monkeypatch.context() as patched:
-        patched.setattr(*places[where], interrupt)
+        patched.setattr(*offsets[where], interrupt)
         with pytest.raises(KeyboardInterrupt):
             add_one[(1,)](x, y, 64)
     check()

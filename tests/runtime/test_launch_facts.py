@@ -124,7 +124,7 @@ def compiled_for(found: Any) -> Any:
 def test_both_parts_decide_by_the_facts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if machine() is None:
         pytest.skip("this Python has no native launcher")
-    drawn = random.Random(seed)
+    generated = random.Random(seed)
     kernel: Any = tilework.jit(decided, do_not_specialize=["d"], do_not_specialize_on_alignment=["e"])
     state = kernel[(1,)].__self__[0]
     python, calls = state[0], list[Any]()
@@ -133,12 +133,12 @@ def test_both_parts_decide_by_the_facts(seed: int, monkeypatch: pytest.MonkeyPat
     facts = {param.name: facts_of(param) for param in kernel.params}
     known: dict[Any, Any] = {}
     specs: dict[Any, Any] = {}
-    values = {name: draw(drawn, name) for name in facts}
+    values = {name: draw(generated, name) for name in facts}
     for _ in range(120):
-        if drawn.random() < 0.5:
-            values = dict(drawn.choice(list(known.values()))) if known else values
-        for name in drawn.sample(list(facts), drawn.choice((0, 0, 1, 1, 2))):
-            values = values | {name: draw(drawn, name)}
+        if generated.random() < 0.5:
+            values = dict(generated.choice(list(known.values()))) if known else values
+        for name in generated.sample(list(facts), generated.choice((0, 0, 1, 1, 2))):
+            values = values | {name: draw(generated, name)}
         found = tuple(decision(value, facts[name]) for name, value in values.items())
         *positional, constant = values.values()
         _, spec, kinds, _ = bind(*positional, N=constant)

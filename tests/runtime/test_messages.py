@@ -85,8 +85,8 @@ def test_a_mistyped_keyword_is_named_with_what_was_meant(kernel) -> None:
 
 def test_launches_refuse_names_that_backends_of_triton_overlook(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its backends, which `as_triton` puts in the place of ours, take no notice of them."""
-    group, place = "tilework.backends", BACKENDS["cpu"]
-    monkeypatch.setitem(plugins.PREFERRED, (group, "cpu"), plugins.Plugin(group, "cpu", place, plugins.OWN))
+    group, entry = "tilework.backends", BACKENDS["cpu"]
+    monkeypatch.setitem(plugins.PREFERRED, (group, "cpu"), plugins.Plugin(group, "cpu", entry, plugins.OWN))
     monkeypatch.setattr(options, "_warned", set())
     kernel = tilework.jit(copy.fn)
     with pytest.warns(UserWarning, match="the option waves_per_eu=2 is for AMD GPUs"):

@@ -484,7 +484,7 @@ def test_several_threads() -> None:
     assert wrong == [] and k.slow == 1
 
 
-def test_it_can_be_turned_off(tmp_path: Path) -> None:
+def test_it_can_be_switched_off(tmp_path: Path) -> None:
     program = (
         "from tilework.runtime.launch.native import machine as n; import tilework, tilework.language as tl\n"
         "assert n.machine() is None\n"
@@ -538,6 +538,6 @@ def test_small_arrays_are_looked_at_again(monkeypatch: pytest.MonkeyPatch, libra
     kernel, x, y = Counted(axpy_source), arrays.ones(64, dtype=arrays.float32), arrays.zeros(64, dtype=arrays.float32)
     for _ in range(3):
         kernel[(1,)](x, y, 32, 1.0, BLOCK=32)
-    assert kernel.slow == 1 and bool(asked) == (library == "numpy")  # members of torch's tensors are read
+    assert kernel.slow == 1 and bool(requested) == (library == "numpy")  # members of torch's tensors are read
     kernel[(1,)](x[16:], y, 32, 1.0, BLOCK=32)
     assert kernel.slow == 2 and y[0] == 4 and len(next(iter(kernel.kernel.device_caches.values()))[0]) == 2

@@ -182,9 +182,9 @@ def keys_and_configurations_in_tuples(kind: type[Autotuner]) -> Any:
 @story
 def a_configuration_gets_a_hook(kind: type[Autotuner]) -> Any:
     kernel, seen = tuner(kind), []
-    told = thrice(kernel)
+    reported = thrice(kernel)
     kernel.configs[0].pre_hook = lambda args: seen.append((args["BLOCK"], args["n"]))
-    return told + thrice(kernel) + seen
+    return reported + thrice(kernel) + seen
 
 
 @story

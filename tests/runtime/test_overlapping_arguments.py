@@ -36,18 +36,18 @@ def arrays(first: int, second: int | None) -> tuple[np.ndarray, np.ndarray, np.n
     return whole, a, b, wanted
 
 
-PLACES: tuple[tuple[int, int | None], ...] = ((0, 0), (0, None), (0, 1), (5, 0), (0, N), (0, None), (0, 0), (N + 1, 0))
+OFFSETS: tuple[tuple[int, int | None], ...] = ((0, 0), (0, None), (0, 1), (5, 0), (0, N), (0, None), (0, 0), (N + 1, 0))
 
 
 def test_native_entries_choose_by_the_memory() -> None:
     """The Python path is taken once for arguments that overlap, and once for others."""
     k = Counted(shift)
     for _ in range(3):
-        for places in PLACES:
-            whole, a, b, wanted = arrays(*places)
+        for offsets in OFFSETS:
+            whole, a, b, wanted = arrays(*offsets)
             k[(1,)](a, b, N)
-            np.testing.assert_array_equal(whole, wanted, err_msg=str(places))
-    aligned = {(a.ctypes.data % 16 == 0, b.ctypes.data % 16 == 0) for _, a, b, _ in (arrays(*p) for p in PLACES)}
+            np.testing.assert_array_equal(whole, wanted, err_msg=str(offsets))
+    aligned = {(a.ctypes.data % 16 == 0, b.ctypes.data % 16 == 0) for _, a, b, _ in (arrays(*p) for p in OFFSETS)}
     assert k.slow <= 2 * len(aligned)
 
 
@@ -55,11 +55,11 @@ def test_compiled_kernels_choose_too() -> None:
     source = ASTSource(shift_kernel, {"a": "*i32", "b": "*i32", "N": "constexpr"}, {"N": N})
     kernel = compile(source)
     assert kernel.metadata.interface["apart"] == [[0, 1]]
-    for places in PLACES * 2:
+    for offsets in OFFSETS * 2:
         for launch in (lambda a, b: kernel[(1, 1, 1)](a, b, N), lambda a, b: run(kernel, a, b)):
-            whole, a, b, wanted = arrays(*places)
+            whole, a, b, wanted = arrays(*offsets)
             launch(a, b)
-            np.testing.assert_array_equal(whole, wanted, err_msg=str(places))
+            np.testing.assert_array_equal(whole, wanted, err_msg=str(offsets))
 
 
 def run(kernel: Any, *args: Any) -> None:
@@ -84,8 +84,8 @@ def test_bound_launches_and_threads() -> None:
 
     def many(number: int) -> None:
         try:
-            for places in PLACES[number:] + PLACES[:number]:
-                whole, a, b, wanted = arrays(*places)
+            for offsets in OFFSETS[number:] + OFFSETS[:number]:
+                whole, a, b, wanted = arrays(*offsets)
                 launch(a=a, b=b)
                 np.testing.assert_array_equal(whole, wanted)
         except BaseException as error:
@@ -112,15 +112,15 @@ def shift_described(source, b, N: tl.constexpr):
 
 
 def test_arguments_in_tuples_and_descriptors() -> None:
-    for places in PLACES * 2:
-        whole, a, b, wanted = arrays(*places)
+    for offsets in OFFSETS * 2:
+        whole, a, b, wanted = arrays(*offsets)
         shift_both[(1,)]((a, b), np.zeros(1, np.int32), N)
-        np.testing.assert_array_equal(whole, wanted, err_msg=str(places))
-        whole, a, b, wanted = arrays(*places)
+        np.testing.assert_array_equal(whole, wanted, err_msg=str(offsets))
+        whole, a, b, wanted = arrays(*offsets)
         if a.ctypes.data % 16:  # no descriptor begins there
             continue
         shift_described[(1,)](TensorDescriptor(a, [N], [1], [N]), b, N)
-        np.testing.assert_array_equal(whole, wanted, err_msg=str(places))
+        np.testing.assert_array_equal(whole, wanted, err_msg=str(offsets))
 
 
 def test_another_dtype_of_the_same_memory() -> None:
@@ -219,12 +219,12 @@ def test_tensors_of_torch() -> None:
     torch = pytest.importorskip("torch")
     k = Counted(shift)
     for _ in range(3):
-        for places in PLACES:
-            whole, _, _, wanted = arrays(*places)
+        for offsets in OFFSETS:
+            whole, _, _, wanted = arrays(*offsets)
             memory = torch.from_numpy(whole)
-            second = 2 * N if places[1] is None else places[1]
-            k[(1,)](memory[places[0] :], memory[second:], N)
-            np.testing.assert_array_equal(whole, wanted, err_msg=str(places))
+            second = 2 * N if offsets[1] is None else offsets[1]
+            k[(1,)](memory[offsets[0] :], memory[second:], N)
+            np.testing.assert_array_equal(whole, wanted, err_msg=str(offsets))
         x, out = torch.arange(N + 1, dtype=torch.int32), torch.zeros(N + 1, dtype=torch.int32)
         k[(1,)](x, out, N)
         assert torch.equal(out[1:], x[:N])

@@ -58,8 +58,8 @@ def test_a_piece_ends_where_it_ends(launch: Launch, offset: int, size: int, to: 
     target = np.ones((40, 32), np.float16)
     expected, rows = target.copy(), min(16, size - row)
     piece = source[offset + row : offset + row + rows, 16:32]
-    place = (slice(to + row, to + row + rows), slice(0, 16))
-    expected[place] = expected[place] + piece if adds else piece
+    index = (slice(to + row, to + row + rows), slice(0, 16))
+    expected[index] = expected[index] + piece if adds else piece
     launch(move, source, target, lambda array: create_ragged_descriptor(array, [16, 16]), offset, size, to, row, adds)
     np.testing.assert_array_equal(target, expected)
 

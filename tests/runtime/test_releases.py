@@ -34,7 +34,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Release
 
 
 @pytest.mark.parametrize("has_bytecode", [True, False])
-def test_a_program_is_asked_for_its_release_once(
+def test_a_program_is_requested_its_release_once(
     release: Release, has_bytecode: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", not has_bytecode)

@@ -36,8 +36,8 @@ def test_a_kernel_a_launch_and_the_environment_can_ask() -> None:
     plain = launched(scale)
     assert not is_marked(plain)
     assert is_marked(launched(scale, reproducible=True)) and launched(scale).hash == plain.hash
-    asked = tilework.jit(reproducible=True)(scale)
-    assert is_marked(launched(asked)) and not is_marked(launched(asked, reproducible=False))
+    requested = tilework.jit(reproducible=True)(scale)
+    assert is_marked(launched(requested)) and not is_marked(launched(requested, reproducible=False))
     with knobs.runtime.scope():
         knobs.runtime.reproducible = True
         assert is_marked(launched(scale)) and not is_marked(launched(tilework.jit(reproducible=False)(scale)))

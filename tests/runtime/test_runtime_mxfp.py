@@ -84,12 +84,12 @@ def test_packing_along_a_dimension_that_is_not_there(dim: int) -> None:
 
 
 def test_random_codes_and_what_is_refused() -> None:
-    drawn = MXFP4Tensor(size=1000).random()
-    assert drawn.data.shape == (1000,) and len(set(drawn.data.tolist())) == 16
+    generated = MXFP4Tensor(size=1000).random()
+    assert generated.data.shape == (1000,) and len(set(generated.data.tolist())) == 16
     with pytest.raises(ValueError, match="data or size"):
         MXFP4Tensor()
     with pytest.raises(AssertionError, match="float32 only"):
-        drawn.to(np.float16)
+        generated.to(np.float16)
     with pytest.raises(AssertionError, match="random"):
         MXFP4Tensor(size=3).to(np.float32)
 
@@ -140,5 +140,5 @@ def test_torch_in_torch_out() -> None:
     assert torch.equal(x.to(torch.float32), torch.tensor([0.5, -1, 6]))
     packed = x.to_packed_tensor(0)
     assert torch.equal(x.unpack_packed_tensor(packed, 0, (3,)), x.data)
-    drawn = MXScaleTensor(size=(4, 4), device="cpu").random()
-    assert isinstance(drawn.to(torch.float32), torch.Tensor) and isinstance(drawn.to(np.float32), np.ndarray)
+    generated = MXScaleTensor(size=(4, 4), device="cpu").random()
+    assert isinstance(generated.to(torch.float32), torch.Tensor) and isinstance(generated.to(np.float32), np.ndarray)

@@ -267,7 +267,7 @@ def test_a_users_benchmarker_is_left_alone() -> None:
     assert seen == [math.inf] * 4
 
 
-def test_what_cannot_fit_is_told(capsys: Any) -> None:
+def test_what_cannot_fit_is_reported(capsys: Any) -> None:
     knobs.autotuning.print = True
     tuned = tuner(Recorder({16: DoesNotFit(300, 200, "shared memory")}), blocks(16, 32))
     tuned[(1,)](floats(1), floats(1), 1)

@@ -348,7 +348,7 @@ def test_every_byte_of_a_library_file_counts(tmp_path: Path) -> None:
     for size in (0, 1, 65535, 65536, 65537, 200_000):
         path.write_bytes(bytes(size))
         found.add(hash_of_files(str(tmp_path), [str(path)]))
-        for place in {0, size // 2, size - 1} if size else ():
-            path.write_bytes(bytes(place) + b"1" + bytes(size - place - 1))
+        for index in {0, size // 2, size - 1} if size else ():
+            path.write_bytes(bytes(index) + b"1" + bytes(size - index - 1))
             found.add(hash_of_files(str(tmp_path), [str(path)]))
     assert len(found) == 1 + 2 + 4 * 4

@@ -185,18 +185,18 @@ def test_a_constant_inside_nested_tuples_through_a_hook_and_preload() -> None:
             tl.static_assert(pair[1][0] == 2)
             tl.store(out + i, pair[0][0] + pair[1][0])
 
-    told = []
-    tilework.knobs.runtime.jit_cache_hook = lambda **details: told.append(details)
+    reported = []
+    tilework.knobs.runtime.jit_cache_hook = lambda **details: reported.append(details)
     out = np.zeros(2, np.int32)
     argument = ((3,), (tl.constexpr(2),))
     first = kernel.warmup(out, argument, grid=(1,))
-    details = told.pop()["compile"]
+    details = reported.pop()["compile"]
     assert details["constants"] == {(1, 1, 0): tl.constexpr(2)} and "constexpr[2]" in details["key"]
     assert json.loads(details["specialization_data"])["constant_vals"] == [{"constexpr": 2}]
     kernel.device_caches.clear()
     again = kernel.preload(details["specialization_data"])
-    assert again.hash == first.hash and told.pop()["key"] == details["key"]
-    assert kernel[(1,)](out, argument) is again and not told
+    assert again.hash == first.hash and reported.pop()["key"] == details["key"]
+    assert kernel[(1,)](out, argument) is again and not reported
     assert out.tolist() == [5, 5]
 
 

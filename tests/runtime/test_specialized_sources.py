@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("fresh_cache")
 BLOCK = tl.constexpr(16)
 
 
-def define(text: str, places: Any = None, kind: type = tilework.JITFunction, **symbols: Any) -> Any:
+def define(text: str, replaced: Any = None, kind: type = tilework.JITFunction, **symbols: Any) -> Any:
     """The kernel that a text defines; `places` moves it to other lines or files."""
 
     def template() -> None:
@@ -39,14 +39,14 @@ def define(text: str, places: Any = None, kind: type = tilework.JITFunction, **s
     text = textwrap.dedent(text)
     exec(compile(text, "<generated>", "exec"), scope)
     written = scope[text[4:].split("(")[0]]
-    code = template.__code__.replace(**places) if isinstance(places, dict) else template.__code__
+    code = template.__code__.replace(**replaced) if isinstance(replaced, dict) else template.__code__
     function = types.FunctionType(code, scope)
     function.__name__, function.__module__ = written.__name__, __name__
     function.__signature__ = inspect.signature(written)  # pyright: ignore[reportFunctionMemberAccess]
     kernel = kind(function)
     kernel._unsafe_update_src(text)
-    if isinstance(places, int):
-        kernel.starting_line_number = places
+    if isinstance(replaced, int):
+        kernel.starting_line_number = replaced
     return kernel
 
 
@@ -128,12 +128,12 @@ MOVED = {
 }
 
 
-@pytest.mark.parametrize("places", MOVED.values(), ids=MOVED)
-def test_wherever_the_text_is_said_to_be(places: Any) -> None:
+@pytest.mark.parametrize("replaced", MOVED.values(), ids=MOVED)
+def test_wherever_the_text_is_said_to_be(replaced: Any) -> None:
     for kind in (tilework.JITFunction, InterpretedFunction):
-        kernel = product(DOT, places=places, kind=kind)
-        if isinstance(places, int):
-            assert kernel.starting_line_number == places and kernel.def_line >= places
+        kernel = product(DOT, replaced=replaced, kind=kind)
+        if isinstance(replaced, int):
+            assert kernel.starting_line_number == replaced and kernel.def_line >= replaced
         for _ in range(2):
             np.testing.assert_allclose(*launched(kernel, np.copy, np.asarray), rtol=1e-4, atol=1e-5)
         again = copy.copy(kernel)

@@ -83,7 +83,7 @@ def test_in_a_thread(folder: Path) -> None:
     assert shown.startswith("Exception in thread worker:\nTraceback") and str(ROOT / "tilework") not in shown
 
 
-def test_everything_is_shown_when_asked_for(folder: Path) -> None:
+def test_everything_is_shown_when_requested(folder: Path) -> None:
     shown = shown_by(folder, LAUNCHES["plain"], TRITON_FRONT_END_DEBUGGING="1")
     assert str(ROOT / "tilework" / "frontend") in shown
 
@@ -147,7 +147,7 @@ HOOK = (
 )
 
 
-def test_a_hook_of_the_user_is_asked_first(folder: Path) -> None:
+def test_a_hook_of_the_user_is_queried_first(folder: Path) -> None:
     assert shown_by(folder, HOOK + LAUNCHES["plain"]) == "mine CompilationError\n"
     assert stderr_of(folder, HOOK + KERNEL + LAUNCHES["plain"]) == "mine CompilationError\n"
 

@@ -8,7 +8,7 @@ from tests.runtime.without_compiler import run_without_compiler
 from tilework.errors import CompilerMissing
 from tilework.runtime.compile import compiler_presence
 
-ASKED = """
+REQUESTED = """
 import numpy as np
 import tilework
 import tilework.language as tl
@@ -44,7 +44,7 @@ raise SystemExit(cli.main(["opt", "kernel.ttir"]))
 
 
 def test_arguments_are_specialised_and_compiling_is_a_clear_error(tmp_path: Path) -> None:
-    done = run_without_compiler(tmp_path, ASKED)
+    done = run_without_compiler(tmp_path, REQUESTED)
     assert done.returncode == 1, done.stderr
     assert done.stderr.startswith("tilework opt: error: compiling needs xdsl, llvmlite, ml_dtypes"), done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -164,10 +164,10 @@ def few_cases() -> list[tuple[str, str, tuple[int, ...]]]:
     lines, pairs = (3, 11, 5, 7, 19, 35, 13), ((3, 11), (7, 5), (11, 35), (5, 3))
     found = []
     for number, cpu in enumerate(CPUS):
-        rows = [*CASTS, *LINE, *(row for place, row in enumerate(NUMBERS) if (place + number) % 3 == 0)]
+        rows = [*CASTS, *LINE, *(row for index, row in enumerate(NUMBERS) if (index + number) % 3 == 0)]
         found += [(row, cpu, (3,)) for row in ("cast_i64", "cast_fp64")]
-        found += [(row, cpu, (lines[(place + number) % len(lines)],)) for place, row in enumerate(rows)]
-        found += [(row, cpu, pairs[(place + number) % len(pairs)]) for place, row in enumerate(PAIR)]
+        found += [(row, cpu, (lines[(index + number) % len(lines)],)) for index, row in enumerate(rows)]
+        found += [(row, cpu, pairs[(index + number) % len(pairs)]) for index, row in enumerate(PAIR)]
     return found
 
 

@@ -96,7 +96,7 @@ def launched(text: str, name: str, args: Mapping[str, Any], grid: int = 1, warps
             continue
         if not any(array is other for other, _ in uploaded):
             uploaded.append((array, device.upload(array)))
-        address = next(place for other, place in uploaded if array is other)
+        address = next(position for other, position in uploaded if array is other)
         if isinstance(value, Block) and (meta := next(maps, None)) is not None:
             values.append(value.map(address, meta))
         elif isinstance(value, Block):
@@ -119,6 +119,6 @@ def launched(text: str, name: str, args: Mapping[str, Any], grid: int = 1, warps
         array[...] = device.download(address, array)
 
 
-def drawn(shape: Sequence[int], dtype: Any) -> Array:
+def generated(shape: Sequence[int], dtype: Any) -> Array:
     """Small whole numbers, which every type holds."""
     return RNG.integers(-9 if np.dtype(dtype).kind != "u" else 0, 9, size=tuple(shape)).astype(dtype)

@@ -1,8 +1,8 @@
 """Tiles of sizes that are no powers of two on emulated GPUs, with the emulators' checks, against NumPy.
 
-python -m tests.targets.gpu_odd_tiles --jobs 16 every op on four GPUs, 1 to 130 elements and 20 odd pairs python -m
-tests.targets.gpu_odd_tiles --draw 40 40 of those cases python -m tests.targets.gpu_odd_tiles 'sorts*' --gpu cuda:80
-rows whose names begin so, on one GPU
+python -m tests.targets.gpu_odd_tiles --jobs 16  every op on four GPUs, 1 to 130 elements and 20 odd pairs
+python -m tests.targets.gpu_odd_tiles --draw 40                  40 of those cases
+python -m tests.targets.gpu_odd_tiles 'sorts*' --gpu cuda:80     rows whose names begin so, on one GPU
 
 See `tests/sweep.py` for what else it takes.
 """

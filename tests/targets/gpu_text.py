@@ -60,14 +60,20 @@ def launch(
 ) -> None:
     """Run a kernel; arrays among the arguments are on the device meanwhile, and hold afterwards what it left there."""
     device = Device(check=True, together=True, output=output)
+<<<<<<< HEAD
     places = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
     known = {id(array): address for array, address in places}
     facts = ptx_text.metadata(ptx)
+=======
+    addresses = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
+    known = {id(array): address for array, address in addresses}
+    facts = ptx_text.told(ptx)
+>>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * int(np.prod(grid))))
     given = [known.get(id(arg), arg) for arg in args]
     function = device.load(ptx).function(name)
     device.launch(function, grid, 32 * warps, [*given, scratch, 0], facts.get("shared", 0))
-    for array, address in places:
+    for array, address in addresses:
         array[...] = device.download(address, array)
 
 

@@ -60,9 +60,9 @@ class Tile:
 def layout(rng: np.random.Generator, shape: Sequence[int], warps: int, lanes: int = 32) -> str:
     """A linear layout; at least the lanes and warps are there, some of the bits of a register may be copies too."""
     bits = [
-        [1 << place if other == dim else 0 for other in range(len(shape))]
+        [1 << index if other == dim else 0 for other in range(len(shape))]
         for dim, size in enumerate(shape)
-        for place in range(size.bit_length() - 1)
+        for index in range(size.bit_length() - 1)
     ]
     zero = [0] * len(shape)
     rng.shuffle(bits)

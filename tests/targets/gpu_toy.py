@@ -62,8 +62,8 @@ class ToyGpu(Gpu):
         type, count, size = at.words
 
         def read() -> list[Value]:
-            places = [b.gep(at.address, place * size // 8) for place in range(count)]
-            return [b.zext(b.load(integer(size), place, align=1), type) for place in places]
+            addresses = [b.gep(at.address, pointer * size // 8) for pointer in range(count)]
+            return [b.zext(b.load(integer(size), pointer, align=1), type) for pointer in addresses]
 
         if at.predicate is None:
             return read()
@@ -72,8 +72,8 @@ class ToyGpu(Gpu):
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         size = at.words.size
         with b.if_(at.predicate or constant(integer(1), 1)):
-            for place, value in enumerate(given):
-                b.store(b.trunc(value, integer(size)), b.gep(at.address, place * size // 8), align=1)
+            for pointer, value in enumerate(given):
+                b.store(b.trunc(value, integer(size)), b.gep(at.address, pointer * size // 8), align=1)
 
     store_shared = store
 
@@ -145,8 +145,8 @@ class Block:
 
     def run(self, text: str, args: Sequence[int]) -> None:
         """Every thread executes the kernel."""
-        told = json.loads(text.split("\n", 1)[0].removeprefix("; tilework: "))
-        shared = (ctypes.c_char * (told["shared"] + 64))()
+        reported = json.loads(text.split("\n", 1)[0].removeprefix("; tilework: "))
+        shared = (ctypes.c_char * (reported["shared"] + 64))()
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.add_symbol("global_smem", (ctypes.addressof(shared) + 63) // 64 * 64)

@@ -49,8 +49,8 @@ def guarded(array: Array) -> Array:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mprotect(ctypes.c_void_p(start + pages * mmap.PAGESIZE), mmap.PAGESIZE, 0):
         raise OSError(ctypes.get_errno(), "mprotect")
-    place = np.frombuffer(memory, np.uint8, array.nbytes, pages * mmap.PAGESIZE - array.nbytes)
-    made = place.view(array.dtype).reshape(array.shape)
+    position = np.frombuffer(memory, np.uint8, array.nbytes, pages * mmap.PAGESIZE - array.nbytes)
+    made = position.view(array.dtype).reshape(array.shape)
     made[...] = array
     return made
 
@@ -319,8 +319,8 @@ def block_pointers(x, y, out, N: CONTROL):
 @pair(lambda x, y: x * y[:, :1] + y[:1], tolerance=1e-6)
 def broadcasted(x, y, out, N: CONTROL, M: CONTROL):
     i, j = tl.arange(0, N), tl.arange(0, M)
-    places = i[:, None] * M + j[None, :]
-    tl.store(out + places, tl.load(x + places) * tl.load(y + i * M)[:, None] + tl.load(y + j)[None, :])
+    offsets = i[:, None] * M + j[None, :]
+    tl.store(out + offsets, tl.load(x + offsets) * tl.load(y + i * M)[:, None] + tl.load(y + j)[None, :])
 
 
 @pair(lambda x, y: x.T + 1, out=lambda n, m: (m, n))
@@ -337,8 +337,8 @@ def transposed(x, y, out, N: CONTROL, M: CONTROL):
 )
 def reduced_both(x, y, out, N: CONTROL, M: CONTROL):
     i, j = tl.arange(0, N), tl.arange(0, M)
-    places = i[:, None] * M + j[None, :]
-    a, b = tl.load(x + places), tl.load(y + places)
+    offsets = i[:, None] * M + j[None, :]
+    a, b = tl.load(x + offsets), tl.load(y + offsets)
     tl.store(out + j, tl.sum(a, 0))
     tl.store(out + M + i, tl.sum(a, 1))
     tl.store(out + M + N + j, tl.max(b, 0))
@@ -347,14 +347,14 @@ def reduced_both(x, y, out, N: CONTROL, M: CONTROL):
 
 @pair(lambda x, y: np.full(1, x.sum() + y.max()), make=ints, out=lambda n, m: 1)
 def reduced_all(x, y, out, N: CONTROL, M: CONTROL):
-    places = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
-    tl.store(out, tl.sum(tl.load(x + places)) + tl.max(tl.load(y + places)))
+    offsets = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
+    tl.store(out, tl.sum(tl.load(x + offsets)) + tl.max(tl.load(y + offsets)))
 
 
 @pair(lambda x, y: np.cumsum(x, 0) + np.cumsum(y[:, ::-1], 1)[:, ::-1], make=ints)
 def scanned_both(x, y, out, N: CONTROL, M: CONTROL):
-    places = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
-    tl.store(out + places, tl.cumsum(tl.load(x + places), 0) + tl.cumsum(tl.load(y + places), 1, reverse=True))
+    offsets = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
+    tl.store(out + offsets, tl.cumsum(tl.load(x + offsets), 0) + tl.cumsum(tl.load(y + offsets), 1, reverse=True))
 
 
 def softmax_of(x: Array, y: Array) -> Array:
@@ -364,31 +364,31 @@ def softmax_of(x: Array, y: Array) -> Array:
 
 @pair(softmax_of, tolerance=1e-5)
 def softmax(x, y, out, N: CONTROL, M: CONTROL):
-    places = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
-    tl.store(out + places, tl.softmax(tl.load(x + places), dim=1, keep_dims=True))
+    offsets = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
+    tl.store(out + offsets, tl.softmax(tl.load(x + offsets), dim=1, keep_dims=True))
 
 
 @pair(lambda x, y: np.sort(x, 1))
 def sorted_rows(x, y, out, N: CONTROL, M: CONTROL):
-    places = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
-    tl.store(out + places, tl.sort(tl.load(x + places)))
+    offsets = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
+    tl.store(out + offsets, tl.sort(tl.load(x + offsets)))
 
 
 @pair(lambda x, y: (x.reshape(-1, len(x)) + y.T.reshape(-1, len(x))).T, make=ints)
 def reshaped(x, y, out, N: CONTROL, M: CONTROL):
     i, j = tl.arange(0, N), tl.arange(0, M)
-    places = i[:, None] * M + j[None, :]
-    a, b = tl.load(x + places), tl.load(y + places)
+    offsets = i[:, None] * M + j[None, :]
+    a, b = tl.load(x + offsets), tl.load(y + offsets)
     total = tl.reshape(a, (M, N)) + tl.reshape(tl.trans(b), (M, N))
-    tl.store(out + places, tl.trans(total))
+    tl.store(out + offsets, tl.trans(total))
 
 
 @pair(lambda x, y: x.T.ravel() + y.ravel() + np.arange(x.size), make=ints, out=lambda n, m: n * m)
 def ravelled(x, y, out, N: CONTROL, M: CONTROL):
     i, j = tl.arange(0, N), tl.arange(0, M)
-    places = i[:, None] * M + j[None, :]
+    offsets = i[:, None] * M + j[None, :]
     k = tl.arange(0, N * M)
-    tl.store(out + k, tl.ravel(tl.trans(tl.load(x + places))) + tl.ravel(tl.load(y + places)) + k)
+    tl.store(out + k, tl.ravel(tl.trans(tl.load(x + offsets))) + tl.ravel(tl.load(y + offsets)) + k)
 
 
 def product_case(dtype: Any, total: Any, tolerance: float, make: Callable[..., Array]) -> Case:
@@ -460,8 +460,8 @@ def difference(got: Array, wanted: Array, tolerance: float) -> str | None:
         bad = ~(np.abs(left - right) <= tolerance * (1 + np.abs(right)))
     if not bad.any():
         return None
-    place = tuple(int(index) for index in np.argwhere(bad)[0])
-    return f"{int(bad.sum())} of {got.size} differ, first at {place}: {got[place]} instead of {wanted[place]}"
+    position = tuple(int(index) for index in np.argwhere(bad)[0])
+    return f"{int(bad.sum())} of {got.size} differ, first at {position}: {got[position]} instead of {wanted[position]}"
 
 
 def cases() -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -3,8 +3,8 @@
     cpu = CPUS["neoverse-n1"]
     text = cpu.kernel_text(nests)                         # LLVM text of a module of loop nests, with its interface
     cpu.compiled(text)                                    # the object file
-    run_emulated(cpu, text, slots, arrays, (4, 1, 1)) # under qemu-aarch64; `slots` and `arrays` as for a launch on this
-    machine
+    run_emulated(cpu, text, slots, arrays, (4, 1, 1))     # under qemu-aarch64; `slots` and `arrays` as for a launch on
+                                                          this machine
 
 No C library, C compiler or linker for the other CPU is needed. `run_all` (`entry_text`) is added to the kernel's LLVM
 text, with the few functions of libc and libm that LLVM calls; `Layout` of `object_loader.py` places and relocates the
@@ -244,11 +244,11 @@ class Copied:
 
     low: int
     high: int
-    place: int
+    target: int
 
     @classmethod
-    def of(cls, array: Array, place: int) -> "Copied":
-        return cls(*np.lib.array_utils.byte_bounds(array), place)
+    def of(cls, array: Array, index: int) -> "Copied":
+        return cls(*np.lib.array_utils.byte_bounds(array), index)
 
 
 def run_emulated(cpu: OtherCpu, text: str, slots: bytes, arrays: Sequence[Array], grid: Grid) -> None:
@@ -265,7 +265,7 @@ def run_emulated(cpu: OtherCpu, text: str, slots: bytes, arrays: Sequence[Array]
     content = bytearray([FILLED]) * (arena - DATA)
     content[: len(slots)] = there(slots, interface, copied)
     for one in copied:
-        content[one.place - DATA : one.place - DATA + one.high - one.low] = ctypes.string_at(
+        content[one.target - DATA : one.target - DATA + one.high - one.low] = ctypes.string_at(
             one.low, one.high - one.low
         )
     whole = text + entry_text(cpu.facts.arch, interface.name, grid, arena) + MEMORY_FUNCTIONS + fused_text()
@@ -282,7 +282,7 @@ def run_emulated(cpu: OtherCpu, text: str, slots: bytes, arrays: Sequence[Array]
     parts.append((DATA, bytes(content), arena + interface.arena - DATA))
     printed = execute(cpu, elf_file(machine.elf_id, parts), arena + CONTROL - DATA)
     for one in copied:
-        at, size = one.place - DATA, one.high - one.low
+        at, size = one.target - DATA, one.high - one.low
         ctypes.memmove(one.low, bytes(printed[at : at + size]), size)
         printed[at : at + size] = content[at : at + size]
     (code,) = struct.unpack_from("<i", printed, arena - DATA)
@@ -300,7 +300,7 @@ def there(slots: bytes, interface: Interface, copied: Sequence[Copied]) -> bytes
         if parameter == "ptr":
             (address,) = struct.unpack("<Q", slot)
             found = [one for one in copied if one.low <= address <= one.high]
-            slot = struct.pack("<Q", found[0].place + address - found[0].low if found else address)
+            slot = struct.pack("<Q", found[0].target + address - found[0].low if found else address)
         made += slot
     return made
 

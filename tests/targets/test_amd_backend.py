@@ -96,10 +96,10 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     example = Path(__file__).parents[2] / "examples" / "matmul.py"
     stages = "ttgir,llir,amdgcn,hsaco"
     assert main(["compile", f"{example}:matmul", "--target", "hip:gfx942", "--emit", stages]) == 0
-    text, told = capsys.readouterr()
+    text, reported = capsys.readouterr()
     assert "#ttg.amd_mfma<{version = 3" in text and "call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16" in text
     assert "s_endpgm" in text and ".amdhsa_kernel matmul" in text and "amdgcn-amd-amdhsa--gfx942" in text
-    assert told == "matmul.hsaco\n" and read_notes((tmp_path / "matmul.hsaco").read_bytes()).name == "matmul"
+    assert reported == "matmul.hsaco\n" and read_notes((tmp_path / "matmul.hsaco").read_bytes()).name == "matmul"
 
 
 def test_a_file_of_a_package_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +188,7 @@ def test_only_gfx942_multiplies_f32_as_tf32() -> None:
 
 
 @tilework.jit
-def told_its_target(x, FORMAT: tl.constexpr, PRECISION: tl.constexpr):
+def reported_its_target(x, FORMAT: tl.constexpr, PRECISION: tl.constexpr):
     if tl.target_info.is_hip_cdna3():
         tl.store(x, 942.0)
     tl.store(x + 1, hip.memrealtime().to(tl.float32))
@@ -201,7 +201,7 @@ def told_its_target(x, FORMAT: tl.constexpr, PRECISION: tl.constexpr):
 
 def ttir_of(arch: str, format: Any = None, precision: str | None = None) -> str:
     constants = {"FORMAT": format, "PRECISION": precision}
-    source = ASTSource(told_its_target, signature={"x": "*fp32"}, constexprs=constants)
+    source = ASTSource(reported_its_target, signature={"x": "*fp32"}, constexprs=constants)
     return lower(source, GPUTarget.parse(f"hip:{arch}"))["ttir"]
 
 

@@ -47,30 +47,34 @@ def check(kernel: Any, types: list[str], arch: str) -> None:
     (distance,) = struct.unpack_from("<q", sections[".rodata"], 16)
     assert symbols[f"{name}.kd"] % 64 == 0 == symbols[name] % 256 and symbols[f"{name}.kd"] + distance == symbols[name]
 
-    notes, told, facts = read_notes(data), read_descriptor(data), kernel.metadata
+    notes, reported, facts = read_notes(data), read_descriptor(data), kernel.metadata
     threads = facts.num_warps * target.warp_size
     assert (notes.name, notes.target, notes.max_threads) == (name, f"amdgcn-amd-amdhsa--{arch}", threads)
-    assert notes.wave_size == told.wave_size == target.warp_size and told.entry == distance
-    assert notes.kernarg_bytes == told.kernarg_bytes and notes.lds_bytes == told.lds_bytes == 0  # LDS is the launch's
+    assert notes.wave_size == reported.wave_size == target.warp_size and reported.entry == distance
+    assert (
+        notes.kernarg_bytes == reported.kernarg_bytes and notes.lds_bytes == reported.lds_bytes == 0
+    )  # LDS is the launch's
     assert facts.shared <= target.limits.shared_bytes
-    assert notes.private_bytes == told.private_bytes and kernel.n_spills == told.private_bytes // 4
-    assert told.vgprs - 8 < max(kernel.n_regs, 1) <= told.vgprs and kernel.n_regs == notes.vgprs
+    assert notes.private_bytes == reported.private_bytes and kernel.n_spills == reported.private_bytes // 4
+    assert reported.vgprs - 8 < max(kernel.n_regs, 1) <= reported.vgprs and kernel.n_regs == notes.vgprs
 
-    place = 0
+    position = 0
     for argument, type in zip(notes.arguments, [*types, "*scratch", "*profile"], strict=False):
         size = SIZES.get(type) or SIZES[type[0]]
-        place = -(-place // size) * size
+        position = -(-position // size) * size
         kind = "global_buffer" if type[0] == "*" else "by_value"
-        assert argument == (place, size, kind), f"{argument} is {type} at {place}"
-        place += size
-    assert place <= notes.kernarg_bytes and len(notes.arguments) >= len(types) + 2
+        assert argument == (position, size, kind), f"{argument} is {type} at {position}"
+        position += size
+    assert position <= notes.kernarg_bytes and len(notes.arguments) >= len(types) + 2
 
 
 def dynamic_symbols(sections: dict[str, bytes]) -> dict[str, int]:
     strings = sections[".dynstr"]
     entries = struct.iter_unpack("<IBBHQQ", sections[".dynsym"])
     return {
-        strings[at : strings.index(b"\0", at)].decode(): place for at, _, _, section, place, _ in entries if section
+        strings[at : strings.index(b"\0", at)].decode(): position
+        for at, _, _, section, position, _ in entries
+        if section
     }
 
 

@@ -42,13 +42,13 @@ class TileRegisters:
     def __init__(self) -> None:
         self.shapes: list[tuple[int, int]] = []
         self.data = np.zeros((8, 16, 64), np.uint8)
-        byte, place, stride = ctypes.c_uint8, ctypes.c_void_p, ctypes.c_int64
-        signatures = {"ldtilecfg": [place], "tilerelease": [], "tileloadd64": [byte, place, stride]}
-        signatures |= {"tilestored64": [byte, place, stride], **dict.fromkeys(PRODUCTS, [byte] * 3)}
+        byte, index, stride = ctypes.c_uint8, ctypes.c_void_p, ctypes.c_int64
+        signatures = {"ldtilecfg": [index], "tilerelease": [], "tileloadd64": [byte, index, stride]}
+        signatures |= {"tilestored64": [byte, index, stride], **dict.fromkeys(PRODUCTS, [byte] * 3)}
         members: dict[str, Callable[..., None]] = {name: getattr(self, name, None) for name in signatures}  # type: ignore[misc]
         members |= {name: lambda c, a, b, name=name: self.multiply(c, a, b, *PRODUCTS[name]) for name in PRODUCTS}
         self.functions = {name: ctypes.CFUNCTYPE(None, *signatures[name])(members[name]) for name in signatures}
-        self.symbols = {f"tiles_{name}": ctypes.cast(self.functions[name], place).value for name in signatures}
+        self.symbols = {f"tiles_{name}": ctypes.cast(self.functions[name], index).value for name in signatures}
 
     def ldtilecfg(self, address: int) -> None:
         data = ctypes.string_at(address, 64)

@@ -207,7 +207,7 @@ def test_read_only_arrays() -> None:
         add[(1,)](x, y, x, 64)
 
 
-def test_pointers_that_loops_carry_are_told_apart() -> None:
+def test_pointers_that_loops_carry_are_distinguished() -> None:
     x, out = numbers(256), np.zeros(256, "f4")
     x.flags.writeable = False
     loops[(1,)](x, out, 4, BLOCK=64)

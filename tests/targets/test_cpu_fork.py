@@ -57,7 +57,7 @@ def repeated(x, out, n, B: tl.constexpr):
 
 
 @tilework.jit
-def turned(x, out, n, B: tl.constexpr):
+def transposed(x, out, n, B: tl.constexpr):
     a, b = tl.arange(0, B // 256)[:, None], tl.arange(0, 256)[None, :]
     value = tl.exp(tl.load(x + tl.program_id(0) * B + a * 256 + b))
     tl.store(out + tl.program_id(0) * B + b * (B // 256) + a, value)
@@ -89,7 +89,7 @@ def running_columns(x, out, n, B: tl.constexpr):
     tl.store(out + i, tl.cumsum(tl.load(x + i), 0))
 
 
-KERNELS = [masked, rows, columns, repeated, turned, product]
+KERNELS = [masked, rows, columns, repeated, transposed, product]
 
 
 def native(kernel: Any, size: int = SIZE) -> tuple[NativeKernel, Interface]:

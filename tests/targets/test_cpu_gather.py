@@ -41,13 +41,13 @@ def test_gather(index_type: Any, dtype: Any) -> None:
     for source, index, axis in SHAPES:
         values = random.integers(0, 100, source).astype(dtype)
         cases.append((values, random.integers(0, source[axis], index).astype(index_type), axis))
-    for (values, places, axis), found in zip(cases, gather(cases), strict=True):
-        wanted = np.take_along_axis(values, places.astype(np.int64), axis)
-        np.testing.assert_array_equal(found, wanted, f"{values.shape} by {places.shape} along {axis}")
+    for (values, indices, axis), found in zip(cases, gather(cases), strict=True):
+        wanted = np.take_along_axis(values, indices.astype(np.int64), axis)
+        np.testing.assert_array_equal(found, wanted, f"{values.shape} by {indices.shape} along {axis}")
 
 
 @pytest.mark.parametrize("size", [8, 6])
 def test_an_index_outside_is_taken_modulo_the_size(size: int) -> None:
     values = np.arange(size, dtype=np.float32)
-    places = np.array([-1, size, 2**31 - 1, -(2**31)], np.int32)
-    np.testing.assert_array_equal(gather([(values, places, 0)])[0], values[places.astype(np.int64) % size])
+    indices = np.array([-1, size, 2**31 - 1, -(2**31)], np.int32)
+    np.testing.assert_array_equal(gather([(values, indices, 0)])[0], values[indices.astype(np.int64) % size])

@@ -116,7 +116,7 @@ def test_faults() -> None:
     assert interface.parameters == ("ptr", "i32") and interface.arena == 128
     assert [message for message, _ in interface.faults] == ["positive", "small"]
     first = asserting.def_line + 1
-    assert [int(place.split(":")[-2]) for _, place in interface.faults] == [first, first + 1]
+    assert [int(index.split(":")[-2]) for _, index in interface.faults] == [first, first + 1]
     assert sorted(fault_codes(module).values()) == [1, 2]
 
 

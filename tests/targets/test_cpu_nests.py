@@ -90,8 +90,8 @@ def test_loads_and_stores(index: str) -> None:
 @pytest.mark.parametrize("mask", ["none", "prefix", "odd"])
 def test_stores_that_are_not_contiguous(target: str, mask: str) -> None:
     size = 64
-    place = {"reversed": "%t = arith.subi %last, %i : i32", "strided": "%t = arith.muli %i, %c2 : i32"}[target]
-    where = f"{place}\n%q = tt.addptr %out, %t : !tt.ptr<i16>, i32"
+    position = {"reversed": "%t = arith.subi %last, %i : i32", "strided": "%t = arith.muli %i, %c2 : i32"}[target]
+    where = f"{position}\n%q = tt.addptr %out, %t : !tt.ptr<i16>, i32"
     mask_text, condition = MASKS[mask]
     kernel = compile_text(copy_kernel("i16", size, INDICES["contiguous"][0], mask_text, other="x", target=where))
     source, i = array("i16", 100), np.arange(size)

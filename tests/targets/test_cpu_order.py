@@ -73,8 +73,8 @@ def wait_apart(flag, out):
 
 @tw.jit
 def wait_tile(flag, out):
-    places = tl.arange(0, 16)
-    while tl.sum(tl.load(flag + places)) < 16:
+    offsets = tl.arange(0, 16)
+    while tl.sum(tl.load(flag + offsets)) < 16:
         pass
     tl.store(out, tl.load(flag) + 6)
 
@@ -108,11 +108,11 @@ def locked_sum(lock, total, tile, out, SEM: tl.constexpr):
     while tl.atomic_cas(lock, 0, 1, sem=SEM) == 1:
         pass
     tl.store(total, tl.load(total) + 1)
-    places = tl.arange(0, 16)
-    old = tl.load(tile + places)
-    tl.store(tile + places, old + 1)
+    offsets = tl.arange(0, 16)
+    old = tl.load(tile + offsets)
+    tl.store(tile + offsets, old + 1)
     tl.atomic_xchg(lock, 0, sem=SEM)
-    tl.store(out + tl.program_id(0) * 16 + places, old)
+    tl.store(out + tl.program_id(0) * 16 + offsets, old)
 
 
 @pytest.mark.parametrize("sem", ["relaxed", "acquire", "release", "acq_rel"])
@@ -129,15 +129,15 @@ def test_locks_hold_with_every_sem(sem: str) -> None:
 
 @tw.jit
 def publish(data, flag, out):
-    places = tl.arange(0, 64)
+    offsets = tl.arange(0, 64)
     if tl.program_id(0) == 0:
-        tl.store(data + places, places + 1)
+        tl.store(data + offsets, offsets + 1)
         tl.debug_barrier()
         tl.store(flag, 1)
     else:
         while tl.load(flag) == 0:
             pass
-        tl.store(out + places, tl.load(data + places))
+        tl.store(out + offsets, tl.load(data + offsets))
 
 
 def test_barriers_order_memory() -> None:
@@ -147,7 +147,7 @@ def test_barriers_order_memory() -> None:
         np.testing.assert_array_equal(out, np.arange(64) + 1)
 
 
-def test_what_the_processor_is_told() -> None:
+def test_what_the_processor_is_reported() -> None:
     """Fences around a tile of atomics that may signal, none around one that only counts."""
 
     def text(kernel: Any, **constants: Any) -> str:

@@ -348,11 +348,11 @@ print(len(failed))
     assert run(text) == "160\n"
 
 
-@pytest.mark.parametrize("place", ["llvm", "jit", "image", "loading", "launcher", "hashing"])
-def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
+@pytest.mark.parametrize("phase", ["llvm", "jit", "image", "loading", "launcher", "hashing"])
+def test_a_fork_while_another_thread_compiles(run: Run, phase: str) -> None:
     """The child finds no lock taken by a thread that it does not have."""
     text = f"""
-place = {place!r}
+place = {phase!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile, object_loader
 from tilework.runtime.launch.native import machine as native_machine
@@ -404,10 +404,10 @@ check()
     assert run(FORKED + text) == "0\n"
 
 
-@pytest.mark.parametrize("place", ["jit", "image", "launcher", "loading"])
-def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, place: str) -> None:
+@pytest.mark.parametrize("phase", ["jit", "image", "launcher", "loading"])
+def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, phase: str) -> None:
     text = f"""
-place = {place!r}
+place = {phase!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile, object_loader
 from tilework.runtime.launch.native import machine as native_machine

@@ -42,7 +42,7 @@ def list_of_threads() -> list[int]:
 
 
 @pytest.mark.parametrize("system, moves", [("linux", True), ("darwin", False), ("win32", False)])
-def test_only_linux_is_asked_for_cores(system: str, moves: bool) -> None:
+def test_only_linux_is_requested_cores(system: str, moves: bool) -> None:
     text = pool_text("x86_64", system)
     assert ("sched_setaffinity" in text) == moves
     llvmlite.binding.parse_assembly(text).verify()

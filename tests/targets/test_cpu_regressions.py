@@ -1,4 +1,4 @@
-"""Mistakes that drawn kernels and odd inputs found in machine code, as small as they became."""
+"""Mistakes that generated kernels and odd inputs found in machine code, as small as they became."""
 
 import numpy as np
 import pytest
@@ -95,6 +95,6 @@ def test_what_is_behind_a_loop_knows_where_its_pointers_point(rounds: int) -> No
     for k in range(rounds):
         tile ^= tile * 3 + k
     exchanged[(1,)](a, b, out, rounds, 16)
-    place = 4 * (rounds // 2)
-    wanted = np.zeros(16) if rounds % 2 == 0 else (was - np.concatenate([tile, was[16:]]))[place : place + 16]
+    index = 4 * (rounds // 2)
+    wanted = np.zeros(16) if rounds % 2 == 0 else (was - np.concatenate([tile, was[16:]]))[index : index + 16]
     np.testing.assert_array_equal(out, wanted)

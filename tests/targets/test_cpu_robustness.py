@@ -241,8 +241,8 @@ def case_unaligned_arrays() -> None:
     raw, whole = np.zeros(9, "u1"), np.zeros(9, "i4")
     for _ in range(3):
         refused(ValueError, lambda: bump[(1,)](raw[1:5].view("i4")))
-        for place in (0, 1):
-            bump[(1,)](whole[place:])  # the next launch of the same kernel need not go through Python
+        for position in (0, 1):
+            bump[(1,)](whole[position:])  # the next launch of the same kernel need not go through Python
     assert not raw.any() and whole[0] == whole[1] == 3
 
 

@@ -31,17 +31,17 @@ class Case:
     def body(self, spell, number: int) -> str:
         lines, text = [], re.sub(r"%x(\d)", rf"%x{number}_\1", self.op)
         for k, t in enumerate(self.inputs):
-            lines += place(spell, f"%p{number}_{k}", t, f"%q{number}_{k}")
+            lines += position(spell, f"%p{number}_{k}", t, f"%q{number}_{k}")
             lines.append(f"%x{number}_{k} = tt.load %q{number}_{k} : {spell.type(f'!tt.ptr<{t}>')}")
         for k, t in enumerate([*self.inputs, self.output]):
             text = text.replace(f"$T{k}", spell.type(t)).replace(f"$S{k}", t)
         lines.append(f"%y{number} = {text.replace('$B', spell.type('i1'))}")
-        lines += place(spell, f"%out{number}", self.output, f"%qo{number}")
+        lines += position(spell, f"%out{number}", self.output, f"%qo{number}")
         lines.append(f"tt.store %qo{number}, %y{number} : {spell.type(f'!tt.ptr<{self.output}>')}")
         return "\n".join(lines)
 
 
-def place(spell, pointer: str, type: str, name: str) -> list[str]:
+def position(spell, pointer: str, type: str, name: str) -> list[str]:
     """`name` is where element %i of an array is."""
     splat = f"%s{pointer[1:]}"
     return [
@@ -113,16 +113,16 @@ def samples(type: str, seed: int, count: int = SIZE) -> np.ndarray:
         return rng.integers(0, 2, count).astype(bool)
     if dtype.kind == "i":
         info = np.iinfo(dtype)
-        drawn = rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True)
-        drawn[: count // 2] = rng.integers(-9, 10, count // 2)
+        generated = rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True)
+        generated[: count // 2] = rng.integers(-9, 10, count // 2)
         special = [0, 1, -1, info.min, info.max, 2, info.min, 0]
-        drawn[rng.permutation(count)[: len(special)]] = special
-        return drawn
+        generated[rng.permutation(count)[: len(special)]] = special
+        return generated
     with np.errstate(all="ignore"):
-        drawn = (rng.standard_normal(count) * 2.0 ** rng.integers(-12, 13, count)).astype(dtype)
+        generated = (rng.standard_normal(count) * 2.0 ** rng.integers(-12, 13, count)).astype(dtype)
         special = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e-7, 448.0, 1e30, -1e30, 6e-8]).astype(dtype)
-    drawn[rng.permutation(count)[: len(special)]] = special
-    return drawn
+    generated[rng.permutation(count)[: len(special)]] = special
+    return generated
 
 
 @np.errstate(invalid="ignore")  # signalling NaNs
@@ -304,7 +304,7 @@ def test_bits() -> None:
     assert_row([Case(op, ["i32"], "i32", [samples("i32", 1)]) for op in ops])
 
 
-def test_products_and_sums_fuse_only_if_asked() -> None:
+def test_products_and_sums_fuse_only_if_requested() -> None:
     text = """tt.func public @k(%x: f32, %y: f32, %z: f32, %out: !tt.ptr<f32>) {
       %p = arith.mulf %x, %y : f32
       %s = arith.addf %p, %z : f32

@@ -106,10 +106,10 @@ def test_sums_of_other_types(dtype: Any, shape: tuple[int, ...], axis: int) -> N
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
 def test_the_largest_so_far_and_its_place(shape: tuple[int, ...], axis: int) -> None:
     values = np.random.default_rng(0).integers(0, 20, shape).astype(np.float32)
-    places = np.broadcast_to(
+    indices = np.broadcast_to(
         np.arange(shape[axis], dtype=np.int32).reshape([-1 if a == axis else 1 for a in range(len(shape))]), shape
     )
-    found = scan(MAXIMUM_WITH_INDEX, [values, np.ascontiguousarray(places)], axis)
+    found = scan(MAXIMUM_WITH_INDEX, [values, np.ascontiguousarray(indices)], axis)
     for reverse, (largest, where) in found.items():
         ordered = np.flip(values, axis) if reverse else values
         expected = np.maximum.accumulate(ordered, axis)

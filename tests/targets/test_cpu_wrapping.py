@@ -48,8 +48,8 @@ def long(out, x, start: tl.int32, n: tl.int32, B: tl.constexpr, D: tl.constexpr)
     i = tl.arange(0, B)
     v = tl.load(x + i, mask=start + i < n, other=0.5)
     tl.store(out + i, tl.exp(v) + tl.sin(v) * tl.log(v + 2), mask=start + i < n)
-    place = i % D + 2 * D * (i // D)
-    tl.store(out + B + place, tl.load(x + place, mask=start + i >= n, other=3.0))
+    index = i % D + 2 * D * (i // D)
+    tl.store(out + B + index, tl.load(x + index, mask=start + i >= n, other=3.0))
 
 
 def results(launch: Any, sizes: Sequence[tuple[int, Any]], *args: Any, **constants: Any) -> list[np.ndarray]:
@@ -98,11 +98,11 @@ def coming_back(out, copy, given, start: tl.int32, by: tl.int32, S: tl.constexpr
     i, j = tl.arange(0, B), tl.arange(0, R)
     for way in tl.static_range(4):
         if way < 2:
-            at, place = start + i * (by if way == 0 else S), i
+            at, index = start + i * (by if way == 0 else S), i
         else:
-            at, place = start + j[:, None] * (by if way == 2 else S) + i[None, :], j[:, None] * B + i[None, :]
+            at, index = start + j[:, None] * (by if way == 2 else S) + i[None, :], j[:, None] * B + i[None, :]
         inside = (at >= 0) & (at < 100)
-        tl.store(out + way * B * R + place, tl.load(given + at, mask=inside, other=-1))
+        tl.store(out + way * B * R + index, tl.load(given + at, mask=inside, other=-1))
         tl.store(copy + at, at * 3 + way, mask=inside)
 
 

@@ -77,8 +77,8 @@ def test_powers_that_one_instruction_scales_have_the_bits_of_the_formulas(kind: 
     random = np.random.default_rng(0)
     low, high = (-110.0, 95.0) if dtype is np.float32 else (-760.0, 715.0)
     edges = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, low, high, -103.97, -87.4, -150.0, -149.0, -1075.0, 128.0])
-    drawn = np.concatenate([edges, random.uniform(low, high, 2000 - len(edges)), random.standard_normal(48)])
-    x, out = (drawn * (1.45 if kind == "exp2" else 1.0)).astype(dtype), np.zeros(2048, dtype)
+    generated = np.concatenate([edges, random.uniform(low, high, 2000 - len(edges)), random.standard_normal(48)])
+    x, out = (generated * (1.45 if kind == "exp2" else 1.0)).astype(dtype), np.zeros(2048, dtype)
     powers[(1,)](x, out, kind, 2048)
     np.testing.assert_array_equal(canonical(out).view(np.uint8), canonical(compute(kind, x)).view(np.uint8))
 

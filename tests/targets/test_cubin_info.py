@@ -24,7 +24,7 @@ PTX = """.version 8.6
 .visible .entry large(.param .u8 a, .param .align 4 .b8 b[20000], .param .u64 p) { ret; }
 .visible .entry none() { ret; }
 """
-TOLD = {
+DECLARED = {
     name: tuple(one.size for one in parameters_of_ptx(PTX, name) or ())
     for name in ("mixed", "mixed_too", "large", "none")
 }
@@ -41,7 +41,7 @@ def assembled(cpu: str) -> bytes:
 def test_sizes_are_those_of_the_ptx(cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(driver, "library")  # it is not asked: its refusals are errors to tools that look at the program
     data, utils = assembled(cpu), driver.CudaUtils()
-    assert {name: tuple(one.size for one in utils.declared(0, name, data) or ()) for name in TOLD} == TOLD
+    assert {name: tuple(one.size for one in utils.declared(0, name, data) or ()) for name in DECLARED} == DECLARED
     assert parameter_sizes(data, "none") == () and parameter_sizes(data, "mix") is None
 
 
@@ -49,11 +49,11 @@ def test_sizes_are_those_of_the_ptx(cpu: str, monkeypatch: pytest.MonkeyPatch) -
 def test_damage_is_not_believed() -> None:
     data, draw = assembled("90a"), random.Random(0)
     records = next(section.data for section in read_sections(data) if section.name == ".nv.info.mixed")
-    start, told = data.index(records), TOLD["mixed"]
+    start, declared = data.index(records), DECLARED["mixed"]
     for cut in range(0, len(data), 97):
-        assert parameter_sizes(data[:cut], "mixed") in (None, told)
+        assert parameter_sizes(data[:cut], "mixed") in (None, declared)
     for at in range(start, start + len(records), 4):
-        assert parameter_sizes(data[:at] + bytes(4) + data[at + 4 :], "mixed") in (None, told)
+        assert parameter_sizes(data[:at] + bytes(4) + data[at + 4 :], "mixed") in (None, declared)
     for _ in range(300):  # in the tables of the file
         at = draw.choice([draw.randrange(64), draw.randrange(len(data) - 2048, len(data))])
         parameter_sizes(data[:at] + draw.randbytes(8) + data[at + 8 :], "mixed")

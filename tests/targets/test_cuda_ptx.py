@@ -96,10 +96,10 @@ def test_the_ptx_computes(ptx: Any) -> None:
     device = Device()
     kernel = device.load(ptx(FMA)).function("muladd")
     x, y = np.arange(64, dtype="f4"), np.linspace(-1, 1, 64, dtype="f4")
-    places = [device.upload(array) for array in (x, y, np.zeros(64, "f4"))]
-    device.launch(kernel, (1, 1, 1), (64, 1, 1), places)
+    addresses = [device.upload(array) for array in (x, y, np.zeros(64, "f4"))]
+    device.launch(kernel, (1, 1, 1), (64, 1, 1), addresses)
     exact = (x.astype("f8") * y + x).astype("f4")
-    np.testing.assert_array_equal(device.download(places[2], x), exact)  # rounded once: it was fused
+    np.testing.assert_array_equal(device.download(addresses[2], x), exact)  # rounded once: it was fused
 
 
 def test_6_7_enable_fp_fusion(ptx: Any) -> None:
@@ -423,9 +423,9 @@ def write(path: Path, text: str) -> str:
 
 
 def test_6_8_metadata_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = '; tilework: {"shared": 4096, "global_scratch_size": 64, "global_scratch_align": 16}\n'
+    reported = '; tilework: {"shared": 4096, "global_scratch_size": 64, "global_scratch_align": 16}\n'
     with no_tools(monkeypatch, tmp_path):
-        kernel = compile(write(tmp_path / "file.llir", told + FMA), HOPPER)
+        kernel = compile(write(tmp_path / "file.llir", reported + FMA), HOPPER)
         again = compile(write(tmp_path / "other.ptx", kernel.asm["ptx"]), HOPPER)
     for found, first in ((kernel, "llir"), (again, "ptx")):
         data = found.metadata
@@ -454,7 +454,7 @@ def test_6_8_which_kernel_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             compile(write(tmp_path / "none.ptx", ".version 8.0\n"), HOPPER)
 
 
-def test_shared_memory_of_unknown_size_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_memory_of_unknown_size_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = ".version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .b8 s[];\n.entry k() { ret; }\n"
     with no_tools(monkeypatch, tmp_path):
         with pytest.warns(UserWarning, match="k uses dynamic shared memory and does not say how much"):

@@ -27,7 +27,7 @@ def test_kernels_and_their_directives() -> None:
     )
 
 
-def test_what_a_comment_tells() -> None:
+def test_what_a_comment_reports() -> None:
     assert (
         ptx_text.metadata('// tilework: {"shared": 64}\n.version 8.0')
         == {"shared": 64}
@@ -54,9 +54,9 @@ def test_what_a_comment_tells() -> None:
         ({"maxntid": (128,)}, 8, r"k allows 128 threads \(\.maxntid\), but num_warps=8 was requested"),
     ],
 )  # fmt: skip
-def test_how_a_kernel_is_launched(directives: Any, asked: int | None, facts: Any) -> None:
+def test_how_a_kernel_is_launched(directives: Any, requested: int | None, facts: Any) -> None:
     if isinstance(facts, dict):
-        assert ptx_text.launch_facts("k", directives, asked) == facts
+        assert ptx_text.launch_facts("k", directives, requested) == facts
     else:
         with pytest.raises(ValueError, match=facts):
-            ptx_text.launch_facts("k", directives, asked)
+            ptx_text.launch_facts("k", directives, requested)

@@ -85,7 +85,7 @@ def multiplies(a, b, c, n, STAGES: tl.constexpr, IMPRECISE: tl.constexpr):
 def test_stages_decide_what_is_waited_for_and_imprecision_how_often_is_added(stages: int, imprecise: int) -> None:
     constants = {"STAGES": stages, "IMPRECISE": imprecise}
     signature = {"a": "*fp8e4nv", "b": "*fp8e4nv", "c": "*fp32", "n": "i32", **dict.fromkeys(constants, "constexpr")}
-    aligned = {(place,): [["tt.divisibility", 16]] for place in range(3)}
+    aligned = {(index,): [["tt.divisibility", 16]] for index in range(3)}
     source = ASTSource(multiplies, signature, constants, aligned)
     text = lower(source, HOPPER, ["ptx"], num_warps=8)["ptx"]
     assert f"cp.async.wait_group \t{2 * (stages - 2)};" in text
@@ -124,7 +124,7 @@ def test_eviction_policies_reach_l2(arch: int, policies: int) -> None:
     """Loads and stores have one as their last operand, which is made once; copies to shared memory have none, which
     ptxas makes illegal ones of."""
     signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "n": "i32"}
-    aligned = {(place,): [["tt.divisibility", 16]] for place in range(3)}
+    aligned = {(index,): [["tt.divisibility", 16]] for index in range(3)}
     text = lower(ASTSource(keeps, signature, {}, aligned), GPUTarget("cuda", arch, 32), ["ptx"])["ptx"]
     assert text.count("createpolicy.fractional.L2::evict_") == policies
     hinted = set(re.findall(r"(\S+\.global\S*)\.L2::cache_hint", text))

@@ -117,7 +117,7 @@ def launched(ptx: str, args: list[Any], warps: int = 4) -> None:
             array[...] = device.download(address, array)
 
 
-def drawn(shape: tuple[int, ...], element: str, seed: int = 0) -> Array:
+def generated(shape: tuple[int, ...], element: str, seed: int = 0) -> Array:
     """Small whole numbers: their products and sums are exact."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(DTYPES[element])
 
@@ -126,7 +126,7 @@ def drawn(shape: tuple[int, ...], element: str, seed: int = 0) -> Array:
 
 
 def copy_text(
-    element: str, rows: int, columns: int, shared: str, each: int, masked: bool, divisible: int, told: int
+    element: str, rows: int, columns: int, shared: str, each: int, masked: bool, divisible: int, declared: int
 ) -> str:
     encoding = blocked(columns, each, 4)
     shape = f"{rows}x{columns}"
@@ -141,7 +141,8 @@ def copy_text(
     )
     body = f"""{pointers("x", rows, columns, element, encoding)}{mask}
     %m = ttg.local_alloc : () -> {memory(rows, columns, element, shared)}
-    %t = ttg.async_copy_global_to_local %xp, %m {"mask %mask" if masked else ""} {{contiguity = {told} : i32}} : {types}
+    %t = ttg.async_copy_global_to_local %xp, %m {"mask %mask" if masked else ""}
+        {{contiguity = {declared} : i32}} : {types}
     %g = ttg.async_commit_group tokens %t
     %u = ttg.async_wait %g {{num = 0 : i32}}
     %v = ttg.local_load %m token %u : {memory(rows, columns, element, shared)} -> tensor<{shape}x{element}, {encoding}>
@@ -164,7 +165,7 @@ COPIES = [
 ]
 
 
-@pytest.mark.parametrize("element, shape, shared, each, masked, divisible, told, form", COPIES)
+@pytest.mark.parametrize("element, shape, shared, each, masked, divisible, declared, form", COPIES)
 def test_copies(
     element: str,
     shape: tuple[int, int],
@@ -172,12 +173,12 @@ def test_copies(
     each: int,
     masked: bool,
     divisible: int,
-    told: int,
+    declared: int,
     form: str,
 ) -> None:
     """Code that is the same for both GPUs is run once."""
-    x, n = drawn(shape, element), 20 if masked else 1000
-    text, run = copy_text(element, *shape, shared, each, masked, divisible, told), set[str]()
+    x, n = generated(shape, element), 20 if masked else 1000
+    text, run = copy_text(element, *shape, shared, each, masked, divisible, declared), set[str]()
     for arch in (80, 90):
         y, ptx = np.ones_like(x), compiled(text, arch)
         if (code := re.sub(r"^(\.version|\.target|//).*$", "", ptx, flags=re.MULTILINE)) not in run:
@@ -244,7 +245,11 @@ def check_dot(shape: tuple[int, int, int], element: str, a: str, b: str, **optio
     """The PTX of a dot that computes what it should."""
     rows, columns, depth = shape
     sums, warps = options.get("sums", "f32"), options.get("warps", (4, 1))
-    x, y, c = drawn((rows, depth), element), drawn((depth, columns), element, 1), drawn((rows, columns), sums, 2)
+    x, y, c = (
+        generated((rows, depth), element),
+        generated((depth, columns), element, 1),
+        generated((rows, columns), sums, 2),
+    )
     ptx = compiled(dot_text(shape, element, a, b, **options))
     product = x.astype("f8") @ y.astype("f8")
     for n in (0, 1) if options.get("given") == "used" else (1,):
@@ -367,7 +372,7 @@ def test_asynchronous_products_and_views() -> None:
     body = f"""{factor("a", 64, 64, "f16", shared, 4)}{factor("b", 32, 64, "f16", shared, 4)}
     %zero = arith.constant dense<0.000000e+00> : tensor<64x32xf32, {result}>{chain}
     {stored("d", "%d3", 64, 32, "f32", result)}"""
-    a, b, d = drawn((64, 64), "f16"), drawn((32, 64), "f16", 1), np.zeros((64, 32), np.float32)
+    a, b, d = generated((64, 64), "f16"), generated((32, 64), "f16", 1), np.zeros((64, 32), np.float32)
     launched(compiled(kernel("a: f16, b: f16, d: f32", body)), [a, b, d])
     assert np.array_equal(d, a[:, 16:32].astype("f4") @ b.T[16:32].astype("f4"))
 
@@ -428,7 +433,7 @@ COPIED = """
 @pytest.mark.parametrize("arch", (80, 90))
 def test_copies_that_arrive(arch: int) -> None:
     """Every thread arrives with its copies; a wait whose predicate is false does not happen."""
-    x, y = drawn((4, 32), "f32"), np.zeros((4, 32), np.float32)
+    x, y = generated((4, 32), "f32"), np.zeros((4, 32), np.float32)
     launched(compiled(barrier_text(COPIED), arch), [x, y, 1])
     assert np.array_equal(x, y)
 
@@ -459,7 +464,7 @@ PHASES = """
 
 def test_phases() -> None:
     """Phases follow each other; one thread arrives for all, if the predicate says so."""
-    x, y = drawn((4, 32), "f32"), np.zeros((4, 32), np.float32)
+    x, y = generated((4, 32), "f32"), np.zeros((4, 32), np.float32)
     ptx = compiled(barrier_text(PHASES))
     launched(ptx, [x, y, 1])
     assert np.array_equal(x, y)

@@ -37,15 +37,15 @@ def test_pointers_that_a_loop_moves_on_are_one() -> None:
     rows, stride, size = 3, 80, 64
     x, y = rng.integers(-99, 99, 4096, np.int32), rng.integers(-99, 99, 640, np.int32)
     out, wanted, at = np.zeros((16, size), np.int32), np.zeros((16, size), np.int32), 0
-    place = np.arange(16)[:, None] * stride + np.arange(size)
+    index = np.arange(16)[:, None] * stride + np.arange(size)
     for outer in range(2):
         for k in range(rows):
-            wanted += x[place + at] * (k + 1)
+            wanted += x[index + at] * (k + 1)
             at += stride + k
         wanted += y[(outer + 1) * 2 * size + np.arange(size)]
         at -= 3
     launch(text, "walk", [x, y, out, rows, stride], 2)
-    np.testing.assert_array_equal(out, wanted + x[place + at])
+    np.testing.assert_array_equal(out, wanted + x[index + at])
 
 
 @tilework.jit

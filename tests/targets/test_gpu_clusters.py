@@ -84,9 +84,9 @@ def turned_in_place(x, T: tl.constexpr):
     at = tl.arange(0, T)
     tl.store(x + at, at * 3)
     tl.debug_barrier()
-    turned = tl.load(x + (T - 1 - at))
+    transposed = tl.load(x + (T - 1 - at))
     tl.debug_barrier()
-    tl.store(x + at, turned)
+    tl.store(x + at, transposed)
 
 
 def test_a_barrier_is_one_of_all_blocks() -> None:

@@ -1,4 +1,4 @@
-"""`ttg.convert_layout` by shuffles, run in the emulator: drawn layouts of one warp, and how many words they take;
+"""`ttg.convert_layout` by shuffles, run in the emulator: generated layouts of one warp, and how many words they take;
 through shared memory, what is loaded at once."""
 
 import numpy as np
@@ -27,7 +27,7 @@ def converted(source: Tile, result: Tile, dtype: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_drawn_layouts_of_a_warp(seed: int) -> None:
+def test_generated_layouts_of_a_warp(seed: int) -> None:
     """One bit at most goes from registers to lanes; all may change places among themselves."""
     rng, dtype = np.random.default_rng(seed), DTYPES[seed % 4]
     held = int(rng.integers(1, 5))
@@ -53,7 +53,7 @@ def test_neighbours_that_stay_together_travel_as_words(dtype: str, count: int) -
     assert compiled(converted(source, result, dtype)[1], 80).count("shfl") == count
 
 
-def turned(rows: int, columns: int, warps: int, arch: int) -> str:
+def transposed(rows: int, columns: int, warps: int, arch: int) -> str:
     """The PTX that loads a tile of f32 row by row, and stores it column by column."""
     by_rows = Tile((rows, columns), blocked((1, 4), (2, 16), (warps, 1), (1, 0)))
     by_columns = Tile((rows, columns), blocked((4, 1), (16, 2), (1, warps), (0, 1)))
@@ -64,8 +64,8 @@ def turned(rows: int, columns: int, warps: int, arch: int) -> str:
 
 def test_a_tile_of_many_registers_is_loaded_before_it_is_written_to_shared_memory() -> None:
     """ptxas would load it in halves, to have 32 registers. Of 16 words it loads all by itself."""
-    text = turned(64, 64, 4, 90)
+    text = transposed(64, 64, 4, 90)
     assert text.count("bar.warp.sync") == 1
     assert text.rindex("ld.global") < text.index("bar.warp.sync") < text.index("st.shared")
     for rows, warps, arch in ((64, 8, 90), (32, 4, 90)):
-        assert "bar.warp.sync" not in turned(rows, 64, warps, arch)
+        assert "bar.warp.sync" not in transposed(rows, 64, warps, arch)

@@ -143,10 +143,10 @@ def test_assert_in_two_registers() -> None:
     """Any element of any register."""
     body = '%c = arith.cmpi sgt, %x, %z : T<i32>\ntt.assert %c, "no" : T<i1>'
     ptx = ptx_of(elementwise_text(body, {"x": "i32", "z": "i32"}, {}, 64, 90, 2, 1), 90)
-    for place in (0, 17, 63):
+    for index in (0, 17, 63):
         x, z = np.ones(64, np.int32), np.zeros(64, np.int32)
         launch(ptx, "kernel", [x, z], 1)
-        x[place] = 0
+        x[index] = 0
         with pytest.raises(EmulatorError, match="`no` failed"):
             launch(ptx, "kernel", [x, z], 1)
 

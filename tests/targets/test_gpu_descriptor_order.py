@@ -11,7 +11,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.device.descriptor_kernels import CASES, N
-from tests.targets.gpu_descriptors import Block, compiled, drawn, run
+from tests.targets.gpu_descriptors import Block, compiled, generated, run
 
 ARCHS = pytest.mark.parametrize("arch", [90, 80])
 
@@ -42,7 +42,7 @@ def kept_from_host(x, first, y, n, N: tl.constexpr):
 
 @ARCHS
 def test_kept_from_host(arch: int) -> None:
-    x, first, y = drawn((32, N), np.float32), drawn((8, N), np.float32), np.zeros((32, N), np.float32)
+    x, first, y = generated((32, N), np.float32), generated((8, N), np.float32), np.zeros((32, N), np.float32)
     run(kept_from_host, {"x": x, "first": Block(first, (8, N)), "y": y, "n": 4}, {"N": N}, arch=arch, warps=2)
     np.testing.assert_array_equal(y, np.concatenate([first, first, x[8:16], x[8:16]]))
 
@@ -68,7 +68,7 @@ def handed_over(x, flag, N: tl.constexpr, PLAINLY: tl.constexpr, TMA: tl.constex
 @ARCHS
 @pytest.mark.parametrize("plainly", [False, True])
 def test_programs_hand_over(arch: int, plainly: bool) -> None:
-    x, flag = drawn((8, N), np.float32), np.zeros(1, np.int32)
+    x, flag = generated((8, N), np.float32), np.zeros(1, np.int32)
     wanted = x + 3
     constants = {"N": N, "PLAINLY": plainly, "TMA": arch == 90}
     run(handed_over, {"x": x, "flag": flag}, constants, grid=3, arch=arch, warps=2)
@@ -86,7 +86,7 @@ def two_arguments(d, e, x, y, N: tl.constexpr):
 
 @ARCHS
 def test_barrier_orders_other_arguments(arch: int) -> None:
-    x, y = drawn((8, N), np.float32), np.zeros((8, N), np.float32)
+    x, y = generated((8, N), np.float32), np.zeros((8, N), np.float32)
     wanted = 2 * (x + 1)
     run(two_arguments, {"d": Block(x, (8, N)), "e": Block(x, (8, N)), "x": x, "y": y}, {"N": N}, arch=arch)
     np.testing.assert_array_equal(y, wanted)

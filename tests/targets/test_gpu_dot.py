@@ -57,26 +57,26 @@ def one_dot(
         b = tl.trans(tl.load(b_ptr + batch[:, None, None] * N * K + n[None, :, None] * K + k[None, None, :]), 0, 2, 1)
     else:
         b = tl.load(b_ptr + batch[:, None, None] * N * K + k[None, :, None] * N + n[None, None, :])
-    places = batch[:, None, None] * M * N + m[None, :, None] * N + n[None, None, :]
-    c = tl.load(c_ptr + places)
+    addresses = batch[:, None, None] * M * N + m[None, :, None] * N + n[None, None, :]
+    c = tl.load(c_ptr + addresses)
     if TO is not None:
         a, b = a.to(TO), b.to(TO)
     if B == 1:
         a, b, c = tl.reshape(a, (M, K)), tl.reshape(b, (K, N)), tl.reshape(c, (M, N))
-        places = tl.reshape(places, (M, N))
+        addresses = tl.reshape(addresses, (M, N))
     d = tl.dot(a, b, c, input_precision=PRECISION, out_dtype=ACC)
-    tl.store(d_ptr + places, d.to(d_ptr.dtype.element_ty))
+    tl.store(d_ptr + addresses, d.to(d_ptr.dtype.element_ty))
 
 
 @tilework.jit
-def stored_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TURNED: tl.constexpr):
+def stored_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TRANSPOSED: tl.constexpr):
     """A product in f16, stored by rows or by columns: both go through shared memory as matrices."""
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     a = tl.load(a_ptr + m[:, None] * K + k[None, :])
     b = tl.load(b_ptr + k[:, None] * N + n[None, :])
     d = tl.dot(a, b).to(tl.float16)
-    places = n[None, :] * M + m[:, None] if TURNED else m[:, None] * N + n[None, :]
-    tl.store(c_ptr + places, d)
+    addresses = n[None, :] * M + m[:, None] if TRANSPOSED else m[:, None] * N + n[None, :]
+    tl.store(c_ptr + addresses, d)
 
 
 @tilework.jit
@@ -173,7 +173,7 @@ def ptx_of(kernel: Any, arch: int, warps: int, types: tuple[str, ...], constexpr
     names = kernel.arg_names
     signature = dict(zip(names, (*types, *["constexpr"] * len(constexprs)), strict=True))
     values = dict(zip(names[len(types) :], constexprs, strict=True))
-    aligned = {(place,): [["tt.divisibility", 16]] for place, type in enumerate(types) if type.startswith("*")}
+    aligned = {(address,): [["tt.divisibility", 16]] for address, type in enumerate(types) if type.startswith("*")}
     options = replace(frontend_options(GPUTarget("cuda", arch, 32), {}), min_dot_size=any_dot_size)
     module = compile_to_ttir(kernel, signature, values, aligned, options)
     passes = [one for item in ttgir_pipeline(Target.parse(f"cuda:{arch}"), warps, 3, 1) for one in parse_pipeline(item)]
@@ -184,14 +184,18 @@ def ptx_of(kernel: Any, arch: int, warps: int, types: tuple[str, ...], constexpr
 def launch(text: str, name: str, warps: int, *arguments: Any) -> None:
     """Run one program; arrays hold afterwards what it wrote."""
     device = Device(check=True, together=True)
-    places = [device.upload(value) if isinstance(value, np.ndarray) else value for value in arguments]
+    addresses = [device.upload(value) if isinstance(value, np.ndarray) else value for value in arguments]
     device.launch(
+<<<<<<< HEAD
         device.load(text).function(name), (1,), 32 * warps, [*places, 0, 0], ptx_text.metadata(text).get("shared", 0)
+=======
+        device.load(text).function(name), (1,), 32 * warps, [*addresses, 0, 0], ptx_text.told(text).get("shared", 0)
+>>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
     )
     device.synchronize()
-    for place, value in zip(places, arguments, strict=True):
+    for address, value in zip(addresses, arguments, strict=True):
         if isinstance(value, np.ndarray):
-            value[...] = device.download(place, value)
+            value[...] = device.download(address, value)
 
 
 def numbers(rng: np.random.Generator, dtype: str, *shape: int) -> Array:
@@ -215,7 +219,7 @@ class Dot:
     to: Any = None
 
     def __str__(self) -> str:
-        sides = "".join("t" if turned else "n" for turned in (self.a_transposed, self.b_transposed))
+        sides = "".join("t" if transposed else "n" for transposed in (self.a_transposed, self.b_transposed))
         types = "-".join(filter(None, (self.dtype, self.b_dtype, str(self.to or ""), self.acc, self.precision)))
         return f"{types}-{'x'.join(map(str, self.shape))}-{sides}-sm{self.arch}-w{self.warps}"
 
@@ -231,8 +235,8 @@ class Dot:
             (*self.shape, self.a_transposed, self.b_transposed, ACCUMULATORS[self.acc], self.precision, self.to),
         )  # fmt: skip
         d = np.zeros_like(c)
-        sides = [np.ascontiguousarray(side.swapaxes(1, 2)) if turned else side
-                 for side, turned in ((a, self.a_transposed), (b, self.b_transposed))]  # fmt: skip
+        sides = [np.ascontiguousarray(side.swapaxes(1, 2)) if transposed else side
+                 for side, transposed in ((a, self.a_transposed), (b, self.b_transposed))]  # fmt: skip
         launch(text, "one_dot", self.warps, *sides, c, d)
         np.testing.assert_array_equal(d.astype("f8"), np.matmul(a.astype("f8"), b.astype("f8")) + c.astype("f8"))
         assert (f"mma.sync.aligned.{self.mma}" in text) if self.mma else ("mma" not in text)
@@ -295,14 +299,14 @@ BATCHES = [
     Dot("fp32", "fp32", shape=(2, 16, 16, 16), precision="ieee"),
     Dot("i8", "i32", shape=(8, 16, 16, 32), mma="m16n8k32"),
 ]
-TURNED = [
+TRANSPOSED = [
     replace(dot, a_transposed=a, b_transposed=b)
     for dot in (TYPES[0], TYPES[7], TYPES[4])
     for a, b in ((True, False), (False, True), (True, True))
 ]
 
 
-@pytest.mark.parametrize("dot", [*TYPES, *SMALL, *SHALLOW, *WITHOUT_CORES, *BATCHES, *TURNED], ids=str)
+@pytest.mark.parametrize("dot", [*TYPES, *SMALL, *SHALLOW, *WITHOUT_CORES, *BATCHES, *TRANSPOSED], ids=str)
 def test_a_product_is_exact(dot: Dot) -> None:
     dot.check()
 
@@ -377,13 +381,19 @@ def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> Non
     a, b, c = numbers(rng, dtype, 2, 32, 64), numbers(rng, dtype, 2, 32, 64), np.zeros((64, 64), np.float32)
     text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 64, 32, True, tl.float32))
     device = Device(check=True, counters=True)
+<<<<<<< HEAD
     places = [device.upload(value) for value in (a, b, c)]
     device.launch(
         device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.metadata(text)["shared"]
+=======
+    addresses = [device.upload(value) for value in (a, b, c)]
+    device.launch(
+        device.load(text).function("many_dots"), (1,), 128, [*addresses, 2, 0, 0], ptx_text.told(text)["shared"]
+>>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
     )
     device.synchronize()
     wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")
-    np.testing.assert_array_equal(device.download(places[2], c), wide.sum(0))
+    np.testing.assert_array_equal(device.download(addresses[2], c), wide.sum(0))
     assert device.counters is not None and device.counters.total.conflicts * 4 < device.counters.total.wavefronts
 
 
@@ -409,15 +419,15 @@ def test_operands_in_shared_memory_are_loaded_as_matrices(dtype: str, arch: int,
     assert not re.findall(r"ld\.shared\.[bu]16", text)
 
 
-@pytest.mark.parametrize(("arch", "turned"), [(80, False), (90, False), (90, True)])
-def test_a_product_changes_its_layout_as_matrices(arch: int, turned: bool) -> None:
+@pytest.mark.parametrize(("arch", "transposed"), [(80, False), (90, False), (90, True)])
+def test_a_product_changes_its_layout_as_matrices(arch: int, transposed: bool) -> None:
     m, n, k = 32, 64, 16
     rng = np.random.default_rng(7)
     a, b = numbers(rng, "fp16", m, k), numbers(rng, "fp16", k, n)
-    c = np.zeros((n, m) if turned else (m, n), np.float16)
-    text = ptx_of(stored_dot, arch, 4, ("*fp16",) * 3, (m, n, k, turned))
+    c = np.zeros((n, m) if transposed else (m, n), np.float16)
+    text = ptx_of(stored_dot, arch, 4, ("*fp16",) * 3, (m, n, k, transposed))
     launch(text, "stored_dot", 4, a, b, c)
-    np.testing.assert_array_equal(c.T if turned else c, a.astype("f8") @ b.astype("f8"))
+    np.testing.assert_array_equal(c.T if transposed else c, a.astype("f8") @ b.astype("f8"))
     assert ("stmatrix" in text) == (arch == 90)
 
 

@@ -41,9 +41,9 @@ def patterns(name: str, rng: np.random.Generator) -> Array:
     if BITS[name] == 8:
         return np.arange(256, dtype=np.uint8).view(dtype)
     with np.errstate(all="ignore"):
-        drawn = rng.normal(size=600) * np.exp2(rng.uniform(-30, 20, 600))
+        generated = rng.normal(size=600) * np.exp2(rng.uniform(-30, 20, 600))
         halfway = [np.arange(-300, 300, 8) * scale for scale in (2.0**-10, 2.0**-17, 2.0**-6, 4.0)]
-        return np.concatenate([drawn, *halfway, EDGES]).astype(dtype)
+        return np.concatenate([generated, *halfway, EDGES]).astype(dtype)
 
 
 def casted(x: Array, target: str) -> Array:
@@ -71,9 +71,9 @@ def same(found: Array, wanted: Array) -> None:
     with np.errstate(invalid="ignore"):
         a, b = found.astype(np.float64), wanted.astype(np.float64)
     differs = ~((np.isnan(a) & np.isnan(b)) | ((a == b) & (np.signbit(a) == np.signbit(b))))
-    places = np.flatnonzero(differs)
-    assert not len(places), (
-        f"{len(places)} differ, the first at {places[0]}: {found[places[0]]}, not {wanted[places[0]]}"
+    indices = np.flatnonzero(differs)
+    assert not len(indices), (
+        f"{len(indices)} differ, the first at {indices[0]}: {found[indices[0]]}, not {wanted[indices[0]]}"
     )
 
 
@@ -176,9 +176,9 @@ def test_integers_to_floats(arch: int) -> None:
         for kind, op in (("i", "sitofp"), ("u", "uitofp")):
             dtype = np.dtype(f"{kind}{size}")
             limits = np.iinfo(dtype)
-            drawn = rng.integers(limits.min, limits.max, 80, dtype, endpoint=True)
+            generated = rng.integers(limits.min, limits.max, 80, dtype, endpoint=True)
             small = (rng.integers(0, 1 << 20, 80) >> rng.integers(0, 12, 80)).astype(dtype)
-            x = np.concatenate([drawn, drawn >> (size * 4), small, np.array([limits.min, limits.max], dtype)])
+            x = np.concatenate([generated, generated >> (size * 4), small, np.array([limits.min, limits.max], dtype)])
             targets = ("f16", "bf16", "f32", "f64")
             body = "\n".join(f"%{target} = arith.{op} %x : T<i{8 * size}> to T<{target}>" for target in targets)
             for found, target in zip(

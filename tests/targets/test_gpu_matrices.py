@@ -44,7 +44,7 @@ def test_bytes_are_stored_and_loaded_in_matrices_with_exchanged_rows() -> None:
         f"tensor<{size}xi32, #ttg.slice<{{dim = {dim}, parent = {plain}}}>>" for size, dim in ((32, 1), (64, 0))
     )
     index, pointers, bytes = (f"tensor<32x64x{type}, {plain}>" for type in ("i32", "!tt.ptr<i8>", "i8"))
-    turned = f"tensor<32x64xi8, {factor}>"
+    transposed = f"tensor<32x64xi8, {factor}>"
     text = f"""
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"}} {{
   tt.func public @copy(%x: !tt.ptr<i8>, %y: !tt.ptr<i8>) {{
@@ -62,10 +62,10 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.th
     %xp = tt.addptr %xs, %at : {pointers}, {index}
     %yp = tt.addptr %ys, %at : {pointers}, {index}
     %v = tt.load %xp : {pointers}
-    %f = ttg.convert_layout %v : {bytes} -> {turned}
-    %m = ttg.local_alloc %f : ({turned}) -> {memory}
-    %g = ttg.local_load %m : {memory} -> {turned}
-    %w = ttg.convert_layout %g : {turned} -> {bytes}
+    %f = ttg.convert_layout %v : {bytes} -> {transposed}
+    %m = ttg.local_alloc %f : ({transposed}) -> {memory}
+    %g = ttg.local_load %m : {memory} -> {transposed}
+    %w = ttg.convert_layout %g : {transposed} -> {bytes}
     tt.store %yp, %w : {pointers}
     tt.return
   }}

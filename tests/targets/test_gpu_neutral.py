@@ -52,16 +52,18 @@ def test_a_scan_of_all_lanes_and_warps() -> None:
     np.testing.assert_array_equal(y, np.cumsum(x))
 
 
-def drawn(seed: int) -> tuple[Tile, Tile]:
+def generated(seed: int) -> tuple[Tile, Tile]:
     draw = np.random.default_rng(seed)
     source, result = (Tile((32, 32), layout(draw, (32, 32), 2, LANES)) for _ in range(2))
     return source, result
 
 
-TURNED = tuple(Tile((8, 8), blocked([1, 1], [8, 8], [1, 2], order)) for order in ([1, 0], [0, 1]))
+TRANSPOSED = tuple(Tile((8, 8), blocked([1, 1], [8, 8], [1, 2], order)) for order in ([1, 0], [0, 1]))
 
 
-@pytest.mark.parametrize(("source", "result"), [drawn(0), drawn(1), TURNED], ids=["memory", "memory2", "shuffles"])
+@pytest.mark.parametrize(
+    ("source", "result"), [generated(0), generated(1), TRANSPOSED], ids=["memory", "memory2", "shuffles"]
+)
 def test_layout_conversions(source: Tile, result: Tile) -> None:
     x = numbers(source.shape)
     body = f"%y = ttg.convert_layout %x : {source.type('i32')} -> {result.type('i32')}"

@@ -13,10 +13,10 @@ from tilework.transforms.tt import pad_tiles
 
 ALL = os.environ.get("TILEWORK_ALL_TILE_SIZES") == "1"
 SMALL = [case for case in all_cases() if np.prod(case[2]) <= 150]
-DRAWN = random.Random(17).sample(SMALL, 12)
+GENERATED = random.Random(17).sample(SMALL, 12)
 
 
-@pytest.mark.parametrize("case", all_cases() if ALL else DRAWN, ids=str)
+@pytest.mark.parametrize("case", all_cases() if ALL else GENERATED, ids=str)
 def test_odd_tiles_give_what_numpy_gives(case: Case) -> None:
     run_case(*case)
 

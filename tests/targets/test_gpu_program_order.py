@@ -26,10 +26,10 @@ def started(counts: bool) -> tuple[str, list[int]]:
     """The code, and what the programs wrote."""
     text = ptx_of(triangle, 90, 1, ("*i32", "*i32", "i32"), (counts,))
     device, out = Device(check=True, together=True), np.full((Y, X), -1, np.int32)
-    places = [device.upload(out), device.upload(np.zeros(1, np.int32))]
-    device.launch(device.load(text).function("triangle"), (X, Y), 32, [*places, X, 0, 0], 0)
+    addresses = [device.upload(out), device.upload(np.zeros(1, np.int32))]
+    device.launch(device.load(text).function("triangle"), (X, Y), 32, [*addresses, X, 0, 0], 0)
     device.synchronize()
-    return text, device.download(places[0], out).tolist()
+    return text, device.download(addresses[0], out).tolist()
 
 
 @pytest.mark.parametrize("counts", [False, True])

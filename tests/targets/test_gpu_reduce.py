@@ -1,4 +1,4 @@
-"""Reductions, scans, gathers, histograms and maps in drawn layouts, run in the emulator and compared with NumPy
+"""Reductions, scans, gathers, histograms and maps in generated layouts, run in the emulator and compared with NumPy
 exactly.
 
 A drawn layout gives any bit of a coordinate to a register, a lane or a warp, in any order, with copies at every level.
@@ -51,7 +51,7 @@ SUM_AND_LARGEST = """
 %s, %l"""
 
 
-def drawn(rng: np.random.Generator, largest: tuple[int, int, int] = (9, 6, 4)) -> tuple[tuple[int, ...], int, int]:
+def generated(rng: np.random.Generator, largest: tuple[int, int, int] = (9, 6, 4)) -> tuple[tuple[int, ...], int, int]:
     """A shape, an axis, and a number of warps."""
     rank = int(rng.integers(1, 4))
     shape = tuple(int(2 ** rng.integers(0, largest[rank - 1])) for _ in range(rank))
@@ -95,25 +95,27 @@ def check_reduce(
 
 
 @pytest.mark.parametrize("seed", DRAWS)
-def test_sum_in_drawn_layouts(seed: int) -> None:
+def test_sum_in_generated_layouts(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    shape, axis, warps = drawn(rng)
+    shape, axis, warps = generated(rng)
     tile = Tile(shape, layout(rng, shape, warps))
     x = rng.integers(-1000, 1000, shape).astype(np.int32)
     check_reduce(tile, axis, [x], combine("arith.addi", "i32"), [x.sum(axis, dtype=np.int32)], warps, ARCHS[seed % 2])
 
 
 @pytest.mark.parametrize("seed", DRAWS)
-def test_argmax_in_drawn_layouts(seed: int) -> None:
+def test_argmax_in_generated_layouts(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
-    shape, axis, warps = drawn(rng)
+    shape, axis, warps = generated(rng)
     tile = Tile(shape, layout(rng, shape, warps))
     x = rng.integers(-5, 5, shape).astype(np.int32)
-    places = np.broadcast_to(np.expand_dims(np.arange(shape[axis]), [d for d in range(len(shape)) if d != axis]), shape)
+    positions = np.broadcast_to(
+        np.expand_dims(np.arange(shape[axis]), [d for d in range(len(shape)) if d != axis]), shape
+    )
     check_reduce(
         tile,
         axis,
-        [x, places.astype(np.int32)],
+        [x, positions.astype(np.int32)],
         LARGEST_WITH_INDEX,
         [x.max(axis), x.argmax(axis).astype(np.int32)],
         warps,
@@ -187,9 +189,9 @@ def affine_of(x: Array, y: Array, axis: int) -> list[Array]:
     """The composition of the functions ``t -> t * x + y`` along `axis`."""
     product, rest = np.ones_like(x.take(0, axis)), np.zeros_like(x.take(0, axis))
     with np.errstate(over="ignore"):
-        for place in range(x.shape[axis]):
-            factor = x.take(place, axis)
-            product, rest = product * factor, rest * factor + y.take(place, axis)
+        for position in range(x.shape[axis]):
+            factor = x.take(position, axis)
+            product, rest = product * factor, rest * factor + y.take(position, axis)
     return [product, rest]
 
 
@@ -208,9 +210,9 @@ def test_reduce_keeps_the_order(size: int, warps: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_reduce_keeps_the_order_in_drawn_layouts(seed: int) -> None:
+def test_reduce_keeps_the_order_in_generated_layouts(seed: int) -> None:
     rng = np.random.default_rng(300 + seed)
-    shape, axis, warps = drawn(rng)
+    shape, axis, warps = generated(rng)
     tile = Tile(shape, layout(rng, shape, warps))
     x, y = (odd_numbers(rng, shape) for _ in range(2))
     check_reduce(tile, axis, [x, y], AFFINE, affine_of(x, y, axis), warps, ARCHS[seed % 2])
@@ -312,10 +314,10 @@ def plain_scan(
     step = -1 if reverse else 1
     parts = [np.moveaxis(source, axis, 0)[::step].copy() for source in sources]
     with np.errstate(over="ignore"):
-        for place in range(1, len(parts[0])):
-            made = function(*(part[place - 1] for part in parts), *(part[place] for part in parts))
+        for position in range(1, len(parts[0])):
+            made = function(*(part[position - 1] for part in parts), *(part[position] for part in parts))
             for part, value in zip(parts, made, strict=True):
-                part[place] = value
+                part[position] = value
     return [np.moveaxis(part[::step], 0, axis) for part in parts]
 
 
@@ -325,10 +327,10 @@ def affine(a0: Array, a1: Array, b0: Array, b1: Array) -> tuple[Array, ...]:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("seed", DRAWS)
-def test_scan_in_drawn_layouts(seed: int, reverse: bool) -> None:
+def test_scan_in_generated_layouts(seed: int, reverse: bool) -> None:
     """Not commutative, two values at once, in any order of registers, lanes and warps."""
     rng = np.random.default_rng(200 + seed)
-    shape, axis, warps = drawn(rng)
+    shape, axis, warps = generated(rng)
     tile = Tile(shape, layout(rng, shape, warps))
     sources = [rng.integers(-9, 9, shape).astype(np.int32) for _ in range(2)]
     found = scan(tile, axis, reverse, sources, AFFINE, warps, ARCHS[seed % 2])
@@ -374,9 +376,9 @@ def check_gather(source: Tile, indices: Tile, axis: int, x: Array, index: Array,
 
 
 @pytest.mark.parametrize("seed", DRAWS)
-def test_gather_in_drawn_layouts(seed: int) -> None:
+def test_gather_in_generated_layouts(seed: int) -> None:
     rng = np.random.default_rng(300 + seed)
-    shape, axis, warps = drawn(rng)
+    shape, axis, warps = generated(rng)
     picked = tuple(int(2 ** rng.integers(0, 6)) if dim == axis else size for dim, size in enumerate(shape))
     source, indices = (Tile(sizes, layout(rng, sizes, warps)) for sizes in (shape, picked))
     x = rng.integers(-100, 100, shape).astype(rng.choice(["int8", "int16", "int32", "int64"]))
@@ -398,7 +400,7 @@ def test_gather_within_warps(axis: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("seed", DRAWS)
-def test_histogram_in_drawn_layouts(seed: int) -> None:
+def test_histogram_in_generated_layouts(seed: int) -> None:
     """With and without a mask; values outside are not counted, copies once."""
     rng = np.random.default_rng(400 + seed)
     count, bins, warps = (int(2 ** rng.integers(0, limit)) for limit in (10, 9, 4))

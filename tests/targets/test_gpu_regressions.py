@@ -172,11 +172,11 @@ def test_lanes_wait_for_those_behind_the_end() -> None:
 def within_size(x, count, out, start, N: tl.constexpr, BLOCK: tl.constexpr):
     row, at = tl.arange(0, 2), tl.arange(0, BLOCK)
     mask = (row[:, None] >= 0) & (at.to(tl.int64) < N)[None, :]
-    places = row[:, None] * N + at[None, :]
-    values = tl.load(x + start + places, mask=mask, other=7)
-    tl.atomic_add(count + places, values, mask=mask)
-    kept = tl.load(x + places, mask=(at[None, :] >= 8) & mask, other=-1)
-    tl.store(out + places, values + kept, mask=mask)
+    offsets = row[:, None] * N + at[None, :]
+    values = tl.load(x + start + offsets, mask=mask, other=7)
+    tl.atomic_add(count + offsets, values, mask=mask)
+    kept = tl.load(x + offsets, mask=(at[None, :] >= 8) & mask, other=-1)
+    tl.store(out + offsets, values + kept, mask=mask)
     tl.store(out + 2 * N + row, tl.sum(values, axis=1))
 
 
@@ -238,8 +238,8 @@ def test_hashes_that_are_divided() -> None:
     np.testing.assert_array_equal(out.reshape(8, 256), (x - rest) // 64 * 1000 + rest)
 
 
-# In a drawn kernel (loops, seed 750263 of be1d8455) ptxas 12.8, 12.9 and 13.0, from -O1 on, counted two predicates that
-# a loop carried and negated by their negations. Bits are carried as integers.
+# In a generated kernel (loops, seed 750263 of be1d8455) ptxas 12.8, 12.9 and 13.0, from -O1 on, counted two predicates
+# that a loop carried and negated by their negations. Bits are carried as integers.
 
 
 @jit
@@ -282,7 +282,7 @@ def guarded_quotients(x, d, out, m, n, N: tl.constexpr):
     tl.store(out + 2 * N + at, tl.where(m == 0, value * 2, value))
 
 
-def test_what_is_divided_by_zero_is_asked_for() -> None:
+def test_what_is_divided_by_zero_is_requested() -> None:
     types = dict.fromkeys(("x", "d", "out"), "*i32") | {"m": "i32", "n": "i32"}
     ptx = kernel_ptx(guarded_quotients, types, {"N": 32}, 90, warps=1)
     x, d = np.arange(32, dtype=np.int32) + 100, np.arange(32, dtype=np.int32) % 4

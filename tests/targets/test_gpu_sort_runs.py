@@ -1,5 +1,5 @@
-"""`tt.sort_runs` on GPUs, run in the emulator: drawn layouts, orders and types against NumPy; what the code of a row is
-made of."""
+"""`tt.sort_runs` on GPUs, run in the emulator: generated layouts, orders and types against NumPy; what the code of a
+row is made of."""
 
 import re
 
@@ -19,7 +19,7 @@ def sort_text(tile: Tile, dtype: str, bits: int, order: int, signed: bool = True
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_drawn_layouts(seed: int) -> None:
+def test_generated_layouts(seed: int) -> None:
     """Bits of the index are in registers, lanes and warps in any order, with copies."""
     rng = np.random.default_rng(seed)
     warps, rows, columns = (int(2 ** rng.integers(*range_)) for range_ in ((0, 4), (0, 4), (1, 9)))

@@ -12,7 +12,7 @@ import tilework
 import tilework.language as tl
 from tests.pipeline.gpu import Config
 from tests.runtime.emulator_fixture import emulator
-from tests.targets.gpu_descriptors import Block, compiled, drawn, run
+from tests.targets.gpu_descriptors import Block, compiled, generated, run
 from tests.targets.gpu_run import check
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
@@ -90,7 +90,7 @@ def test_a_tensor_map_that_is_passed_by_value(tmp_path: Path) -> None:
     """``tt.nv_tma_desc`` in an IR file: its kernel takes the 128 bytes of a tensor map, which the launch is given."""
     path = tmp_path / "kernel.ttgir"
     path.write_text(BY_VALUE)
-    x, y = drawn((64, 64), np.float16), np.zeros((16, 64), np.float16)
+    x, y = generated((64, 64), np.float16), np.zeros((16, 64), np.float16)
     with emulator("sm_90", str(tmp_path)):
         kernel = tilework.compile(path, GPUTarget("cuda", 90, 32))
         assert re.search(r"\.param \.align 128 \.b8 kernel_param_0\[128\]", kernel.asm["ptx"])
@@ -107,7 +107,7 @@ DTYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.int8, np.ui
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=[np.dtype(one).name for one in DTYPES])
 def test_copy_2d(dtype: Any) -> None:
-    x = drawn((64, 96), dtype)
+    x = generated((64, 96), dtype)
     y = np.zeros_like(x)
     run(scale, {"x": Block(x, (16, 32)), "y": Block(y, (16, 32)), "row": 16, "column": 32})
     wanted = np.zeros_like(x)
@@ -118,7 +118,7 @@ def test_copy_2d(dtype: Any) -> None:
 @pytest.mark.parametrize(("row", "column", "warps"), [(48, 64, 1), (48, 64, 8), (-8, -16, 4), (56, -64, 4), (64, 0, 4)])
 def test_outside(row: int, column: int, warps: int) -> None:
     """Elements outside read as zero and are not written."""
-    x, y = drawn((56, 72), np.float16), np.ones((56, 72), np.float16)
+    x, y = generated((56, 72), np.float16), np.ones((56, 72), np.float16)
     z = np.ones((100, 200), np.float16)
     run(copy_2d, {"x": Block(x, (16, 64)), "y": Block(y, (16, 64)), "row": row, "column": column}, warps=warps)
     padded = np.zeros((200, 300), np.float16)
@@ -139,7 +139,7 @@ def shift(x, y, row, column):
 
 @pytest.mark.parametrize(("size", "block", "start"), [(100, 64, 64), (1000, 512, 256), (64, 16, -16)])
 def test_1d(size: int, block: int, start: int) -> None:
-    x, y = drawn((size,), np.float16), np.ones(size, np.float16)
+    x, y = generated((size,), np.float16), np.ones(size, np.float16)
     run(copy_1d, {"x": Block(x, (block,)), "y": Block(y, (block,)), "start": start})
     wanted = np.ones_like(y)
     part = slice(max(start, 0), start + block)
@@ -158,7 +158,7 @@ def test_1d(size: int, block: int, start: int) -> None:
     ],
 )
 def test_3d(block: tuple[int, int, int], dtype: Any) -> None:
-    x = drawn((6, 9, 160), dtype)
+    x = generated((6, 9, 160), dtype)
     y = np.full_like(x, 7)
     run(copy_3d, {"x": Block(x, block), "y": Block(y, block), "plane": 3, "row": 4, "column": 32})
     wanted = np.full_like(x, 7)
@@ -177,7 +177,7 @@ WIDE = [
 
 @pytest.mark.parametrize(("dtype", "block", "boxes"), WIDE)
 def test_several_boxes(dtype: Any, block: tuple[int, int], boxes: int) -> None:
-    x = drawn((block[0] + 24, block[1] + 48), dtype)
+    x = generated((block[0] + 24, block[1] + 48), dtype)
     y = np.full_like(x, 7)
     text = run(scale, {"x": Block(x, block), "y": Block(y, block), "row": 3, "column": 16})
     wanted = np.full_like(x, 7)
@@ -190,7 +190,7 @@ def test_several_boxes(dtype: Any, block: tuple[int, int], boxes: int) -> None:
 
 @pytest.mark.parametrize(("dtype", "warps"), [(np.float16, 4), (np.float32, 8), (np.int8, 4)])
 def test_transposed(dtype: Any, warps: int) -> None:
-    x, y = drawn((64, 128), dtype), np.zeros((128, 64), dtype)
+    x, y = generated((64, 128), dtype), np.zeros((128, 64), dtype)
     run(transpose, {"x": Block(x, (32, 64)), "y": Block(y, (64, 32)), "row": 32, "column": 64}, warps=warps)
     np.testing.assert_array_equal(y[64:, 32:], x[32:, 64:].T)
 
@@ -231,7 +231,7 @@ REDUCTIONS = [
     ("kind", "dtype"), REDUCTIONS, ids=[f"{kind}-{np.dtype(dtype).name}" for kind, dtype in REDUCTIONS]
 )
 def test_reduce(kind: str, dtype: Any) -> None:
-    x, y = drawn((16, 32), dtype), drawn((24, 40), dtype)
+    x, y = generated((16, 32), dtype), generated((24, 40), dtype)
     if dtype is np.uint32:
         x[0, 0], y[8, 16] = 1 << 31, 5  # negative as an i32
     wanted = y.copy()
@@ -250,7 +250,7 @@ def made_copy(x, y, M, N, row, column, BM: tl.constexpr, BN: tl.constexpr, PADDI
 
 @pytest.mark.parametrize(("padding", "warps"), [("zero", 4), ("zero", 1), ("nan", 8)])
 def test_made_descriptor(padding: str, warps: int) -> None:
-    x, y = drawn((40, 64), np.float32), np.zeros((32, 32), np.float32)
+    x, y = generated((40, 64), np.float32), np.zeros((32, 32), np.float32)
     constants = {"BM": 32, "BN": 32, "PADDING": padding}
     run(
         made_copy,
@@ -274,7 +274,7 @@ MADE = [
 
 @pytest.mark.parametrize(("dtype", "block"), MADE)
 def test_made_types(dtype: Any, block: tuple[int, int]) -> None:
-    x, y = drawn((block[0] + 8, block[1] + 16), dtype), np.zeros(block, dtype)
+    x, y = generated((block[0] + 8, block[1] + 16), dtype), np.zeros(block, dtype)
     constants = {"BM": block[0], "BN": block[1], "PADDING": "zero"}
     run(made_copy, {"x": x, "y": y, "M": x.shape[0], "N": x.shape[1], "row": 1, "column": 16}, constants)
     np.testing.assert_array_equal(y, x[1 : 1 + block[0], 16:])
@@ -288,7 +288,7 @@ def made_5d(x, y, N: tl.constexpr):
 
 
 def test_made_5d() -> None:
-    x, y = drawn((3, 3, 3, 3, 16), np.float32), np.ones((1, 2, 1, 2, 16), np.float32)
+    x, y = generated((3, 3, 3, 3, 16), np.float32), np.ones((1, 2, 1, 2, 16), np.float32)
     run(made_5d, {"x": x, "y": y}, {"N": 16})
     np.testing.assert_array_equal(y[:, :1], x[1:2, 2:, :1, 1:])
     assert not y[:, 1:].any()
@@ -302,7 +302,7 @@ def batch(x, y, plane, M: tl.constexpr, N: tl.constexpr):
 
 
 def test_dropped_dimension() -> None:
-    x, y = drawn((4, 16, 64), np.float16), np.zeros((16, 64), np.float16)
+    x, y = generated((4, 16, 64), np.float16), np.zeros((16, 64), np.float16)
     text = run(batch, {"x": Block(x, (1, 16, 64)), "y": Block(y, (16, 64)), "plane": 2}, {"M": 16, "N": 64})
     np.testing.assert_array_equal(y, x[2] * 2)
     assert "cp.async.bulk.tensor.3d" in text
@@ -321,7 +321,7 @@ def choose(x, y, which, N: tl.constexpr):
 
 
 def test_chosen_descriptors() -> None:
-    x, y = drawn((40, 32), np.float16), np.zeros((32, 32), np.float16)
+    x, y = generated((40, 32), np.float16), np.zeros((32, 32), np.float16)
     run(choose, {"x": x, "y": y, "which": 2}, {"N": 32})
     np.testing.assert_array_equal(y, np.concatenate([x[:16], x[17:33]]))
 
@@ -337,7 +337,7 @@ def calls(x, y):
 
 
 def test_called_with_descriptor() -> None:
-    x, y = drawn((32, 32), np.float32), np.zeros((8, 32), np.float32)
+    x, y = generated((32, 32), np.float32), np.zeros((8, 32), np.float32)
     run(calls, {"x": Block(x, (8, 32)), "y": Block(y, (8, 32))})
     np.testing.assert_array_equal(y, x[8:16] * 2)
 
@@ -353,7 +353,7 @@ def streamed(x, y, n, N: tl.constexpr, STAGES: tl.constexpr):
 
 @pytest.mark.parametrize(("size", "stages"), [(16, 3), (64, 5)])
 def test_pipelined_buffers_are_aligned(size: int, stages: int) -> None:
-    x, y = drawn((8 * size,), np.float16), np.zeros(size, np.float32)
+    x, y = generated((8 * size,), np.float16), np.zeros(size, np.float32)
     text = run(streamed, {"x": Block(x, (size,)), "y": y, "n": 7 * size}, {"N": size, "STAGES": stages})
     np.testing.assert_array_equal(y, x[: 7 * size].astype("f4").reshape(7, size).sum(0))
     fence = text.rindex("fence.proxy.async")  # of all threads, which have read what the next copy overwrites
@@ -361,20 +361,20 @@ def test_pipelined_buffers_are_aligned(size: int, stages: int) -> None:
 
 
 @tilework.jit
-def matmul(a, b, c, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr, TURNED: tl.constexpr):
+def matmul(a, b, c, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr, TRANSPOSED: tl.constexpr):
     acc = tl.zeros((M, N), tl.float32)
     for k in range(0, K, STEP):
-        right = b.load([0, k]).T if TURNED else b.load([k, 0])
+        right = b.load([0, k]).T if TRANSPOSED else b.load([k, 0])
         acc = tl.dot(a.load([0, k]), right, acc)
     c.store([0, 0], acc.to(c.dtype))
 
 
-@pytest.mark.parametrize(("arch", "warps", "turned"), [(90, 4, False), (90, 8, True), (80, 4, True)])
-def test_matmul_of_host_descriptors(arch: int, warps: int, turned: bool) -> None:
-    a, b = drawn((56, 120), np.float16), drawn((64, 120) if turned else (120, 64), np.float16)
+@pytest.mark.parametrize(("arch", "warps", "transposed"), [(90, 4, False), (90, 8, True), (80, 4, True)])
+def test_matmul_of_host_descriptors(arch: int, warps: int, transposed: bool) -> None:
+    a, b = generated((56, 120), np.float16), generated((64, 120) if transposed else (120, 64), np.float16)
     c = np.zeros((56, 64), np.float32)
-    constants = {"M": 64, "N": 64, "STEP": 32, "TURNED": turned}
-    right = Block(b, (64, 32) if turned else (32, 64))
+    constants = {"M": 64, "N": 64, "STEP": 32, "TURNED": transposed}
+    right = Block(b, (64, 32) if transposed else (32, 64))
     text = run(
         matmul,
         {"a": Block(a, (64, 32)), "b": right, "c": Block(c, (64, 64)), "K": 120},
@@ -382,7 +382,7 @@ def test_matmul_of_host_descriptors(arch: int, warps: int, turned: bool) -> None
         warps=warps,
         arch=arch,
     )
-    np.testing.assert_array_equal(c, a.astype("f4") @ (b.T if turned else b).astype("f4"))
+    np.testing.assert_array_equal(c, a.astype("f4") @ (b.T if transposed else b).astype("f4"))
     assert ("cp.async.bulk.tensor" in text) == (arch == 90)
     if arch == 90:  # the others than the first warp have nothing to do with copies
         loop, copy = (
@@ -392,7 +392,7 @@ def test_matmul_of_host_descriptors(arch: int, warps: int, turned: bool) -> None
         assert "bra" in text[loop:copy]
 
 
-def test_told_to_the_launcher() -> None:
+def test_reported_to_the_launcher() -> None:
     """The launcher packs a map for each descriptor of sm_90, and the parts of one for sm_80."""
     types = {"x": "tensordesc<fp16[16, 256]>", "y": "tensordesc<i8[4, 512]>", "row": "i32", "column": "i32"}
     facts = ptx_text.metadata(compiled(casting, types, {}))

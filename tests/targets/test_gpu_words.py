@@ -33,8 +33,8 @@ def test_small_elements_cross_blocks_in_words() -> None:
     types = {"x_ptr": "*fp16", "y_ptr": "*i8", "out_ptr": "*fp32", "rounds": "i32"}
     text = kernel_ptx(ways, types, {"SIZE": 256}, 90, 1)
     one, several = re.findall(r"^\s[\w.]+ \s*(%rs\d+),", text, re.M), re.findall(r"mov\.b32 \s*{([^}]*)}, %r", text)
-    places = Counter([*one, *(name for names in several for name in names.split(", "))])
-    assert len(places) > 16 and max(places.values()) == 1
+    counts = Counter([*one, *(name for names in several for name in names.split(", "))])
+    assert len(counts) > 16 and max(counts.values()) == 1
     rng = np.random.default_rng(5)
     x, y = rng.integers(-9, 9, (5, 256)).astype("f2"), rng.integers(-99, 99, 256).astype("i1")
     for rounds in (0, 1, 2, 5):

@@ -232,8 +232,8 @@ def test_atomics() -> None:
         b.fence("release")
         seen = b.load(i32, p, align=4, ordering="acquire", scope="singlethread")
         b.store(seen, b.gep(p, 4), align=4, ordering="release")
-        for place, value in enumerate(results):
-            b.store(value, b.gep(q, 4 * place), align=4)
+        for index, value in enumerate(results):
+            b.store(value, b.gep(q, 4 * index), align=4)
 
     run([data, out], body)
     assert list(out) == [5, 8, 100, 1, 1, 0] and list(data) == [1, 1]
@@ -314,8 +314,8 @@ def test_calls() -> None:
     outlined = b.outline("thrice", i32, [direct], lambda nested, args: nested.mul(args[0], 3))
     assert b.outline("thrice", i32, [direct], lambda nested, args: nested.mul(args[0], 3)) is outlined
     length = b.call("strlen", i64, [module.string("hello")], is_pure=True)
-    for place, value in enumerate((direct, indirect, outlined, b.trunc(length, i32))):
-        b.store(value, b.gep(outer.args[0], 4 * place), align=4)
+    for index, value in enumerate((direct, indirect, outlined, b.trunc(length, i32))):
+        b.store(value, b.gep(outer.args[0], 4 * index), align=4)
     b.ret()
     out = ints(0, 0, 0, 0)
     load(module, "kernel", 1)(out.ctypes.data)

@@ -51,11 +51,11 @@ def test_nested_loops_and_conditions() -> None:
 
     def body(b: Builder, p: Value) -> None:
         with b.loop(0, unknown(b, 4)) as i, b.loop(0, constant(i32, 4)) as j:
-            place = b.gep(p, b.zext(b.add(b.mul(i, 4), j), i64), i32)
+            address = b.gep(p, b.zext(b.add(b.mul(i, 4), j), i64), i32)
             with b.if_(b.icmp("sgt", i, j), weights=(1, 3)):
-                b.store(b.add(i, 10), place, align=4)
-            (value,) = b.if_else(b.icmp("eq", i, j), lambda: [b.mul(i, 100)], lambda: [b.load(i32, place, align=4)])
-            b.store(value, place, align=4)
+                b.store(b.add(i, 10), address, align=4)
+            (value,) = b.if_else(b.icmp("eq", i, j), lambda: [b.mul(i, 100)], lambda: [b.load(i32, address, align=4)])
+            b.store(value, address, align=4)
 
     run([out], body)
     assert [list(row) for row in out.reshape(4, 4)] == [

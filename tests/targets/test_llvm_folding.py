@@ -95,31 +95,31 @@ def executed(cases: list[Case]) -> list[int | str]:
     return found
 
 
-def drawn(*strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., Case | None]], Any]:
+def generated(*strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., Case | None]], Any]:
     """A test of drawn cases, 20 of which are one function for LLVM."""
 
     def decorate(make: Callable[..., Case | None]) -> Any:
-        def test(drawn: list[tuple[Any, ...]]) -> None:
-            cases = [case for one in drawn if (case := make(*one)) is not None]
+        def test(generated: list[tuple[Any, ...]]) -> None:
+            cases = [case for one in generated if (case := make(*one)) is not None]
             folded = [(case, value) for case in cases if (value := case.folded()).constant is not None]
             ran = executed([case for case, _ in folded])
             for (case, value), bits in zip(folded, ran, strict=True):
                 assert bits_of(case.result, value) == bits, case
 
         test.__name__ = test.__qualname__ = make.__name__
-        given_cases = given(drawn=st.lists(st.tuples(*strategies), min_size=20, max_size=20))
+        given_cases = given(generated=st.lists(st.tuples(*strategies), min_size=20, max_size=20))
         return settings(max_examples=4, deadline=None)(given_cases(test))
 
     return decorate
 
 
-@drawn(st.sampled_from(sorted(BINARY)), st.sampled_from(INTEGERS), whole, whole)
+@generated(st.sampled_from(sorted(BINARY)), st.sampled_from(INTEGERS), whole, whole)
 def test_integer_arithmetic(op: str, type: Type, x: int, y: int) -> Case:
     build = (lambda b, p, q: b.extremum(op, p, q)) if op[1:] in ("min", "max") else (lambda b, p, q: b.binary(op, p, q))
     return Case(op, type, type, build, [x, y])
 
 
-@drawn(st.sampled_from(sorted(folding.FLOAT)), st.sampled_from(FLOATS), real, real)
+@generated(st.sampled_from(sorted(folding.FLOAT)), st.sampled_from(FLOATS), real, real)
 def test_float_arithmetic(op: str, type: Type, x: float, y: float) -> Case | None:
     build = (lambda b, p, q: b.binary(op, p, q)) if op.startswith("f") else (lambda b, p, q: b.extremum(op, p, q))
     if op in ("maxnum", "minnum") and x == y == 0.0:
@@ -127,17 +127,17 @@ def test_float_arithmetic(op: str, type: Type, x: float, y: float) -> Case | Non
     return Case(op, type, type, build, [x, y])
 
 
-@drawn(st.sampled_from([f32, f64]), real, real, real)
+@generated(st.sampled_from([f32, f64]), real, real, real)
 def test_fused_multiply_add(type: Type, x: float, y: float, z: float) -> Case:
     return Case("fma", type, type, lambda b, p, q, r: b.fma(p, q, r), [x, y, z])
 
 
-@drawn(st.sampled_from(sorted(INTEGER_PREDICATES)), st.sampled_from(INTEGERS), whole, whole)
+@generated(st.sampled_from(sorted(INTEGER_PREDICATES)), st.sampled_from(INTEGERS), whole, whole)
 def test_integer_comparison(predicate: str, type: Type, x: int, y: int) -> Case:
     return Case(predicate, type, integer(1), lambda b, p, q: b.icmp(predicate, p, q), [x, y])
 
 
-@drawn(
+@generated(
     st.sampled_from(sorted(set(folding.SWAPPED) - set(INTEGER_PREDICATES) | {"ult", "uge"})),
     st.sampled_from([f32, f64]),
     real,
@@ -152,29 +152,29 @@ def test_float_comparison(predicate: str, type: Type, x: float, y: float) -> Cas
 FLOAT_UNARY = ["fabs", "floor", "ceil", "trunc", "roundeven", "round", "sqrt"]
 
 
-@drawn(st.sampled_from(FLOAT_UNARY), st.sampled_from([f32, f64]), real)
+@generated(st.sampled_from(FLOAT_UNARY), st.sampled_from([f32, f64]), real)
 def test_float_intrinsics(name: str, type: Type, x: float) -> Case:
     return Case(name, type, type, lambda b, p: b.unary(name, p), [x])
 
 
-@drawn(st.sampled_from(["ctpop", "ctlz", "cttz", "bitreverse", "abs"]), st.sampled_from([i32, i64]), whole)
+@generated(st.sampled_from(["ctpop", "ctlz", "cttz", "bitreverse", "abs"]), st.sampled_from([i32, i64]), whole)
 def test_integer_intrinsics(name: str, type: Type, x: int) -> Case:
     return Case(name, type, type, lambda b, p: getattr(b, name)(p), [x])
 
 
-@drawn(st.sampled_from(INTEGERS), st.sampled_from(INTEGERS), st.booleans(), whole)
+@generated(st.sampled_from(INTEGERS), st.sampled_from(INTEGERS), st.booleans(), whole)
 def test_integer_casts(source: Type, target: Type, is_signed: bool, x: int) -> Case:
     return Case(f"signed={is_signed}", source, target, lambda b, p: b.cast(p, target, is_signed), [x])
 
 
-@drawn(st.sampled_from(FLOATS), st.sampled_from([f32, f64]), real)
+@generated(st.sampled_from(FLOATS), st.sampled_from([f32, f64]), real)
 def test_float_casts(source: Type, target: Type, x: float) -> Case | None:
     if source.bits == target.bits:
         return None
     return Case("cast", source, target, lambda b, p: b.cast(p, target), [x])
 
 
-@drawn(st.sampled_from(["sitofp", "uitofp"]), st.sampled_from(INTEGERS), st.sampled_from([f32, f64]), whole)
+@generated(st.sampled_from(["sitofp", "uitofp"]), st.sampled_from(INTEGERS), st.sampled_from([f32, f64]), whole)
 def test_integer_to_float(name: str, source: Type, target: Type, x: int) -> Case:
     return Case(name, source, target, lambda b, p: getattr(b, name)(p, target), [x])
 

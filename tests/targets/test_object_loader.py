@@ -80,9 +80,9 @@ NAMES = ["whole", "real", "address_of_exp", "state"]
 def results(library: object) -> tuple[object, ...]:
     whole = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library["whole"])  # type: ignore[index]
     real = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(library["real"])  # type: ignore[index]
-    place = ctypes.CFUNCTYPE(ctypes.c_void_p)(library["address_of_exp"])()  # type: ignore[index]
+    index = ctypes.CFUNCTYPE(ctypes.c_void_p)(library["address_of_exp"])()  # type: ignore[index]
     state = (ctypes.c_int64 * 4).from_address(library["state"])  # type: ignore[index]
-    exp = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(place)
+    exp = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(index)
     return whole(2), whole(2), real(1), exp(1.0), list(state)
 
 
@@ -139,8 +139,8 @@ def test_what_is_unusual_is_left_to_llvm() -> None:
     with pytest.raises(RuntimeError, match="nothing_here"):
         load_object(data, ["nothing_here"])
     unknown = bytearray(to_object(TEXT))
-    place = unknown.find(RELOCATION.pack(*next(iter(relocations(bytes(unknown))))))
-    struct.pack_into("<I", unknown, place + 8, 0x7777)
+    index = unknown.find(RELOCATION.pack(*next(iter(relocations(bytes(unknown))))))
+    struct.pack_into("<I", unknown, index + 8, 0x7777)
     with pytest.raises(Unknown, match="relocation"):
         mapped(bytes(unknown), NAMES, IMPORTS)
     threads = to_object("@x = thread_local global i32 3\ndefine i32 @f() {\n %v = load i32, ptr @x\n ret i32 %v\n}")
@@ -184,5 +184,5 @@ def test_calls_of_x86_go_through_stubs() -> None:
             assert struct.unpack_from("<Q", content, stub + 8) == (far[symbol.name],)
             seen.add(symbol.name)
     assert seen == set(far)
-    (table,) = [place for symbol, place in layout.entries.items() if symbol.name == "exp"]
+    (table,) = [index for symbol, index in layout.entries.items() if symbol.name == "exp"]
     assert struct.unpack_from("<Q", content, table) == (far["exp"],)

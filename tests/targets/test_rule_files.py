@@ -54,7 +54,7 @@ for target, unused in ((GPUTarget("cpu", "host", 1), cpu), (GPUTarget("cuda", 90
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_rules_can_be_asked_for_while_another_thread_imports_a_file_of_them() -> None:
+def test_rules_can_be_requested_while_another_thread_imports_a_file_of_them() -> None:
     behind, ops = Rules(), [type(f"Op{number}", (), {"name": f"op{number}"}) for number in range(3)]
     table = Rules(behind)
 

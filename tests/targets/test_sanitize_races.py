@@ -194,7 +194,7 @@ def waiting(flag, ATOMIC: tl.constexpr):
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-def test_a_program_that_waits_for_a_later_one_is_told_so(atomic: bool) -> None:
+def test_a_program_that_waits_for_a_later_one_is_reported_so(atomic: bool) -> None:
     text = report(waiting, 2, np.zeros(1, np.int32), ATOMIC=atomic)
     assert "program (0, 0, 0) waits for another program" in text and "programs run one after another here" in text
 

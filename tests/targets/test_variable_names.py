@@ -52,5 +52,5 @@ def test_values_have_the_names_of_variables(target: GPUTarget, last: str) -> Non
 
 
 @pytest.mark.parametrize("target", [GPUTarget("cuda", 90, 32), GPUTarget("cpu", "native", 1)], ids=["cuda", "cpu"])
-def test_nothing_is_said_unless_asked(target: GPUTarget) -> None:
+def test_nothing_is_said_unless_requested(target: GPUTarget) -> None:
     assert "dbg_value" not in stages(target, "llir")["llir"]

@@ -230,7 +230,7 @@ def test_constants_between_and_floats(folder: Path) -> None:
     assert values[8:12] == bytes(ctypes.c_float(1.5)) and values[16:18] == b"\x00\x3c"
 
 
-def test_much_shared_memory_is_asked_for(folder: Path) -> None:
+def test_much_shared_memory_is_requested(folder: Path) -> None:
     name, (_, source) = compiled(folder, "wide", "*fp16:16, 256", grid="1, 1, 1", num_warps=8)
     lib = library(folder, [source])
     assert getattr(lib, name)(None, ctypes.c_uint64(64)) == 0

@@ -333,6 +333,6 @@ def test_arrays_of_c_may_overlap(tmp_path: Path) -> None:
         memory = np.arange(140, dtype=np.int32)
         wanted = memory.copy()
         wanted[second + 1 : second + 65] = memory[first : first + 64]
-        places = (ctypes.c_void_p(memory.ctypes.data + 4 * at) for at in (first, second))
-        assert call(None, *places) == 0
+        offsets = (ctypes.c_void_p(memory.ctypes.data + 4 * at) for at in (first, second))
+        assert call(None, *offsets) == 0
         np.testing.assert_array_equal(memory, wanted)

@@ -85,11 +85,11 @@ def test_other_commands_tell_bad_input_in_a_line(
     argv: list[str], words: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) in (1, 2)
-    told = capsys.readouterr().err
-    assert told.startswith(words) and told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert reported.startswith(words) and reported.count("\n") == 1
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tilework {__version__}\n"
 
@@ -117,7 +117,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ("bad.xyz", "bad.xyz: a source is a .ttir"),
     ],
 )
-def test_bad_files_are_told_in_a_line(
+def test_bad_files_are_reported_in_a_line(
     source: str, words: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compile", source, *SIGNATURE, "--target", "cpu", "--emit", "ttir"]) == 1
@@ -139,7 +139,7 @@ def test_bad_files_are_told_in_a_line(
         ),
     ],
 )
-def test_bad_options_are_told_in_a_line(
+def test_bad_options_are_reported_in_a_line(
     options: list[str], words: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compile", "good.py", *SIGNATURE, "--target", "cpu", *options]) == 1
@@ -153,8 +153,8 @@ def test_a_mistake_of_ours_is_a_line_and_a_file(
     monkeypatch.setattr("tilework.tools.cache.run", lambda args: 1 // 0)
     assert cli.main(["cache", "info"]) == 70
     (report,) = tmp_path.glob("tilework-*.txt")
-    told = capsys.readouterr().err
-    assert "internal error: ZeroDivisionError" in told and str(report) in told and "Traceback" not in told
+    reported = capsys.readouterr().err
+    assert "internal error: ZeroDivisionError" in reported and str(report) in reported and "Traceback" not in reported
     assert "Traceback" in report.read_text()
 
 

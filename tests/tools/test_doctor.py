@@ -23,7 +23,7 @@ def test_it_looks_at_everything(
     assert code == int("!!" in states.values()) and found["ok"] == (code == 0)
 
 
-def test_misspelt_variables_and_bad_values_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misspelt_variables_and_bad_values_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_NUM_THREDS", "4")
     monkeypatch.setenv("TRITON_OF_SOMEBODY_ELSE", "4")
     monkeypatch.setenv("TILEWORK_PTXAS_TIMEOUT", "soon")
@@ -35,12 +35,12 @@ def test_misspelt_variables_and_bad_values_are_told(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("device", "state"), [("native", "ok"), ("cudda", "!!"), ("emulator:sm_9", "!!")])
-def test_the_device_that_is_asked_for_is_looked_at(device: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_device_that_is_requested_is_looked_at(device: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_DEVICE", device)
     assert doctor.asked_device().state == state
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "file"))
     (line,) = doctor.cache(argparse.Namespace())

@@ -56,9 +56,9 @@ def decided(given: str) -> str:
     assert layout is not None, text
     fields = dict(re.findall(r"(\w+) = (\[.*?\]|\w+)", layout[2]))
     tile, grid = ("x".join(re.findall(r"\d+", fields.get(name, "16x16x16"))) for name in ("instrShape", "warpsPerCTA"))
-    turned = "T" if "true" in (fields.get("isTransposed"), fields.get("isTranspose")) else "-"
-    told = f"{layout[1]}{fields['version']} {tile} {turned} warps {grid} {element} kWidth {width}"
-    return told + " scaled" * (kind == "dot_scaled")
+    transposed = "T" if "true" in (fields.get("isTransposed"), fields.get("isTranspose")) else "-"
+    reported = f"{layout[1]}{fields['version']} {tile} {transposed} warps {grid} {element} kWidth {width}"
+    return reported + " scaled" * (kind == "dot_scaled")
 
 
 def test_dots_are_as_tritons() -> None:

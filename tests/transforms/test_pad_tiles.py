@@ -265,7 +265,7 @@ def dims_of(type: str) -> tuple[int, ...]:
     return tuple(map(int, type.removeprefix("tensor<").removesuffix(">").split("x")[:-1])) if "<" in type else ()
 
 
-def drawn(random: np.random.Generator, type: str) -> Array:
+def generated(random: np.random.Generator, type: str) -> Array:
     """Values of `type`; integers are not 0, floats exact in sums of a few hundred."""
     element, shape = element_of(type), dims_of(type)
     numbers = random.integers(1, 40, shape)
@@ -285,7 +285,7 @@ def padded(random: np.random.Generator, value: Array, type: str) -> Array:
 def check(row: tuple[Any, ...], m: int, n: int) -> None:
     parameters, results, body = program(row, m, n)
     text, random = function(parameters, results, body), np.random.default_rng(m * 1000 + n)
-    given = [drawn(random, type) for type in parameters]
+    given = [generated(random, type) for type in parameters]
     expected = evaluate(parse_module(text), "f", given)
     module = parse_module(text)
     run_pipeline(module, ["pad-tiles"])

@@ -144,18 +144,18 @@ def calling(a, b, c, K, tiles, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
     called(a, b, c, K, tiles, BM, BN, BK, SPECIALIZE)
 
 
-@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("requested", [False, True])
 @pytest.mark.filterwarnings("ignore")
-def test_a_function_that_a_kernel_calls_is_run_by_all_warps_for_one_program(asked: bool) -> None:
-    text = ttgir(calling, "i32", **LARGE, SPECIALIZE=asked)
+def test_a_function_that_a_kernel_calls_is_run_by_all_warps_for_one_program(requested: bool) -> None:
+    text = ttgir(calling, "i32", **LARGE, SPECIALIZE=requested)
     assert "tt.call" in text and "ttng.warp_group_dot" in text
     assert "ttg.warp_specialize(" not in text and STAYS not in text
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_loops_that_run_in_partitions_are_not_flattened(asked: bool) -> None:
+@pytest.mark.parametrize("requested", [False, True])
+def test_loops_that_run_in_partitions_are_not_flattened(requested: bool) -> None:
     """One loop with a question in each of its iterations took a fifth longer than two."""
-    text = ttgir(flattened, "i32", **LARGE, SPECIALIZE=asked)
+    text = ttgir(flattened, "i32", **LARGE, SPECIALIZE=requested)
     assert "ttg.warp_specialize" in text
     assert text.count("scf.for") == 4, "two loops in each of two partitions"
     assert "scf.if" not in text

@@ -112,14 +112,14 @@ def test_passes_do_nothing_without_what_they_need() -> None:
     assert ran == NEEDS.keys()
 
 
-def test_a_pass_is_asked_for_once_there_is_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_a_pass_is_requested_once_there_is_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested: list[str] = []
     chosen = registry.get_pass
-    monkeypatch.setattr(registry, "get_pass", lambda name: asked.append(name) or chosen(name))
+    monkeypatch.setattr(registry, "get_pass", lambda name: requested.append(name) or chosen(name))
     text = "tt.func public @f(%n: i32) {\n  BODY\n  tt.return\n}"
     loop = "%c = arith.constant 1 : i32\n  scf.for %i = %c to %n step %c : i32 {\n  }"
     for body in ("", loop):
         pass_of.cache_clear()
         run_passes(parse_module(text.replace("BODY", body)), ["triton-loop-unroll", "tritongpu-prefetch", "dce"])
-        asked.append("and")
-    assert asked == ["dce", "and", "triton-loop-unroll", "tritongpu-prefetch", "dce", "and"]
+        requested.append("and")
+    assert requested == ["dce", "and", "triton-loop-unroll", "tritongpu-prefetch", "dce", "and"]

@@ -1,4 +1,4 @@
-"""Turning tiles into loop nests keeps what kernels compute: the examples, drawn kernels, and one kernel per kind of
+"""Turning tiles into loop nests keeps what kernels compute: the examples, generated kernels, and one kernel per kind of
 op."""
 
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.fuzz.amount import amount
-from tests.fuzz.kernels import draw_kernel
+from tests.fuzz.kernels import generate_kernel
 from tests.fuzz.run import capability, compile_generated
 from tests.pipeline.compiled import CASES, frontend_module, optimise
 from tests.pipeline.stages import StageError, check_stage
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent
 KERNELS = parse_module((FOLDER / "ttc" / "kernels.ttir").read_text())
 REFERENCE = sorted((FOLDER.parent / "ir" / "reference" / "sm_90").glob("*.ttir"))
 PUBLIC = [f.sym_name.data for f in KERNELS.ops if f.sym_visibility.data == "public"]  # pyright: ignore
-DRAWN, CHUNK = amount(10), 5
+GENERATED, CHUNK = amount(10), 5
 
 
 def converted(module: ModuleOp) -> ModuleOp:
@@ -87,11 +87,11 @@ def test_reference_kernels(path: Path) -> None:
     assert_kept(module, 1)
 
 
-@pytest.mark.parametrize("first", range(0, DRAWN, CHUNK))
+@pytest.mark.parametrize("first", range(0, GENERATED, CHUNK))
 @pytest.mark.filterwarnings("ignore")
-def test_drawn_kernels(first: int, tmp_path: Path) -> None:
+def test_generated_kernels(first: int, tmp_path: Path) -> None:
     for seed in range(first, first + CHUNK):
-        module = compile_generated(draw_kernel(seed, capability(seed)), tmp_path)
+        module = compile_generated(generate_kernel(seed, capability(seed)), tmp_path)
         run_pipeline(module, ttir_pipeline(Target.parse("cpu")))
         assert_kept(module, seed)
 

@@ -1,4 +1,4 @@
-"""Warp specialisation: the same values as the whole loop, for drawn kernels; what stays whole, and why."""
+"""Warp specialisation: the same values as the whole loop, for generated kernels; what stays whole, and why."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 
 import tilework as tw
 import tilework.language as tl
-from tests.targets.gpu_descriptors import Block, drawn
+from tests.targets.gpu_descriptors import Block, generated
 from tests.targets.gpu_descriptors import run as run_ptx
 from tests.transforms.warp_specialized_kernels import (
     HOPPER,
@@ -95,7 +95,7 @@ def test_sums_that_a_loop_also_hands_on(after: bool) -> None:
     types = {name: block((64 if name in "qo" else 32, 32)) for name in "qkvo"} | {"other": block((64, 32)), "N": "i32"}
     module = ttgir(also_hands_on, types, {"AFTER": after}, 4, "requested")
     assert partitions(module) == 1
-    q, k, v = (drawn((rows, 32), np.float16) for rows in (64, 96, 96))
+    q, k, v = (generated((rows, 32), np.float16) for rows in (64, 96, 96))
     out, other = np.zeros((64, 32), np.float16), np.zeros((64, 32), np.float16)
     evaluate(module, None, [*map(host, (q, k, v, out, other)), 96], (1,), fences=True)
     p, v = np.clip(q.astype("f4") @ k.astype("f4").T, -1, 1), v.astype("f4")
@@ -105,7 +105,7 @@ def test_sums_that_a_loop_also_hands_on(after: bool) -> None:
 
 def test_values_in_ptx() -> None:
     m, n, k = 128, 64, 96
-    a, b = drawn((m, k), np.float16), drawn((n, k), np.float16)
+    a, b = generated((m, k), np.float16), generated((n, k), np.float16)
     c = np.zeros((m, n), np.float16)
     args = {"a": Block(a, (128, 32)), "b": Block(b, (32, 32)), "c": Block(c, (128, 32)), "M": m, "N": n, "K": k}
     constants = {"BM": 128, "BN": 32, "BK": 32, "STAGES": 2, "FLAT": False}
@@ -130,7 +130,7 @@ def test_attention_in_ptx() -> None:
 
 def test_threads_of_a_producer_copy_in_ptx() -> None:
     """Copied data is complete when all threads have arrived, each after its own copies."""
-    a, b, c = drawn((64, 64), np.float16), drawn((32, 64), np.float16), np.zeros((64, 32), np.float16)
+    a, b, c = generated((64, 64), np.float16), generated((32, 64), np.float16), np.zeros((64, 32), np.float16)
     constants = {"BM": 64, "BN": 32, "BK": 32, "STAGES": 2}
     text = run_ptx(KERNELS["pointers"], {"a": a, "b": b, "c": c, "M": 64, "N": 32, "K": 64}, constants, aligned="MNK")
     copies, rest = text.partition("cp.async.mbarrier.arrive.noinc")[::2]
@@ -161,8 +161,13 @@ def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys
     assert [text.count(f"ttng.{name}_turn") for name in ("take", "give")] == [turns, turns]
     with listening() as remarks:
         run_pipeline(module, parse_pipeline("tritongpu-limit-remarks"))
+<<<<<<< HEAD
     told = [note for found in remarks for note in found.notes if "warp specialized" in note]
     assert [note.endswith("start their dots in ping-pong order") for note in told] == [turns > 0]
+=======
+    reported = [note for found in remarks for note in found.notes if "warp specialized" in note]
+    assert [note.endswith("start their products in turn") for note in reported] == [turns > 0]
+>>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
 
 
 @tw.jit
@@ -254,13 +259,13 @@ def stays_whole(a, b, c, M, N, K, n, BM: tl.constexpr, WHY: tl.constexpr):
         ("", 16, "it needs 4 or 8 warps, not 16"),
     ],
 )
-def test_a_loop_that_stays_whole_is_told_why(why: str, warps: int, reason: str) -> None:
+def test_a_loop_that_stays_whole_is_reported_why(why: str, warps: int, reason: str) -> None:
     types = {**dict.fromkeys("abc", "*fp16"), **dict.fromkeys("MNKn", "i32")}
     with listening() as remarks:
         module = ttgir(stays_whole, types, {"BM": 64, "WHY": why}, warps, "requested")
     assert "warp_specialize" not in print_module(module)
-    told = [found.text for found in remarks if found.severity == "warning"]
-    assert told == [f"the loop is not warp specialized: {reason}; all warps run the whole of it"]
+    reported = [found.text for found in remarks if found.severity == "warning"]
+    assert reported == [f"the loop is not warp specialized: {reason}; all warps run the whole of it"]
 
 
 def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +304,7 @@ def test_one_of_two_consumers_does_what_is_not_cut() -> None:
     types = {"a": block((128, 32)), "b": block((64, 32)), "c": block((128, 64)), "counts": "*i32", "K": "i32"}
     module = ttgir(counts_too, types, {}, 4, "requested")
     assert partitions(module) == 2
-    a, b, c = drawn((128, 96), np.float16), drawn((64, 96), np.float16), np.zeros((128, 64), np.float16)
+    a, b, c = generated((128, 96), np.float16), generated((64, 96), np.float16), np.zeros((128, 64), np.float16)
     counts = np.zeros(2, np.int32)
     evaluate(module, None, [*map(host, (a, b, c)), counts, 96], (1,), fences=True)
     assert counts.tolist() == [3, 1]
@@ -368,7 +373,7 @@ def test_a_loop_that_only_fits_whole_stays_whole(turns: int) -> None:
 
 
 @tw.jit
-def turned(a, b, c, K):
+def transposed(a, b, c, K):
     acc = tl.zeros((128, 64), dtype=tl.float32)
     for k in tl.range(0, K, 32, warp_specialize=True):
         acc = tl.dot(a.load([0, k]), b.load([k, 0]), acc)
@@ -395,9 +400,9 @@ def test_pointers_that_a_loop_of_eight_warps_carries() -> None:
 def test_a_factor_that_lies_across_in_ptx() -> None:
     """The producer needs no layouts of what it does not do; a consumer fills registers that no product reads any
     more."""
-    a, b, c = drawn((128, 96), np.float32), drawn((96, 64), np.float32), np.zeros((128, 64), np.float32)
+    a, b, c = generated((128, 96), np.float32), generated((96, 64), np.float32), np.zeros((128, 64), np.float32)
     args = {"a": Block(a, (128, 32)), "b": Block(b, (32, 64)), "c": Block(c, (128, 64)), "K": 96}
-    assert "setmaxnreg" in run_ptx(turned, args, {}, warps=8, aligned="K")
+    assert "setmaxnreg" in run_ptx(transposed, args, {}, warps=8, aligned="K")
     np.testing.assert_array_equal(c, a.astype("f8") @ b.astype("f8"))
 
 
@@ -412,7 +417,7 @@ def test_a_factor_that_lies_across_in_ptx() -> None:
         ("pointers", True, 64, "pays", "blocks on a multiprocessor overlap"),
     ],
 )
-def test_loops_that_do_not_ask(by: str, work: bool, rows: int, when: str, told: str | None) -> None:
+def test_loops_that_do_not_ask(by: str, work: bool, rows: int, when: str, reported: str | None) -> None:
     columns = 2 * rows
     types = {"a": block((rows, 64)), "b": block((columns, 64)), "c": block((rows, columns)), "K": "i32"}
     types |= {"pa": "*fp16", "pb": "*fp16"}
@@ -420,5 +425,5 @@ def test_loops_that_do_not_ask(by: str, work: bool, rows: int, when: str, told: 
     with listening() as remarks:
         count = partitions(ttgir(does_not_ask, types, constants, 8, when))
     texts = [found.text for found in remarks if "would not pay" in found.text]
-    assert (count, len(texts)) == (int(told == ""), int(bool(told)))
-    assert all(told in text for text in texts if told)
+    assert (count, len(texts)) == (int(reported == ""), int(bool(reported)))
+    assert all(reported in text for text in texts if reported)

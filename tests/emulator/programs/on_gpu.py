@@ -90,13 +90,13 @@ def sizes(given: Any) -> list[int]:
 
 def run(gpu: Gpu, program: Program) -> dict[int, np.ndarray]:
     """The arrays among the arguments after a launch, by index."""
-    places, arrays, passed = {}, {}, []
+    indices, arrays, passed = {}, {}, []
     for number, argument in enumerate(program.arguments()):
         if isinstance(argument, Out):
             argument = np.zeros(argument.size, argument.dtype)
         if isinstance(argument, np.ndarray) and argument.dtype.names is None:
-            arrays[number], places[number] = argument, gpu.upload(argument)
-            passed.append(places[number])
+            arrays[number], indices[number] = argument, gpu.upload(argument)
+            passed.append(indices[number])
         elif isinstance(argument, int):
             passed.append(ctypes.c_int32(argument))
         else:
@@ -104,9 +104,9 @@ def run(gpu: Gpu, program: Program) -> dict[int, np.ndarray]:
             passed.append((ctypes.c_char * len(data)).from_buffer_copy(data))
     module = gpu.load((HERE / f"{program.module}.ptx").read_text())
     gpu.launch(module, program.name, sizes(program.grid), sizes(program.block), program.shared, passed)
-    found = {number: gpu.download(place, arrays[number]) for number, place in places.items()}
-    for place in places.values():
-        gpu.call("cuMemFree_v2", place)
+    found = {number: gpu.download(index, arrays[number]) for number, index in indices.items()}
+    for index in indices.values():
+        gpu.call("cuMemFree_v2", index)
     gpu.call("cuModuleUnload", module)
     return found
 

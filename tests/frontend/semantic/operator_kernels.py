@@ -146,10 +146,10 @@ def call_ternary(w, x, y, z, f: tl.constexpr, LANES: tl.constexpr):
 
 
 @tl.core.builtin
-def loaded(memory: Any, place: Any, _semantic: Any = None) -> Any:
+def loaded(memory: Any, position: Any, _semantic: Any = None) -> Any:
     """The array at a place in `memory`: an offset, a type, a size."""
-    start = memory.__add__(int(place[0]), _semantic=_semantic).to(tl.pointer_type(place[1]), _semantic=_semantic)
-    offsets = tl.arange(0, int(place[2]), _semantic=_semantic)
+    start = memory.__add__(int(position[0]), _semantic=_semantic).to(tl.pointer_type(position[1]), _semantic=_semantic)
+    offsets = tl.arange(0, int(position[2]), _semantic=_semantic)
     return tl.load(start.__add__(offsets, _semantic=_semantic), _semantic=_semantic)
 
 
@@ -160,16 +160,16 @@ def operand(arrays: Any, which: Any, _semantic: Any = None) -> Any:
 
 
 @tl.core.builtin
-def put(memory: Any, place: Any, value: Any, _semantic: Any = None) -> None:
-    assert value.dtype == place[1], f"the type is {value.dtype}, not {place[1]}"
-    start = memory.__add__(int(place[0]), _semantic=_semantic).to(tl.pointer_type(place[1]), _semantic=_semantic)
-    offsets = tl.arange(0, int(place[2]), _semantic=_semantic)
+def put(memory: Any, position: Any, value: Any, _semantic: Any = None) -> None:
+    assert value.dtype == position[1], f"the type is {value.dtype}, not {position[1]}"
+    start = memory.__add__(int(position[0]), _semantic=_semantic).to(tl.pointer_type(position[1]), _semantic=_semantic)
+    offsets = tl.arange(0, int(position[2]), _semantic=_semantic)
     tl.store(start.__add__(offsets, _semantic=_semantic), value, _semantic=_semantic)
 
 
 @tilework.jit
-def call_all(memory, PLACES: tl.constexpr, CELLS: tl.constexpr):
-    arrays = [loaded(memory, PLACE) for PLACE in PLACES]
+def call_all(memory, OFFSETS: tl.constexpr, CELLS: tl.constexpr):
+    arrays = [loaded(memory, OFFSET) for OFFSET in OFFSETS]
     for n in tl.static_range(len(CELLS)):
         put(memory, CELLS[n][3], CELLS[n][0](operand(arrays, CELLS[n][1]), operand(arrays, CELLS[n][2])))
 
@@ -208,10 +208,10 @@ def apply_row(cells: Sequence[Cell]) -> list[np.ndarray]:
     memory, inputs, results = bytearray(), {}, []
 
     def placed(array: np.ndarray, name: str) -> tuple[int, Any, int]:
-        place = len(memory), dtype(name), array.size
+        position = len(memory), dtype(name), array.size
         memory.extend(array.tobytes())
         memory.extend(bytes(-len(memory) % 16))
-        return place
+        return position
 
     def number_of(array: np.ndarray, name: str) -> tuple[int]:
         key = array.tobytes(), name
@@ -224,8 +224,8 @@ def apply_row(cells: Sequence[Cell]) -> list[np.ndarray]:
         given = [number_of(*one) if isinstance(one, tuple) else one for one in operands]
         results.append((function, *given, placed(np.zeros(size, NUMPY[result]), result)))
     data = np.frombuffer(memory, np.uint8).copy()
-    places = tuple(place for _, place in inputs.values())
-    launch(call_all, ["uint8"], [data], PLACES=places, CELLS=tuple(results))
+    indices = tuple(position for _, position in inputs.values())
+    launch(call_all, ["uint8"], [data], OFFSETS=indices, CELLS=tuple(results))
     starts = [
         (start, size * NUMPY[name].itemsize, NUMPY[name]) for (*_, (start, _, size)), (*_, name) in zip(results, cells)
     ]

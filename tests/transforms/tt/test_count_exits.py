@@ -71,12 +71,12 @@ class Language:
     range = staticmethod(lambda *bounds, **hints: range(*bounds))
 
     @staticmethod
-    def store(place: tuple[list[int], int], value: int) -> None:
-        place[0][place[1]] = value
+    def store(index: tuple[list[int], int], value: int) -> None:
+        index[0][index[1]] = value
 
     @staticmethod
-    def load(place: tuple[list[int], int]) -> int:
-        return place[0][place[1]]
+    def load(index: tuple[list[int], int]) -> int:
+        return index[0][index[1]]
 
 
 class Place(tuple):
@@ -102,7 +102,7 @@ def as_kernel(text: str, folder: Path):
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_drawn_loops_do_what_python_does(seed: int, tmp_path: Path) -> None:
+def test_generated_loops_do_what_python_does(seed: int, tmp_path: Path) -> None:
     body = Loop(seed).text()
     kernel = as_kernel(body, tmp_path)
     values = np.random.default_rng(seed).integers(0, 12, 64).astype(np.int32)
@@ -176,7 +176,7 @@ def test_vector_code_on_the_host_is_that_of_the_loop_without_exits() -> None:
     assert vectors[0] == vectors[1] and len(vectors[0]) > 10
 
 
-def test_scalars_are_asked_in_a_loop_of_their_own() -> None:
+def test_scalars_are_queried_in_a_loop_of_their_own() -> None:
     text = compiled(until_table, X, X, 8)
     asking, loop = text.split("scf.for")
     assert "scf.while" in asking and "tt.load" in asking and "tt.store" not in asking and "tt.store" in loop
@@ -230,6 +230,6 @@ def test_counters_end_where_they_do_not_fit_any_more(kind: str, bounds: tuple[in
     for limit in (MOST, MOST - 5, 2):
         wanted = list(range(*bounds))
         if kind in ("limit", "constant"):
-            wanted = [i for place, i in enumerate(wanted) if place == 0 or wanted[place - 1] < limit]
+            wanted = [i for index, i in enumerate(wanted) if index == 0 or wanted[index - 1] < limit]
         found = result(at_the_end, *bounds, limit, size=8, KIND=kind)
         assert found[: len(wanted) + 1] == [*wanted, -7]

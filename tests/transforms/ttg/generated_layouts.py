@@ -44,7 +44,7 @@ def names(values: list[Value]) -> str:
     return ", ".join(value.name for value in values)
 
 
-class Drawn:
+class Generated:
     """One program, while it is generated. `known` lists the values that may be used where the next line goes."""
 
     def __init__(self, seed: int) -> None:
@@ -183,10 +183,10 @@ class Drawn:
     def transpose(self, known: list[Value], depth: int) -> Value:
         """There and back again."""
         value = self.pick(known, MATRIX)
-        turned = self.turned(value)
-        return self.turned(turned)
+        transposed = self.transposed(value)
+        return self.transposed(transposed)
 
-    def turned(self, value: Value) -> Value:
+    def transposed(self, value: Value) -> Value:
         layout = infer_trans(value.layout, (1, 0), value.shape)
         text = f"tt.trans {value.name} {{order = array<i32: 1, 0>}} : {value.type} -> TYPE"
         return self.emit(text, value.shape[::-1], value.element, layout)
@@ -196,7 +196,7 @@ class Drawn:
         halves = [self.pick(known, MATRIX) for _ in range(2)]
         a, b = (self.emit(f"arith.truncf {v.name} : {v.type} to TYPE", v.shape, "f16", v.layout) for v in halves)
         a = self.converted(a, DotOperand(0, self.accumulator, 2))
-        b = self.converted(self.turned(b), DotOperand(1, self.accumulator, 2))
+        b = self.converted(self.transposed(b), DotOperand(1, self.accumulator, 2))
         zero = self.emit("arith.constant dense<0.0> : TYPE", (64, 64), "f32", self.accumulator)
         text = f"tt.dot {a.name}, {b.name}, {zero.name} : {a.type} * {b.type} -> TYPE"
         return self.reduced(self.emit(text, (64, 64), "f32", self.accumulator))
@@ -245,7 +245,7 @@ class Drawn:
 
 def draw(seed: int) -> str:
     """The text of program `seed`."""
-    return Drawn(seed).program()
+    return Generated(seed).program()
 
 
 if __name__ == "__main__":

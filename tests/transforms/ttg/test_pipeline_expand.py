@@ -28,7 +28,7 @@ HEAD = """module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32
 """  # noqa: E501
 
 
-def drawn_body(draw: random.Random) -> tuple[list[str], list[str]]:
+def generated_body(draw: random.Random) -> tuple[list[str], list[str]]:
     """Lines of a body, and the values they define."""
     lines: list[str] = []
     values = ["%k", "%x", "%y", "%z"]
@@ -62,8 +62,8 @@ def drawn_body(draw: random.Random) -> tuple[list[str], list[str]]:
     return lines, values[4:]
 
 
-def drawn_program(draw: random.Random) -> str:
-    lines, values = drawn_body(draw)
+def generated_program(draw: random.Random) -> str:
+    lines, values = generated_body(draw)
     yields = draw.choices(values, k=3)
     body = "\n".join(lines)
     return f"""{HEAD}
@@ -83,7 +83,7 @@ def drawn_program(draw: random.Random) -> str:
 def scheduled(draw: random.Random) -> str:
     """A program with a schedule that can be carried out, drawn until there is one."""
     while True:
-        text = drawn_program(draw)
+        text = generated_program(draw)
         for _ in range(20):
             module = parse_module(text)
             (loop,) = loops_in(module)
@@ -101,7 +101,7 @@ def scheduled(draw: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(amount(10)))
-def test_drawn_schedules(seed: int) -> None:
+def test_generated_schedules(seed: int) -> None:
     text = scheduled(random.Random(seed))
     module, numbers = parse_module(text), np.random.default_rng(seed)
     cases = product(("tritongpu-pipeline", "tritonamdgpu-pipeline"), ((0, 1), (1, 1), (2, 2), (7, 1), (9, 2)))
@@ -116,7 +116,7 @@ def test_drawn_schedules(seed: int) -> None:
         assert report.ok and report.checked, f"{pass_name}, {trips} iterations by {step}: {report}\n{text}"
 
 
-def test_the_reason_is_told() -> None:
+def test_the_reason_is_reported() -> None:
     text = f"""{HEAD}
     scf.for %k = %c0 to %n step %step : i32 {{
       %i = arith.addi %k, %c3 {{loop.cluster = 1 : i32, loop.stage = 1 : i32}} : i32

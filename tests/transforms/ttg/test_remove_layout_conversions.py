@@ -1,4 +1,4 @@
-"""`tritongpu-remove-layout-conversions` on drawn programs: valid, the same twice, and computing the same."""
+"""`tritongpu-remove-layout-conversions` on generated programs: valid, the same twice, and computing the same."""
 
 import pytest
 
@@ -16,7 +16,7 @@ PASS = "tritongpu-remove-layout-conversions"
 
 
 @pytest.mark.parametrize("seed", range(amount(24)))
-def test_drawn_programs(seed: int) -> None:
+def test_generated_programs(seed: int) -> None:
     module = parse_module(draw(seed))
     assert first_problem(module) is None
     report = check_each(module, [make_pass(PASS)], seed)

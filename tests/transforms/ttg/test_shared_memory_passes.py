@@ -108,7 +108,7 @@ def after(module: ModuleOp, name: str) -> str:
     return print_module(copy)
 
 
-def drawn_buffers(numbers: list[tuple[int, int, int, int]]) -> list[Buffer]:
+def generated_buffers(numbers: list[tuple[int, int, int, int]]) -> list[Buffer]:
     """(size, log2 of the alignment, start, length) of each."""
     return [
         Buffer(ttg.LocalBarrierOp.make(unknown), "scratch", size, 1 << bits, Interval(start, start + length))
@@ -120,7 +120,7 @@ def drawn_buffers(numbers: list[tuple[int, int, int, int]]) -> list[Buffer]:
     st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 10), st.integers(0, 30), st.integers(1, 12)), max_size=14)
 )
 def test_what_lives_together_lies_apart(numbers: list[tuple[int, int, int, int]]) -> None:
-    buffers = drawn_buffers(numbers)
+    buffers = generated_buffers(numbers)
     size = assign_offsets(buffers)
     for index, one in enumerate(buffers):
         assert one.offset % one.alignment == 0 and one.end <= size
@@ -131,7 +131,7 @@ def test_what_lives_together_lies_apart(numbers: list[tuple[int, int, int, int]]
 @given(st.lists(st.tuples(st.integers(1, 64), st.integers(0, 30), st.integers(1, 12)), min_size=1, max_size=10))
 def test_a_place_is_used_again(numbers: list[tuple[int, int, int]]) -> None:
     """Of buffers of one size, no more are needed than live at once, rounded up by what first fit loses."""
-    buffers = drawn_buffers([(256, 0, start, length) for _, start, length in numbers])
+    buffers = generated_buffers([(256, 0, start, length) for _, start, length in numbers])
     most = max(sum(b.live.start <= t < b.live.end for b in buffers) for t in range(50))
     assert most * 256 <= assign_offsets(buffers) <= 2 * most * 256
 
