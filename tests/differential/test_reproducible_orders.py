@@ -129,13 +129,8 @@ def all_in_turn(x: Any, out: Any, old: Any) -> None:
 
 def test_turns_go_on_where_helpers_are_started_late() -> None:
     """The first programs of a first launch run before there are helpers."""
-<<<<<<< HEAD
-    x, places, sums = wild(64, 16), np.zeros((64, 16), np.int32), []
-    for threads in (1, POOL.fields[1] + 2):
-=======
     x, offsets, sums = wild(64, 16), np.zeros((64, 16), np.int32), []
-    for threads in (1, POOL.words[1] + 2):
->>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
+    for threads in (1, POOL.fields[1] + 2):
         out = np.zeros(1, np.float32)
         with knobs.runtime.scope():
             knobs.runtime.num_threads = threads

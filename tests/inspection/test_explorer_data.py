@@ -1,5 +1,5 @@
-"""The explorer's data: every stage linked to the source in both directions, every pass, layouts, limits, counters,
-small pages."""
+"""What the explorer collects: every stage linked to the source in both directions, every pass, layouts, limits,
+counters, small pages."""
 
 import json
 import re
@@ -233,15 +233,10 @@ def test_nothing_is_recorded_unless_requested() -> None:
 
 def test_of_a_large_grid_the_first_programs_are_counted() -> None:
     arrays = [np.ones(SIZE, np.float32) for _ in range(3)]
-<<<<<<< HEAD
-    asked = request("cuda:90", launched=False)
-    found = count(
-        asked.source, asked.target, {}, Launch.of(kernels.scaled_sum, (*arrays, SIZE, 256), (1000, 2)).copied()
-    )
-=======
     requested = request("cuda:90", launched=False)
-    found = count(requested.source, requested.target, {}, Launch.of((1000, 2), (*arrays, SIZE, 256)))
->>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
+    found = count(
+        requested.source, requested.target, {}, Launch.of(kernels.scaled_sum, (*arrays, SIZE, 256), (1000, 2)).copied()
+    )
     assert (found["programs"], found["of"]) == (4, 2000)
     assert found["total"]["sectors"] == 3 * 126
 

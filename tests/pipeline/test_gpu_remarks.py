@@ -77,13 +77,8 @@ def test_a_loop_that_is_not_pipelined(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_conversion_through_shared_memory_in_a_loop(capsys: pytest.CaptureFixture[str]) -> None:
-<<<<<<< HEAD
     found = remarks("transposed", {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}, capsys, BLOCK=64)
     texts = [remark[0] for remark in found if "a layout conversion goes through shared memory" in remark[0]]
-=======
-    found = remarks("transposed", {"x_ptr": "*fp32", "y_ptr": "*fp32", "n": "i32"}, capsys, BLOCK=64)
-    texts = [remark[0] for remark in found if "a change of layout goes through shared memory" in remark[0]]
->>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
     (text,) = texts
     assert f":{line_of('columns * BLOCK + rows')}:" in text and "between warps, 16384 bytes at a time" in text
 
@@ -155,7 +150,7 @@ def test_the_limit_of_a_kernel(name: str, capsys: pytest.CaptureFixture[str], mo
 
 
 def test_the_layout_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
-    """The remark at its line has the cost of each possible layout."""
+    """What it costs in each layout that it may have, at its line."""
     types = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "o_ptr"), "*fp16") | {"length": "i32", "scale": "fp32"}
     constants = {"BM": 128, "BN": 64, "D": 64}
     aligned = {(index,): [["tt.divisibility", 16]] for index in range(5)}

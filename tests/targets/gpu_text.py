@@ -60,15 +60,9 @@ def launch(
 ) -> None:
     """Run a kernel; arrays among the arguments are on the device meanwhile, and hold afterwards what it left there."""
     device = Device(check=True, together=True, output=output)
-<<<<<<< HEAD
-    places = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
-    known = {id(array): address for array, address in places}
-    facts = ptx_text.metadata(ptx)
-=======
     addresses = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
     known = {id(array): address for array, address in addresses}
-    facts = ptx_text.told(ptx)
->>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
+    facts = ptx_text.metadata(ptx)
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * int(np.prod(grid))))
     given = [known.get(id(arg), arg) for arg in args]
     function = device.load(ptx).function(name)
@@ -125,7 +119,7 @@ def elementwise_text(
 def elementwise(
     body: str, ins: Mapping[str, Array], outs: Mapping[str, Any], arch: int = 90, per_thread: int = 4, **more: Any
 ) -> list[Array]:
-    """Apply a piece of IR text to arrays, padded to a power of two."""
+    """What a piece of text makes of arrays; they are filled up to a power of two."""
     count = len(next(iter(ins.values())))
     size = 1 << max(count - 1, 31).bit_length()
     arrays = [np.resize(array, size) for array in ins.values()]

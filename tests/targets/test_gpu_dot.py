@@ -186,11 +186,7 @@ def launch(text: str, name: str, warps: int, *arguments: Any) -> None:
     device = Device(check=True, together=True)
     addresses = [device.upload(value) if isinstance(value, np.ndarray) else value for value in arguments]
     device.launch(
-<<<<<<< HEAD
-        device.load(text).function(name), (1,), 32 * warps, [*places, 0, 0], ptx_text.metadata(text).get("shared", 0)
-=======
-        device.load(text).function(name), (1,), 32 * warps, [*addresses, 0, 0], ptx_text.told(text).get("shared", 0)
->>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
+        device.load(text).function(name), (1,), 32 * warps, [*addresses, 0, 0], ptx_text.metadata(text).get("shared", 0)
     )
     device.synchronize()
     for address, value in zip(addresses, arguments, strict=True):
@@ -381,15 +377,9 @@ def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> Non
     a, b, c = numbers(rng, dtype, 2, 32, 64), numbers(rng, dtype, 2, 32, 64), np.zeros((64, 64), np.float32)
     text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 64, 32, True, tl.float32))
     device = Device(check=True, counters=True)
-<<<<<<< HEAD
-    places = [device.upload(value) for value in (a, b, c)]
-    device.launch(
-        device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.metadata(text)["shared"]
-=======
     addresses = [device.upload(value) for value in (a, b, c)]
     device.launch(
-        device.load(text).function("many_dots"), (1,), 128, [*addresses, 2, 0, 0], ptx_text.told(text)["shared"]
->>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
+        device.load(text).function("many_dots"), (1,), 128, [*addresses, 2, 0, 0], ptx_text.metadata(text)["shared"]
     )
     device.synchronize()
     wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")

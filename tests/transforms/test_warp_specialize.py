@@ -1,4 +1,4 @@
-"""Warp specialisation: the same values as the whole loop, for generated kernels; what stays whole, and why."""
+"""Warp specialisation: the same values as the whole loop, for drawn kernels; what stays whole, and why."""
 
 import re
 
@@ -78,7 +78,7 @@ def test_attention(rows: int, warps: int, columns: int, loops: int) -> None:
 
 @tw.jit
 def also_hands_on(q, k, v, o, other, N, AFTER: tl.constexpr):
-    """Carry the accumulator of the second dot, or its result, once more."""
+    """What the second product adds to, or its result, is carried once more."""
     acc, kept = tl.zeros((64, 32), tl.float32), tl.full((64, 32), 3.0, tl.float32)
     for n in tl.range(0, N, 32, warp_specialize=True, num_stages=2):
         p = tl.clamp(tl.dot(q.load([0, 0]), k.load([n, 0]).T), -1, 1)
@@ -129,7 +129,7 @@ def test_attention_in_ptx() -> None:
 
 
 def test_threads_of_a_producer_copy_in_ptx() -> None:
-    """Copied data is complete when all threads have arrived, each after its own copies."""
+    """What they copied is there when all have arrived, each behind its own copies."""
     a, b, c = generated((64, 64), np.float16), generated((32, 64), np.float16), np.zeros((64, 32), np.float16)
     constants = {"BM": 64, "BN": 32, "BK": 32, "STAGES": 2}
     text = run_ptx(KERNELS["pointers"], {"a": a, "b": b, "c": c, "M": 64, "N": 32, "K": 64}, constants, aligned="MNK")
@@ -161,13 +161,8 @@ def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys
     assert [text.count(f"ttng.{name}_turn") for name in ("take", "give")] == [turns, turns]
     with listening() as remarks:
         run_pipeline(module, parse_pipeline("tritongpu-limit-remarks"))
-<<<<<<< HEAD
-    told = [note for found in remarks for note in found.notes if "warp specialized" in note]
-    assert [note.endswith("start their dots in ping-pong order") for note in told] == [turns > 0]
-=======
     reported = [note for found in remarks for note in found.notes if "warp specialized" in note]
-    assert [note.endswith("start their products in turn") for note in reported] == [turns > 0]
->>>>>>> 39291b37 (Rename what tests generate, report and request in plain words)
+    assert [note.endswith("start their dots in ping-pong order") for note in reported] == [turns > 0]
 
 
 @tw.jit
