@@ -43,7 +43,7 @@ def test_generated_strides_in_clusters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "is_kept", "depends"), [("0", True, True), ("0", False, False), ("pid", True, False)]
+    ("index", "is_kept", "depends"), [("0", True, True), ("0", False, False), ("pid", True, False)]
 )
 def test_atomics_that_tell_which_program_was_first(index: str, is_kept: bool, depends: bool, tmp_path: Path) -> None:
     kept = "old" if is_kept else "1"

@@ -80,7 +80,7 @@ def long_product(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, 
 
 
 @pytest.mark.parametrize(
-    ("tile", "asked", "buffers"),
+    ("tile", "requested", "buffers"),
     [
         ((256, 128, 32), None, 4),  # 512 cycles of products, 700 until memory answers
         ((256, 128, 64), None, 3),

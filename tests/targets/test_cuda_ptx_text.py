@@ -41,7 +41,7 @@ def test_what_a_comment_reports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("directives", "asked", "facts"),
+    ("directives", "requested", "facts"),
     [
         ({}, None, {}), ({}, 8, {}),
         ({"reqntid": (256,)}, None, {"num_warps": 8}), ({"reqntid": (96, 1, 1)}, 3, {"num_warps": 3}),

@@ -402,7 +402,7 @@ def test_a_factor_that_lies_across_in_ptx() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "work", "rows", "when", "told"),
+    ("by", "work", "rows", "when", "reported"),
     [
         ("descriptors", False, 128, "pays", ""),
         ("descriptors", False, 128, "requested", None),
