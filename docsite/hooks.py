@@ -77,7 +77,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
 
     def link(found: re.Match[str]) -> str:
         SHOWN.add(found[1])
-        return f'href="{relative(source_pages.place_of(ROOT, found[1]), page.url)}'
+        return f'href="{relative(source_pages.path_of(ROOT, found[1]), page.url)}'
 
     return re.sub(r'href="repo:([^"#]+)', link, html)
 

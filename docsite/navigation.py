@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from docsite.public_names import FAMILIES
-from docsite.reference import place_of
+from docsite.reference import path_of
 
 FAMILY_PAGES = {
     part: tuple(path_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")

@@ -533,8 +533,8 @@ def test_small_arrays_are_looked_at_again(monkeypatch: pytest.MonkeyPatch, libra
     """Code compiled for small arrays is not launched with larger ones."""
     arrays = pytest.importorskip(library)
     monkeypatch.setattr(CpuBackend, "specializes_small_arrays", True)
-    asked = list[Any]()
-    monkeypatch.setattr(native_entry, "small_address", lambda arg: asked.append(arg) or small_address(arg))
+    requested = list[Any]()
+    monkeypatch.setattr(native_entry, "small_address", lambda arg: requested.append(arg) or small_address(arg))
     kernel, x, y = Counted(axpy_source), arrays.ones(64, dtype=arrays.float32), arrays.zeros(64, dtype=arrays.float32)
     for _ in range(3):
         kernel[(1,)](x, y, 32, 1.0, BLOCK=32)
