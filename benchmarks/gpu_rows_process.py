@@ -85,7 +85,7 @@ def stage_times(source: ASTSource, warps: int, stages: int, assembles: bool) -> 
     options = backend.parse_options({**source.parse_options(), **defaults, "num_warps": warps, "num_stages": stages})
     times: dict[str, float] = {}
     start = spent()
-    product: Any = source.product(frontend_options(TARGET, options))
+    product: Any = source.stage_input(frontend_options(TARGET, options))
     times["frontend"] = spent() - start
     for name, stage in backend.stages(options).items():
         if name == "cubin" and not assembles:

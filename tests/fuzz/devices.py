@@ -36,7 +36,7 @@ KINDS = (SAME, DIFFERENT, CRASHED, LOST, REFUSED, UNORDERED)
 FAILURES = (DIFFERENT, CRASHED, LOST)
 INTERNAL = (AssertionError, AttributeError, IndexError, KeyError, RecursionError, UnboundLocalError)
 ACCESS = re.compile(r"\b(load|store|atomic_\w+|apart_memory|copied_rows)\(")
-GENERATORS: dict[str, dict[str, bool]] = {  # by name: options of `draw_kernel`
+GENERATORS: dict[str, dict[str, bool]] = {  # by name: options of `generate_kernel`
     "plain": {},
     "odd": {"odd": True},
     "descriptors": {"about_descriptors": True},

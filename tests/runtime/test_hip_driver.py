@@ -398,7 +398,7 @@ def test_no_library(unfound: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert reported.startswith(
         "TILEWORK_DEVICE=hip asks for an AMD GPU, and none can be used: cannot locate libamdhip64.so after"
     )
-    assert "'/somewhere/rocm/lib/libamdhip64.so'" in reported and "TRITON_LIBHIP_PATH can name it" in reported
+    assert "'/somewhere/rocm/lib/libamdhip64.so'" in reported and "set TRITON_LIBHIP_PATH" in reported
     knobs.runtime.device = None
     assert not HipDriver.is_active() and type(default_driver()) in (CpuDriver, CudaDriver)
     knobs.amd.libhip_path = str(tmp_path / "libhip.so")

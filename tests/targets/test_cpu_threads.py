@@ -8,7 +8,7 @@ from pathlib import Path
 PROGRAM = """
 import sys, threading
 import tilework.language as tl
-from tests.fuzz.kernels import draw_kernel
+from tests.fuzz.kernels import generate_kernel
 from tests.fuzz.run import load
 from tilework.targets.base import GPUTarget
 from tilework.targets.llvm import types
@@ -19,7 +19,7 @@ THREADS, KERNELS = 4, 1
 folder = Path(sys.argv[1])
 sources = []
 for seed in range(THREADS * KERNELS):
-    kernel = draw_kernel(seed)
+    kernel = generate_kernel(seed)
     sources.append(ASTSource(load(kernel, folder), kernel.signature))
 stages = ["ttir", "ttcir", "llir", "obj"]
 

@@ -373,7 +373,7 @@ def matmul(a, b, c, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr, TRA
 def test_matmul_of_host_descriptors(arch: int, warps: int, transposed: bool) -> None:
     a, b = generated((56, 120), np.float16), generated((64, 120) if transposed else (120, 64), np.float16)
     c = np.zeros((56, 64), np.float32)
-    constants = {"M": 64, "N": 64, "STEP": 32, "TURNED": transposed}
+    constants = {"M": 64, "N": 64, "STEP": 32, "TRANSPOSED": transposed}
     right = Block(b, (64, 32) if transposed else (32, 64))
     text = run(
         matmul,

@@ -46,7 +46,7 @@ class ModuleSource:
     module: Any
     ext: str = "ttir"
 
-    def product(self, options: Any) -> Any:
+    def stage_input(self, options: Any) -> Any:
         return self.module
 
 

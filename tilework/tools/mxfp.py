@@ -148,7 +148,7 @@ class MXScaleTensor(MicroscalingTensor):
     encode = staticmethod(encode_e8m0)
     decode = staticmethod(decode_e8m0)
 
-    def random_codes(self, low: float | None = None, high: float | None = None) -> "MXScaleTensor":
+    def random(self, low: float | None = None, high: float | None = None) -> "MXScaleTensor":
         """Fill with random powers of two from `low` to `high`; never NaN."""
         first = 0 if low is None else e8m0_bound(low) + (np.frexp(low)[0] != 0.5)
         last = E8M0_MAX if high is None else e8m0_bound(high)
