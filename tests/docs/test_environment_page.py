@@ -15,8 +15,8 @@ READERS = ("getenv", "is_on")
 OTHER_TEXTS = {
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
-    "SO_PEERCRED",
-}  # set for processes that tilework starts; a socket
+    "O_BINARY",
+}  # set for processes that tilework starts; a flag of os.open
 
 
 @cache

@@ -69,8 +69,7 @@ def create_op(
     properties: Mapping[str, Attribute] = NONE,
     attributes: Mapping[str, Attribute] = NONE,
 ) -> OpT:
-    """A detached op of `cls`; its fields that are not set here have their defaults in the class (`DEFAULTS` has those of
-    properties)."""
+    """A detached op of `cls`; fields that are not set here have the class's defaults (`DEFAULTS` for properties)."""
     op = cls.__new__(cls)
     uses = []
     for index, value in enumerate(operands):

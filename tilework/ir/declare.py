@@ -283,7 +283,7 @@ class Op(Operation):
 
 
 def print_itself(self: Operation, printer: Printer) -> None:
-    """For xDSL's printer, which writes ops without a `print` in generic form; modules are written by `ir/printer.py`."""
+    """Print for xDSL's printer, which uses the generic form otherwise; `ir/printer.py` prints modules."""
     writer = writer_of(type(self))
     assert writer is not None
     printer.print_string(writer(PlainPrinter(printer), self))

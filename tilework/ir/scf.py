@@ -102,7 +102,7 @@ class ForOp(Op):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """``%i = %a to %b step %c iter_args(%x = %y) -> (f32) : i32 { ... } {k = v}``; the index type may be left out."""
+        """``%i = %a to %b step %c iter_args(%x = %y) -> (f32) : i32 { ... } {k = v}``; the index type is optional."""
         variable = parser.parse_argument(expect_type=False)
         bounds = []
         for word in ("=", "to", "step"):
@@ -179,7 +179,7 @@ class WhileOp(Op):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """``(%a = %x) : (i32) -> i32 { ... } do { ... } attributes {...}``; nothing carried: `` : () -> () { ... }``."""
+        """``(%a = %x) : (i32) -> i32 { ... } do { ... } attributes {...}``, or `` : () -> () { ... }``."""
         pairs = (
             parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, lambda: read_assignment(parser)) or []
         )
