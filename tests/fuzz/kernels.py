@@ -1,7 +1,8 @@
 """Whole kernels, generated from a seed: the same seed gives the same text.
 
-`generate_elementwise` makes kernels of loads, expressions and stores, which NumPy can follow; `generate_kernel` everything
-else: loops with carried values, branches, reductions, scans, shapes, calls, block pointers, descriptors, atomics.
+`generate_elementwise` makes kernels of loads, expressions and stores, which NumPy can follow; `generate_kernel` makes
+everything else: loops with carried values, branches, reductions, scans, shapes, calls, block pointers, descriptors,
+atomics.
 Every statement is followed by an assertion of the dtype and shape that it must have.
 """
 

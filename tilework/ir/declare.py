@@ -259,7 +259,8 @@ class Op(Operation):
         if "name" in cls.__dict__:
             DECLARED.setdefault(cls.name.partition(".")[0], []).append(cls)
 
-    __hash__, __eq__ = object.__hash__, object.__eq__
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType] # its parameter has another name
 
     def __post_init__(self) -> None:
         for key, value in self.DEFAULTS.items():

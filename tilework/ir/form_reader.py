@@ -314,7 +314,7 @@ def parse_optional_operands(parser: Parser) -> list[UnresolvedOperand]:
 def type_attempt(node: TypeOf, fields: Fields) -> Attempt:
     name = node.name
     slot = fields.operands.get(name) or fields.results.get(name)
-    bare = slot.constraint.bare if slot is not None and node.bare else None
+    bare = slot.constraint.bare if slot is not None and slot.constraint is not None and node.bare else None
 
     def read(parser: Parser, reading: Reading) -> bool:
         reading.position = parser.pos

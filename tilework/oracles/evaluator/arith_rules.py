@@ -270,7 +270,7 @@ def eval_clampf(machine: "Machine", op: Operation, x: Array, low: Array, high: A
     return narrow(np.asarray(smaller(larger(wide(x), wide(low)), wide(high))), x.dtype)
 
 
-COUNTS = {
+COUNTS: dict[type[Operation], Callable[[Array], Array]] = {
     math_dialect.CountLeadingZerosOp: leading_zeros,
     math_dialect.CountTrailingZerosOp: trailing_zeros,
     math_dialect.CtPopOp: one_bits,

@@ -173,7 +173,7 @@ def widened(low: Low, op: Operation, args: tuple[Value, ...]) -> list[Value]:
     return [widen(low.builder, arg, element_type(operand.type)) for arg, operand in zip(args, op.operands, strict=True)]
 
 
-FUSED = {arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul"}
+FUSED: dict[type[Operation], str] = {arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul"}
 
 
 @scalar_rule(*FUSED)
