@@ -146,7 +146,7 @@ def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
 
     launcher = kernel.launcher
     if kernel.has_copies:
-        args, launcher = [*args, *launcher.maps(launcher.numbers(args), (1, 1, 1))], launcher.inner
+        args, launcher = [*args, *launcher.maps(launcher.values(args), (1, 1, 1))], launcher.inner
     packer, _ = launcher.plans[len(args)]
     frame = CudaFrame(packer, launcher.attributes, launcher.block, launcher.shared)
     packer.pack(frame.buffer, args, (None, None))
