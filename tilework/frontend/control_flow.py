@@ -204,7 +204,8 @@ def fits(gen: FunctionGenerator, pattern: ast.pattern, subject: Any, names: dict
             return plain(subject) is value
         case ast.MatchValue(value=value):
             return bool(plain(subject) == unwrap(gen.visit(value)))
-    raise gen.unsupported(pattern, triton_messages.PATTERN.format(ast.unparse(pattern)))
+        case _:
+            raise gen.unsupported(pattern, triton_messages.PATTERN.format(ast.unparse(pattern)))
 
 
 def plain(subject: Any) -> Any:

@@ -35,7 +35,13 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help, warn_beyond_triton
-from tilework.frontend import calls, control_flow, expressions, loops, statements  # noqa: F401  # they fill `VISITORS`
+from tilework.frontend import (
+    calls,
+    control_flow,  # noqa: F401  # pyright: ignore[reportUnusedImport]  # this and those below fill `VISITORS`
+    expressions,  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    loops,  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    statements,  # noqa: F401  # pyright: ignore[reportUnusedImport]
+)
 from tilework.frontend.exits import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
 from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unflatten_all, unwrap

@@ -59,8 +59,8 @@ def rules_of(cls: type[Operation], fields: Fields) -> list[Rule]:
     """Return the type rules of a class, the most certain first."""
     slots = [*fields.operands.values(), *fields.results.values()]
     rules = [Rule(slot.name, None, (), slot.only) for slot in slots if slot.only is not None]
-    turned: list[Rule] = []
-    declared = dict(getattr(cls, "infer", {}))
+    reversed_rules: list[Rule] = []
+    declared: dict[str, Any] = dict(getattr(cls, "infer", {}))
     if (source := declared.pop(OPERANDS, None)) is not None:
         declared = dict.fromkeys(fields.operands, source) | declared
     if cls.has_trait(SameType):
@@ -68,13 +68,13 @@ def rules_of(cls: type[Operation], fields: Fields) -> list[Rule]:
     for target, rule in declared.items():
         if isinstance(rule, str):
             rules.append(Rule(target, None, (rule,)))
-            turned.append(Rule(rule, None, (target,)))
+            reversed_rules.append(Rule(rule, None, (target,)))
         elif isinstance(rule, Attribute):
             rules.append(Rule(target, None, (), rule))
         else:
             function, *sources = rule
             rules.append(Rule(target, function, tuple(sources)))
-    return rules + turned
+    return rules + reversed_rules
 
 
 def solve(cls: type[Operation], fields: Fields, known: Collection[str]) -> list[Rule]:

@@ -73,8 +73,9 @@ class CompileOptions:
 
     def __post_init__(self) -> None:
         for name in ("num_warps", "num_ctas", "num_stages"):
+            size = getattr(self, name)
             try:
-                object.__setattr__(self, name, index(size := getattr(self, name)))
+                object.__setattr__(self, name, index(size))
             except TypeError:
                 raise TypeError(f"{name} must be an int, got {size!r}") from None
         if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):

@@ -46,9 +46,11 @@ class Dots(Windows):
         imprecise_limit: int,
     ) -> tl.tensor:
         shape = type.sizes
-        flat = shape if len(shape) < 4 else (prod(shape[:-2]), *shape[-2:])
-        if flat != shape:
-            lhs, rhs = (self.reshape(value, (flat[0], *shape_of(value)[-2:])) for value in (lhs, rhs))
+        flat = shape
+        if len(shape) > 3:
+            batches = prod(shape[:-2])
+            flat = (batches, *shape[-2:])
+            lhs, rhs = (self.reshape(value, (batches, *shape_of(value)[-2:])) for value in (lhs, rhs))
             acc = None if acc is None else self.reshape(acc, flat)
         result = block(type.scalar, flat)
         start = self._start(acc, result)

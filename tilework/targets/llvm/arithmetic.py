@@ -13,6 +13,9 @@ Conversions between types: part of `Builder`.
 `fptosi_sat` saturates and makes NaN 0, as the language wants.
 """
 
+# pyright: reportGeneralTypeIssues=false
+# A mixin annotates `self` with the class that it is mixed into.
+
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 

@@ -12,6 +12,9 @@ A loop whose constant bounds show that it runs at least once tests at the bottom
 its side.
 """
 
+# pyright: reportGeneralTypeIssues=false
+# A mixin annotates `self` with the class that it is mixed into.
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any

@@ -9,6 +9,9 @@ Loads, stores, calls and atomics are never shared or removed. A masked access wi
 plain one.
 """
 
+# pyright: reportGeneralTypeIssues=false
+# A mixin annotates `self` with the class that it is mixed into.
+
 from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Any

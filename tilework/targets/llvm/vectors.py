@@ -5,6 +5,9 @@ b.extract(v, 2)                    # x
 b.reduce("fmax", v)                # llvm.vector.reduce.fmax.v4f32
 """
 
+# pyright: reportGeneralTypeIssues=false
+# A mixin annotates `self` with the class that it is mixed into.
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 

@@ -114,8 +114,10 @@ def whole_shadow(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | Non
 def follow_view(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
     """Apply the same op to the shadows; each half of a split is one result."""
     found = [shadow for operand in op.operands if (shadow := shadows.of(operand)) is not None]
-    if not found or (whole := whole_shadow(shadows, code, op)) is not None:
-        return whole if found else None
+    if not found:
+        return None
+    if (whole := whole_shadow(shadows, code, op)) is not None:
+        return whole
     sources = joined_sources(found)
     parts = [shadows.tile(code, operand) for operand in op.operands]
     types = [with_element(result.type, shadows.element) for result in op.results]
@@ -191,8 +193,10 @@ def follow_absorbing(shadows: Shadows, code: Emitter, op: Operation) -> Shadow |
 def follow_fold(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
     """Reductions and scans."""
     sources = sources_below(shadows, op)
-    if not sources or (whole := whole_shadow(shadows, code, op)) is not None:
-        return whole if sources else None
+    if not sources:
+        return None
+    if (whole := whole_shadow(shadows, code, op)) is not None:
+        return whole
     part = highest(code, [shadows.tile(code, operand) for operand in op.operands if shadows.of(operand) is not None])
     axis = int(attr_value(op.properties["axis"]) or 0)
     if type(op) is tt.ReduceOp:
@@ -205,8 +209,10 @@ def follow_fold(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None
 def follow_dot(shadows: Shadows, code: Emitter, op: Operation) -> Shadow | None:
     """Element (i, j) depends on row i of `a` and column j of `b`."""
     sources = sources_below(shadows, op)
-    if not sources or (whole := whole_shadow(shadows, code, op)) is not None:
-        return whole if sources else None
+    if not sources:
+        return None
+    if (whole := whole_shadow(shadows, code, op)) is not None:
+        return whole
     shape = shape_of(op.results[0].type)
     rank = len(shape)
     parts = [shadows.tile(code, op.operands[2])] if shadows.of(op.operands[2]) is not None else []

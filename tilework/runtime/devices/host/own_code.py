@@ -98,7 +98,8 @@ class OwnObject:
 
     def begun(self) -> "Work":
         """The thread that makes it."""
-        import shutil  # noqa: F401 - which may be needed to store it, in a thread that must not import
+        # to store it may need `shutil`, in a thread that must not import
+        import shutil  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         # lazily: loads LLVM, which a kernel from the cache does not need
         from tilework.targets.llvm.apart import begin

@@ -563,8 +563,8 @@ def first_binder(fn: KernelInterface) -> BindGrid | None:
 
 def native_bound(kernel: KernelInterface, bound: BoundLaunch) -> Callable[..., Any]:
     """A bound launch in machine code, where that is possible."""
-    for _ in range(2):  # the first one may be a launch through Python, while the launcher is being compiled
-        bind = getattr(kernel[bound.grid], "__self__", None)
+    kernel[bound.grid]  # may be a launch through Python, while the launcher is being compiled
+    bind = getattr(kernel[bound.grid], "__self__", None)
     if type(bind) is not tuple:
         return bound
     from tilework.runtime.launch.native.machine import make_bound  # lazily: only native launches need it

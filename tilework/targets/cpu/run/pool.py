@@ -303,7 +303,7 @@ def run_unknown(work: Programs, threads: int) -> Failure | None:
     """
     if POOL.start(0) is None:
         return run_inline(work)
-    kernel, total = work.kernel, work.total
+    kernel, total, failure = work.kernel, work.total, None
     start, done, some = time.perf_counter_ns(), 0, 1
     while done < total and time.perf_counter_ns() - start < START_NS:
         end = min(done + some, total)

@@ -39,7 +39,7 @@ previous handler (Python's faulthandler, or the system's), so that the process e
 import signal
 import sys
 
-from tilework.targets.cpu.run import poll_code  # noqa: F401  # registers its functions
+from tilework.targets.cpu.run import poll_code  # noqa: F401  # pyright: ignore[reportUnusedImport]  # registers its functions
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS, fatal_signals
 from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word

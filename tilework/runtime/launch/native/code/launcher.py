@@ -23,7 +23,12 @@ are read through DLPack. `launch.context` holds the addresses that differ betwee
 from tilework.runtime.launch.native import layout
 
 # these register their functions
-from tilework.runtime.launch.native.code import descriptor_guards, gpu_launch, host_launch, keys  # noqa: F401
+from tilework.runtime.launch.native.code import (
+    descriptor_guards,  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    gpu_launch,  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    host_launch,  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    keys,  # noqa: F401  # pyright: ignore[reportUnusedImport]
+)
 from tilework.runtime.launch.native.code.guards import (
     GUARDS,
     YES,
