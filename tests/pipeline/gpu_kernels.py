@@ -82,9 +82,9 @@ def split_tiles(x_ptr, y_ptr, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
     x = tl.load(x_ptr + index)
     even, odd = tl.split(tl.reshape(x, (ROWS, COLUMNS // 2, 2)))
     both = tl.reshape(tl.join(odd, even), (ROWS, COLUMNS))
-    is_transposed = tl.trans(both)
+    transposed = tl.trans(both)
     picked = tl.gather(x, (index * 7 % COLUMNS).to(tl.int32), 1)
-    tl.store(y_ptr + tl.trans(index), is_transposed + tl.trans(picked))
+    tl.store(y_ptr + tl.trans(index), transposed + tl.trans(picked))
 
 
 def matmul_arguments(dtype: str, out: str, sizes: tuple[int, int, int], transposed: bool) -> Any:
