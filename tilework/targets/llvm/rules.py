@@ -76,7 +76,7 @@ class Rules:
 
     @property
     def size(self) -> int:
-        """How many rules there are, with those of the fallback."""
+        """The number of rules, with those of the fallback."""
         return len(self.own.whole) + len(self.own.elementwise) + (self.behind.size if self.behind is not None else 0)
 
     @property

@@ -30,7 +30,7 @@ TABLES = 4
 
 
 def tables_of(op: Operation) -> int:
-    """How many tables: one, or TABLES if adding them up costs less than they save."""
+    """Return the number of tables: one, or TABLES if adding them up costs less than they save."""
     count, bins = prod(ttc.buffer_of(op.operands[0]).shape), prod(ttc.buffer_of(op.operands[-1]).shape)
     return TABLES if count >= TABLES * bins else 1
 

@@ -224,7 +224,7 @@ STREAM_ALIGN = 16  # bytes that stores past the caches need on x86; wider ones a
 
 
 class Past(NamedTuple):
-    """Whether a store goes past the caches, and whether lines begin where it does; what else there is to do if it does
+    """Return if a store goes past the caches, and if lines begin where it does; what else there is to do if it does
     not.
     """
 

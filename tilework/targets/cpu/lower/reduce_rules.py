@@ -192,7 +192,7 @@ class Fold:
 
     @property
     def chunks(self) -> int:
-        """How many chunks, or single elements, are folded."""
+        """The number of chunks, or single elements, that are folded."""
         return -(-self.nest.shape[self.axis] // self.step)
 
     def joined(self, before: list[Value], after: list[Value]) -> list[Value]:

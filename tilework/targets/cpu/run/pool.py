@@ -272,7 +272,7 @@ def is_worth_sharing(kernel: NativeKernel) -> bool:
 
 
 def chunk_of(kernel: NativeKernel, total: int, threads: int) -> int:
-    """How many programs a thread takes at once."""
+    """Return the number of programs that a thread takes at once."""
     long = int(CHUNK_NS / kernel.program_ns) if kernel.program_ns else 1
     return max(1, total // (threads * CHUNKS), min(long, total // (threads * FEWEST_CHUNKS)))
 
