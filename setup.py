@@ -1,4 +1,4 @@
-"""What `pyproject.toml` cannot say: which modules the wheel has, and what it requires (`packages/split.py`)."""
+"""The modules and requirements of the wheel, which `pyproject.toml` cannot compute (`packages/split.py`)."""
 
 import os
 import sys

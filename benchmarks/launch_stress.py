@@ -3,7 +3,7 @@
     python -m benchmarks.launch_stress --processes 8 --seconds 60 --kernels 50
 
 At the end every entry of the cache must verify, and no process may have seen an error. The whole of it runs on a copy
-of the package, made first: the sources are part of every cache key, and nobody should have to stop editing for a
+of the package, made first: the sources are part of every cache key, so that sources can be edited during a
 minute. Prints one line of counts: entries, verified, errors, launches, killed.
 """
 

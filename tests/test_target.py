@@ -23,7 +23,7 @@ def test_a_target_and_its_name(text: str, name: GPUTarget) -> None:
 
 
 @pytest.mark.parametrize("text", ["metal:m1", "sycl:1"])
-def test_nobody_compiles_for_it(text: str) -> None:
+def test_no_backend_compiles_for_it(text: str) -> None:
     with pytest.raises(UnknownTarget, match=rf"{text}'.* no compiler for .*; there are compilers for cpu, cuda, hip"):
         Target.parse(text)
 

@@ -28,7 +28,7 @@ QUICK = "--quick" in sys.argv
 # `tl.dot(a, b, acc)` adds the product of two tiles to a third. Sums are kept in float32, whatever the inputs are. On a
 # CPU it becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is what tensor cores do.
 #
-# Rows and columns past the end wrap around (`% M`, `% N`): they compute something that nobody stores, without a mask in
+# Rows and columns past the end wrap around (`% M`, `% N`): they compute values that are not stored, without a mask in
 # the loop. Along `K` that is not allowed, every product counts there, so the last step is masked and filled with zeros.
 
 
@@ -72,8 +72,8 @@ print(f"largest difference from NumPy: {np.abs(c - a @ b).max():.1e}")
 # ## The size of tiles
 #
 # A tile of 16 by 16 reads 32 numbers for each 256 products of a step, one of 128 by 128 reads 256 for 16384: large
-# tiles read less. But what they read must fit into the caches, and there must be programs enough for all cores. Nobody
-# knows the best sizes beforehand; here they are measured, for one product of square matrices.
+# tiles read less. But what they read must fit into the caches, and there must be programs enough for all cores. The
+# best sizes are not known beforehand; here they are measured, for one multiplication of square matrices.
 
 
 def gflops(size: int, bm: int, bn: int, bk: int) -> float:

@@ -6,7 +6,7 @@
     POST /softmax, /matmul      matrices as NumPy saves them (.npy, one behind the other); the answer is one, too
     GET /metrics                what was served, loaded and compiled, for Prometheus
 
-A shape that nobody has recorded is refused (422), with the words of TILEWORK_NO_JIT: the service never compiles.
+A shape that is not recorded is refused (422), with the words of TILEWORK_NO_JIT: the service never compiles.
 """
 
 import argparse

@@ -12,7 +12,7 @@ from examples.service.kernels import Array, matmul, softmax
 # any number of rows will do; sizes of columns that are multiples of 16, or that are not, are different kernels
 SOFTMAX = ((64, 1000), (16, 512), (3, 512))
 MATMUL = ((64, 256, 128), (128, 48, 32))
-REFUSED = (5, 1024)  # nobody has recorded it
+REFUSED = (5, 1024)  # not recorded
 
 
 def requests(rng: np.random.Generator) -> list[tuple[str, list[Array], Callable[..., Array]]]:

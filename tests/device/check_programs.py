@@ -53,7 +53,7 @@ class Mock(ModuleType):
 
 
 class Lenient(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Modules below `root` without the statements that fail; other modules that nobody finds are mocks."""
+    """Modules below `root` without the statements that fail; other modules that cannot be found are mocks."""
 
     def __init__(self, root: str):
         self.root = Path(root)

@@ -55,7 +55,7 @@ def test_every_variable_is_in_the_table() -> None:
     assert of_knobs == set(MEANINGS), "MEANINGS of tilework/knobs/meanings.py has the variables of knobs"
     others = {key: index for key, index in read_anywhere().items() if key not in of_knobs | OTHER_TEXTS}
     assert {key: index for key, index in others.items() if key not in WITHOUT_KNOB} == {}
-    assert set(WITHOUT_KNOB) <= set(others), "variables that nobody reads"
+    assert set(WITHOUT_KNOB) <= set(others), "variables that are never read"
 
 
 def test_the_table_says_type_default_and_meaning() -> None:

@@ -311,7 +311,7 @@ def test_reductions_of_16_bits_work_on_whole_pieces(type: str, dtype: object, en
     np.testing.assert_array_equal(tensor.after().astype(np.float64), expected)
 
 
-def test_a_store_that_nobody_waits_for_arrives() -> None:
+def test_a_store_without_a_wait_arrives() -> None:
     tensor = Tensor(np.zeros((8, 8), np.uint32), "u32", (8, 8))
     copy = "@%p cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%m, {0, 0}], [%s], %image;"
     tensor.run(kernel(copy, 0, after="bar.sync 0;"), np.arange(64, dtype=np.uint32).view(np.uint8))

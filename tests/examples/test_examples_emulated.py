@@ -22,7 +22,7 @@ WARPS = {"grouped_gemm": 1, "matmul": 2, "matmul_block_pointers": 2, "matmul_des
 def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for case in all_cases():
         case.kernel.device_caches.clear()
-    set_allocator(NullAllocator())  # as after somebody's allocator: scratch memory is there nevertheless
+    set_allocator(NullAllocator())  # as a user's program may leave it: scratch memory is there nevertheless
     with emulator(cache=str(Path(tmp_path_factory.mktemp("cache")))):
         yield
     for case in all_cases():

@@ -231,7 +231,7 @@ def placeholder(out, n):
     tl.store(out + 1, y)
 
 
-def test_none_may_be_replaced_in_one_branch_if_nobody_reads_it_afterwards() -> None:
+def test_none_may_be_replaced_in_one_branch_if_it_is_not_read_afterwards() -> None:
     assert result(placeholder, 4, size=2) == [5, 7]
 
 

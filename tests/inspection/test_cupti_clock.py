@@ -84,7 +84,7 @@ def test_records_find_their_launches() -> None:
     driver = SimpleNamespace(code=lambda name, *args: 0)
     clock = CuptiClock(SimpleNamespace(ensure_context=lambda: None, library=lambda: driver), Cupti(library))
     clock.offset = LATER
-    assert clock.start() and library.kinds == {KERNEL}, "calls are not written down while nobody needs numbers"
+    assert clock.start() and library.kinds == {KERNEL}, "calls are not recorded while no correlation is needed"
     library.run(b"mine", took=1)
     library.run(b"other", took=5)
     library.run(b"mine", took=2)

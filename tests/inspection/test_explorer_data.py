@@ -1,4 +1,4 @@
-"""What the explorer collects: every stage linked to the source in both directions, every pass, layouts, limits,
+"""The data of the explorer: every stage linked to the source in both directions, every pass, layouts, limits,
 counters, small pages."""
 
 import json

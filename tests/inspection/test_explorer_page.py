@@ -112,7 +112,7 @@ def test_lanes_that_hold_no_element_are_grey(browser: Browser) -> None:
     row = "[...document.querySelectorAll('.row')].find((row) => row.textContent.includes('tt.load'))"
     browser.evaluate(f"{row}.querySelector('.has-layout').click()")  # behind the right border, perhaps
     assert "200 seen" in browser.evaluate("document.querySelector('.tools').textContent")
-    assert "padding, which nobody sees" in browser.evaluate("document.querySelector('.legend').textContent")
+    assert "padding, which no program sees" in browser.evaluate("document.querySelector('.legend').textContent")
     pixels = """(() => { const canvas = document.querySelector('canvas'), pen = canvas.getContext('2d');
         const [wide, high] = [(canvas.width - 37 * devicePixelRatio) / 32, (canvas.height - 19 * devicePixelRatio) / 8];
         const x = (at) => 36 + (at % 32 + 0.5) * wide, y = (at) => 18 + (Math.floor(at / 32) + 0.5) * high;

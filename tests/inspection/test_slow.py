@@ -116,7 +116,7 @@ def test_compiled_kernels_explain_themselves_and_json_says_the_same() -> None:
     assert "cannot be compiled" not in str(kernel.explain(target="hip:gfx942"))
 
 
-def test_questions_that_nobody_answers() -> None:
+def test_questions_without_an_answer() -> None:
     with pytest.raises(ValueError, match="explain answers compiled, tuned, slow, different, not 'fast'"):
         strided.explain(why="fast")
     with pytest.raises(TypeError, match="give it the arguments of one, and grid="):

@@ -1,4 +1,4 @@
-"""Annotations on every Python: 3.14 evaluates them when asked, and here nobody may ask too much."""
+"""Annotations on every Python: 3.14 evaluates them lazily, and tilework must not evaluate too many."""
 
 import inspect
 import sys

@@ -1,7 +1,7 @@
 """One table of calls, good and bad, through the compiler's frontend and through the interpreter: same types, same
 words.
 
-A row is an expression. ``b("fp16", 16, 16)`` is a block of values nobody knows, ``b("fp16")`` a scalar, and ``p("fp32",
+A row is an expression. ``b("fp16", 16, 16)`` is a block of unknown values, ``b("fp16")`` a scalar, and ``p("fp32",
 64)`` a block of pointers; everything else is the language. Its outcome is the type of the result, or the error with its
 text.
 """

@@ -74,7 +74,7 @@ def test_nothing_unfinished_is_in_the_cache() -> None:
         assert mode.raw_futures == [first.future, other.future]
         assert list(mode.future_kernels.values()) == [first, other] and mode.executor is pool
         pool.run_all()
-        assert kernels(fill) == []  # done, but nobody has asked for it
+        assert kernels(fill) == []  # done, but not requested
         made = first.result()
         assert type(made) is CompiledKernel and kernels(fill) == [made] and first.result() is made is first.kernel
         assert fill.warmup(OUT, 1, grid=(1,)) is made

@@ -205,7 +205,7 @@ def test_a_new_entry_is_not_deleted_for_the_damage_of_the_old(entry: Path, root:
 
 
 def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make `path` somebody else's."""
+    """Make `path` another user's."""
     if os.geteuid() == 0:
         os.chown(path, 12345, -1)
         return

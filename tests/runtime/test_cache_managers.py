@@ -406,7 +406,7 @@ def test_the_hash_of_sources_is_kept_like_bytecode(tmp_path: Path, monkeypatch: 
     assert written("two", 1000) not in (first, "0" * 64)
     assert written("three", 1000) != written("two", 1000)
     for nonsense in (
-        b"what nobody wrote",
+        b"never written",
         b"",
         b"0" * 64,
         b"0" * 64 + marshal.dumps(([], [])),

@@ -191,7 +191,7 @@ def test_a_file_starts_at_its_stage(tmp_path: Path) -> None:
 
 def test_launch_metadata_of_a_compiled_kernel() -> None:
     kernel = fill.warmup(np.zeros(4, "f4"), 1.0, 4, grid=(1,))
-    assert kernel.launch_metadata((1, 1, 1), 5, None) is None, "nobody listens"
+    assert kernel.launch_metadata((1, 1, 1), 5, None) is None, "there is no listener"
     knobs.runtime.launch_enter_hook.add(lambda metadata: None)
     found = kernel.launch_metadata((1, 1, 1), 5, None).get()
     assert found == {"name": "fill", "function": kernel.function, "stream": 5}

@@ -91,7 +91,7 @@ def test_a_hook_may_launch_the_kernel(tmp_path: Path) -> None:
     assert inner and out[0] == 3
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_locks, "PATIENCE", 0.05)
     locks, both, done = KeyLocks(), threading.Barrier(2), []
 

@@ -29,7 +29,7 @@ from tilework.tools.tensor_descriptor import TensorDescriptor
 
 @pytest.fixture
 def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedCuda]:
-    """A machine with two GPUs, on which nobody has said anything about devices."""
+    """A machine with two GPUs and no setting about devices."""
     monkeypatch.setattr(cuda_tools, "find_tool", lambda *args: None)  # no ptxas: the driver gets PTX
     monkeypatch.delenv("TILEWORK_DEVICE", raising=False)
     library = EmulatedCuda(2)

@@ -74,7 +74,7 @@ def test_numpy_numbers_are_specialised() -> None:
 
 
 def test_options_of_other_devices_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one warning per option; an option that nobody has is an error."""
+    """With one warning per option; an unknown option is an error."""
     monkeypatch.setattr(options, "_warned", set())
     out = np.zeros(16, np.float32)
     with pytest.warns(UserWarning) as seen:

@@ -191,10 +191,10 @@ def test_launch_metadata_gets_grid_metadata_and_arguments() -> None:
     kernel = tilework.jit(launch_metadata=describe)(fill.fn)
     out, hooked = np.zeros(16, "f4"), []
     kernel[(2,)](out, 1.0, 16)
-    assert not seen, "nobody listens"
+    assert not seen, "there is no listener"
     knobs.runtime.launch_enter_hook.add(lambda lazy: hooked.append(lazy))
     compiled = kernel[(2,)](out, 1.0, 16)
-    assert not seen, "nobody has looked"
+    assert not seen, "not read yet"
     assert hooked[0].get() == {"name": "fill", "function": compiled.function, "stream": 0, "flops": 7}
     ((grid, metadata, args),) = seen
     assert grid == (2,) and metadata is compiled.metadata

@@ -1,5 +1,5 @@
-"""Both parts of the launcher decide by the facts of `runtime/launch/facts.py`: drawn launches take machine code if, and
-only if, a launch with equal facts came before, and get the kernel that the Python path would find."""
+"""Both parts of the launcher decide by the facts of `runtime/launch/facts.py`: generated launches take machine code if,
+and only if, a launch with equal facts came before, and get the kernel that the Python path would find."""
 
 import random
 from collections.abc import Callable

@@ -47,11 +47,11 @@ def test_a_program_is_requested_its_release_once(
     assert [release(script), release(script)] == ["13.3", "13.4"]
     assert release(tmp_path / "nothing") is None
     assert (tmp_path / "releases.known").exists() == has_bytecode
-    knobs.cache.manager_class = RemoteCacheManager  # somebody else's cache
+    knobs.cache.manager_class = RemoteCacheManager  # a shared cache
     assert [release(program), release(program)] == (["13.2", "13.2"] if has_bytecode else ["13.5", "13.6"])
 
 
-def test_a_new_cache_asks_nobody(release: Release, tmp_path: Path) -> None:
+def test_a_new_cache_starts_no_program(release: Release, tmp_path: Path) -> None:
     program = tmp_path / "ptxas"
     program.write_bytes(b"\x7fELF")
     assert release(program) == "13.1"

@@ -314,6 +314,6 @@ def test_progress(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_PROGRESS", "0")
     with Progress("tuning", 3, 1, delay=0):
         pass
-    with Progress("tuning", 3, 1):  # nobody waits for what is over at once
+    with Progress("tuning", 3, 1):  # over at once: no message
         pass
     assert capsys.readouterr().err == "\r\x1b[K"

@@ -100,7 +100,7 @@ def run(
     addresses = np.array([array.ctypes.data for array in given], np.int64)
     arena = np.full(64 + low.scratch_bytes + 64, 0xCD, np.uint8)
     start = -(-arena.ctypes.data // 64) * 64
-    ctypes.memset(start, 0, CONTROL)  # no fault, and nobody to help
+    ctypes.memset(start, 0, CONTROL)  # no fault, and no worker threads
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 3, ctypes.c_void_p)(library["f"])
     function(addresses.ctypes.data, *program, start)
     return ctypes.c_int32.from_address(start).value

@@ -1,4 +1,4 @@
-"""A GPU that nobody builds, with 64 lanes in a warp: plain LLVM, and calls of functions where threads meet.
+"""An invented GPU with 64 lanes in a warp: plain LLVM, and calls of functions where threads meet.
 
     outs = run_toy("%y = arith.addi %x, %x : ...", [("x", tile, x)], [("y", tile, np.int32)], warps=2)
 

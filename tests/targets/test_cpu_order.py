@@ -18,7 +18,7 @@ def finishes_after(flag: np.ndarray, launch: Callable[[], Any]) -> None:
     thread = threading.Thread(target=launch, daemon=True)
     thread.start()
     thread.join(0.1)
-    assert thread.is_alive(), "nobody waited"
+    assert thread.is_alive(), "the thread did not wait"
     flag[:] = 1
     thread.join(20)
     assert not thread.is_alive(), "the flag was not seen"

@@ -482,7 +482,7 @@ print(time.process_time() - start < 0.05)
 
 @pytest.mark.parametrize("threads, workers", [("1", 0), ("2", 1)])
 def test_short_launches_that_follow_each_other_are_shared(run: Run, threads: str, workers: int) -> None:
-    """Of one alone nobody would wake a worker: it takes some ten microseconds."""
+    """A single one would not wake a worker, which takes some ten microseconds."""
     text = """
 x, y = np.ones(1 << 14, "f4"), np.zeros(1 << 14, "f4")
 def launch():

@@ -67,7 +67,7 @@ def test_a_process_that_may_use_one_core_only() -> None:
 
 
 def test_what_a_launch_must_take_to_be_shared() -> None:
-    """Little if somebody waits for it, or if others before it would have been shared; much where other programs use the
+    """Little if a launch waits for it, or if others before it would have been shared; much where other programs use the
     cores."""
     pool, ready, crowded = Pool(), ctypes.c_int64(0), ctypes.c_int64(0)
     assert pool.least_ns() == WAKE_NS

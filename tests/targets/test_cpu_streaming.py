@@ -80,7 +80,7 @@ def text_of(kernel: object, size: int = 4096, target: HostTarget = LARGE, **type
     return codegen.emit_module(module, target)
 
 
-def test_stores_of_tiles_that_nobody_reads_may_go_past_the_caches() -> None:
+def test_stores_of_tiles_that_are_not_read_may_go_past_the_caches() -> None:
     for kernel in (doubled, tiles_in_turn):
         text = text_of(kernel)
         assert text.count("!nontemporal") == 2  # whole lines, and places that are multiples of 16 bytes

@@ -1,4 +1,4 @@
-"""Kernels that a GPU cannot run are refused from their TTGIR, where somebody asks for that."""
+"""Kernels that a GPU cannot run are refused from their TTGIR, where the caller requests that."""
 
 from collections.abc import Iterator
 from pathlib import Path

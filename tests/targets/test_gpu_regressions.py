@@ -101,7 +101,7 @@ def scattered_sum(p, n, N: tl.constexpr):
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("name", ["bf16", "fp16", "fp32"])
-def test_sums_whose_old_value_nobody_wants(arch: int, name: str) -> None:
+def test_sums_whose_old_value_is_unused(arch: int, name: str) -> None:
     ptx = assembled(kernel_ptx(scattered_sum, {"p": f"*{name}", "n": "i32"}, {"N": 128}, arch), arch)
     p = np.zeros(32, {"bf16": ml_dtypes.bfloat16, "fp16": np.float16, "fp32": np.float32}[name])
     launch(ptx, "scattered_sum", [p, 120], warps=4)

@@ -1,4 +1,4 @@
-"""`tilework doctor`: a line for everything, kernels that really run, variables that nobody reads."""
+"""`tilework doctor`: a line for everything, kernels that really run, variables that are never read."""
 
 import argparse
 import json

@@ -181,7 +181,7 @@ def test_padding_is_shown_as_such(capsys: pytest.CaptureFixture[str], tmp_path: 
         "[ T2:0, T2:1, T3:0, ----]",
         "[ T0:2, T0:3, T1:2, ----]",
         "[ ----, ----, ----, ----]]",
-        "3x3 is laid out as 4x4: the rest is padding, which nobody sees",
+        "3x3 is laid out as 4x4: the rest is padding, which no program sees",
     ]
     assert main(["layout", small, "--shape", "3x3", "--hw-view"]) == 0
     assert "(0,1), [0,3], (1,1), [1,3]" in capsys.readouterr().out

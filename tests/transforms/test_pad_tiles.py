@@ -1,5 +1,5 @@
 """`pad-tiles` proved by the evaluator: each class of ops on odd sizes, alone and together, with the worst in the lanes
-that nobody sees."""
+that are never observed."""
 
 import re
 from random import Random

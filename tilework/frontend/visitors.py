@@ -4,7 +4,7 @@
     def visit_pass(gen, node):
         ...
 
-Each file of visitors (`statements`, `control`, `expressions`, `calls`) fills its part; a node that nobody visits is not
+Each file of visitors (`statements`, `control`, `expressions`, `calls`) fills its part; a node without a visitor is not
 part of the language.
 """
 

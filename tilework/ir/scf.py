@@ -359,9 +359,9 @@ def carry_beside(
 ) -> None:
     """Let a loop or branch hand on, beside each value that is `wanted`, further ones of the `types` for it.
 
-    `given(value, like, before)` are those of a value that becomes `like`, known in front of `before`. What stands
-    beside an argument or a result is told to `learn`; blocks are visited when their arguments have been, and before
-    their ends are asked.
+    `given(value, like, before)` are those of a value that becomes `like`, known in front of `before`. The
+    values added beside an argument or a result are passed to `learn`; a block is visited after its arguments and before
+    its terminator.
     """
 
     def hand(end: Operation, first: int, likes: Sequence[SSAValue]) -> None:

@@ -175,7 +175,7 @@ class TakeTurnOp(Op):
 
 
 class GiveTurnOp(Op):
-    """It is the turn of the other group of warps: ``ttng.give_turn %barriers : T``. Nobody waits here."""
+    """It is the turn of the other group of warps: ``ttng.give_turn %barriers : T``. It does not wait."""
 
     name = "ttng.give_turn"
     barriers = operand_def(BARRIER)

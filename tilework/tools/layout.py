@@ -96,7 +96,7 @@ def answer(args: argparse.Namespace) -> str:
     seen, bits = tensor_of(args)
     shape = tuple(1 << (size - 1).bit_length() for size in seen)
     sizes, laid_out = ("x".join(map(str, each)) for each in (seen, shape))
-    note = "" if seen == shape else f"{sizes} is laid out as {laid_out}: the rest is padding, which nobody sees\n"
+    note = "" if seen == shape else f"{sizes} is laid out as {laid_out}: the rest is padding, which no program sees\n"
     if args.file is not None:
         aliases = read_aliases(args.file, [name for name in args.alias_names.split(",") if name])
         if args.svg and len(aliases) != 1:

@@ -60,7 +60,7 @@ SEVERAL = (
     "// -----",
     "not tilework",
     "--allow-unregistered",
-)  # several modules in a file, one that is refused, ops of nobody
+)  # several modules in a file, one that is refused, ops of no dialect
 FILES = [
     file
     for file in sorted([*Path(__file__).parent.glob("*.mlir"), *REFERENCE.rglob("*.ttgir")])

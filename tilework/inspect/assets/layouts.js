@@ -13,7 +13,7 @@ class Layout {
   isPadding(flat) { return this.ends !== this.shape && coordinates(this, flat).some((part, dim) => part >= this.ends[dim]); }
   seenCell(flat, cell) {
     // as it is drawn: grey and empty where it is padding
-    return this.isPadding(flat) ? { ...cell, colour: paddingColour(), group: -2, text: "", tip: `padding, which nobody sees\n${cell.tip}` } : cell;
+    return this.isPadding(flat) ? { ...cell, colour: paddingColour(), group: -2, text: "", tip: `padding, which no program sees\n${cell.tip}` } : cell;
   }
   place(name, value) {
     // of one index, as a vector
@@ -181,7 +181,7 @@ class LayoutsView {
       const copies = layout.owners.length ? Math.max(...layout.owners.map((held) => held.length)) : 1;
       if (copies > 1) parts.push(el("span", {}, `each element is held ${copies} times`));
     }
-    if (layout.seen) parts.push(el("span", {}, strip([paddingColour(), paddingColour()]), "padding, which nobody sees"));
+    if (layout.seen) parts.push(el("span", {}, strip([paddingColour(), paddingColour()]), "padding, which no program sees"));
     this.legend.replaceChildren(...parts);
   }
 

@@ -31,7 +31,7 @@ class Source:
     """The input of a compilation: a kernel with types, or an IR file."""
 
     def module(self, options: "FrontendOptions") -> "ModuleOp":
-        """Return the module before any pass."""
+        """Return the module before any pass. Every source overrides this."""
         raise NotImplementedError
 
     def stage_input(self, options: "FrontendOptions") -> "ModuleOp | str":

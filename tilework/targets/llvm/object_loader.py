@@ -162,7 +162,7 @@ class Object:
         ]
         for section in (self.sections[index] for index in self.loaded):
             if section.type not in (PROGBITS, NOBITS) or section.flags & THREAD_LOCAL:
-                raise Unknown("a section that somebody must run or share out")
+                raise Unknown("a section of initialisers or of thread-local data")
 
     def relocations(self) -> "Iterable[tuple[int, int, int, Symbol, int]]":
         """(section, offset in it, kind, symbol, addend) of everything to be written once addresses are known."""
