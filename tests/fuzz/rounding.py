@@ -27,6 +27,7 @@ from xdsl.ir import Operation
 from tests.fuzz.kernels import Kernel
 from tests.fuzz.run import compile_generated
 from tilework.ir import arith, math, tt
+from tilework.ir.types import int_property
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.rules import RULES, Rule
 
@@ -42,7 +43,7 @@ def terms(op: Operation) -> int:
     shape: Sequence[int] = op.operands[0].type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
     if type(op) is tt.DotOp:
         return shape[-1]
-    return shape[op.properties["axis"].value.data]  # pyright: ignore[reportAttributeAccessIssue]
+    return shape[int_property(op, "axis")]
 
 
 def shaken(value: Any, halves: float, random: np.random.Generator) -> Any:

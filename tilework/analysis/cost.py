@@ -50,7 +50,7 @@ from tilework.ir.module_facts import find_num_warps, find_target, num_warps, par
 from tilework.ir.rewrite import defining_op
 from tilework.ir.scf import LOOPS, loop_around
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
+from tilework.ir.types import bit_width, element_type, int_property, is_float, is_tensor, shape_of, tile_bits
 from tilework.layouts.conversion import conversion, shared_plan, span_size
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
@@ -300,7 +300,7 @@ def ring_size(op: Operation) -> int | None:
 
 
 def pending(wait: Operation) -> int:
-    return wait.properties["pendings"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    return int_property(wait, "pendings")
 
 
 def address_ops(ops: Iterable[Operation]) -> set[Operation]:

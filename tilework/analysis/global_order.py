@@ -37,7 +37,7 @@ from tilework.ir.module_facts import num_ctas
 from tilework.ir.nesting import is_defined_in
 from tilework.ir.rewrite import constant_value
 from tilework.ir.scf import LOOPS, loop_around
-from tilework.ir.types import shape_of
+from tilework.ir.types import int_property, shape_of
 
 EVERYTHING = frozenset({UNKNOWN})
 COPIES_IN = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
@@ -106,11 +106,11 @@ def access_of(op: Operation, provenance: Provenance) -> Iterator[Access]:
     elif kind in LOADS or kind is tt.StoreOp:
         yield Access(op, False, kind is tt.StoreOp, provenance.get(op.operands[0], EVERYTHING))
     elif kind in ATOMICS:
-        sem = MemSemantic(op.properties["sem"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
+        sem = MemSemantic(int_property(op, "sem"))
         own = provenance.get(op.operands[0], EVERYTHING)
         yield Access(op, False, False, EVERYTHING if sem in RELEASES else own)
         yield Access(op, False, True, EVERYTHING if sem in ACQUIRES else own)
-    elif kind in BARRIERS or (kind in FOREIGN and not op.properties["pure"].value.data):  # pyright: ignore
+    elif kind in BARRIERS or (kind in FOREIGN and not int_property(op, "pure")):
         yield Access(op, False, False, EVERYTHING)
         yield Access(op, False, True, EVERYTHING)
 

@@ -46,7 +46,7 @@ from tilework.ir.module_facts import find_num_warps
 from tilework.ir.nesting import successors
 from tilework.ir.property_text import is_true
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import number_of
+from tilework.ir.types import int_property
 from tilework.layouts.conversion import conversion
 from tilework.target import Target
 
@@ -331,7 +331,7 @@ class BarrierWalk(Walk):
         if kind in BARRIERS:
             return state.behind_barrier()
         if kind is ttng.WarpGroupDotWaitOp:
-            return behind_dots(state, number_of(op, "pendings") == 0)
+            return behind_dots(state, int_property(op, "pendings") == 0)
         if op in self.found.stores.waits:
             return state
         if kind in WAITS:

@@ -22,7 +22,7 @@ from tilework.ir.arith import SelectOp
 from tilework.ir.functions import function_around
 from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import constant_value, defining_op
-from tilework.ir.types import bit_width
+from tilework.ir.types import bit_width, int_property
 
 Query = SSAValue | tuple[SSAValue, SSAValue]  # a value, or the sum of two
 Reason = tuple[Callable[[Iterable[bool]], bool], Sequence[Query]]  # non-negative if all, or any, of these are
@@ -105,7 +105,7 @@ def constant(op: Operation) -> Reason:
 
 
 def make_range(op: Operation) -> Reason:
-    return NON_NEGATIVE if op.properties["start"].value.data >= 0 else UNKNOWN  # pyright: ignore
+    return NON_NEGATIVE if int_property(op, "start") >= 0 else UNKNOWN
 
 
 def every(op: Operation) -> Reason:

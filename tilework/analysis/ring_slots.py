@@ -21,6 +21,7 @@ from tilework.ir.integer_ops import SGE, predicate_of
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.types import int_property
 
 MOST_ITERATIONS = 8
 
@@ -83,7 +84,7 @@ def iterations_in_flight(body: Block) -> int | None:
         if kind is ttng.WarpGroupDotOp:
             started += 1
         elif kind is ttng.WarpGroupDotWaitOp:
-            left = op.properties["pendings"].value.data  # pyright: ignore
+            left = int_property(op, "pendings")
             if left <= started:
                 seen, waited = True, started - left
         elif op.regions and any(type(inner) is ttng.WarpGroupDotOp for inner in op.walk()):

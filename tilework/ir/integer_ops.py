@@ -11,6 +11,7 @@ import operator
 from xdsl.ir import Operation
 
 from tilework.ir import arith
+from tilework.ir.types import int_property
 from tilework.numerics.twos_complement import BINARY, Evaluate, divide_signed, signed, unsigned
 
 EQ, NE, SLT, SLE, SGT, SGE, ULT, ULE, UGT, UGE = range(10)  # predicates of arith.cmpi
@@ -63,4 +64,4 @@ def compare(predicate: int, lhs: int, rhs: int, width: int) -> bool:
 
 def predicate_of(op: Operation) -> int:
     """The code of the predicate of an integer or float comparison."""
-    return op.properties["predicate"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    return int_property(op, "predicate")

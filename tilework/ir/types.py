@@ -172,9 +172,10 @@ def is_descriptor(type: Attribute) -> bool:
     return type.__class__ is TensorDescType
 
 
-def number_of(op: Operation, name: str) -> int:
-    """A property that is a number, or an enum's."""
-    return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
+def int_property(op: Operation, name: str, default: int = 0) -> int:
+    """Return an integer property, or the code of an enum property; `default` if `op` does not have it."""
+    found = op.properties.get(name)
+    return default if found is None else found.value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def with_shape(type: Attribute, shape: Shape) -> Tensor:
@@ -185,7 +186,7 @@ def with_shape(type: Attribute, shape: Shape) -> Tensor:
 
 def axis_of(op: Operation) -> int:
     """The property `axis`."""
-    return number_of(op, "axis")
+    return int_property(op, "axis")
 
 
 def is_tensor(type: Attribute) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from tests.frontend.semantic.arith_kernel import NUMPY, Kernel
 from tests.frontend.semantic.test_arith import FLOATS, INTS, build, samples
 from tests.rows import row
+from tilework.ir.types import int_property
 from tilework.language.dtypes import (
     block_type,
     dtype,
@@ -124,7 +125,7 @@ def test_rounding_modes() -> None:
     x = np.array([1 + 2**-11 + 2**-12, -(1 + 2**-11 + 2**-12)] * 8, np.float32)
     np.testing.assert_array_equal(cast(float32, float16, "rtz").run(x), np.array([1, -1] * 8, np.float16))
     op = cast(float32, E5, "rtz").all_ops[0]
-    assert op.properties["rounding"].value.data == 0  # pyright: ignore
+    assert int_property(op, "rounding") == 0
 
 
 @pytest.mark.parametrize(

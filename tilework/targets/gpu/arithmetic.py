@@ -23,15 +23,16 @@ from xdsl.ir import Operation
 from tilework.ir import arith, math, tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import PropagateNan
+from tilework.ir.integer_ops import predicate_of
 from tilework.ir.rewrite import constant_value
-from tilework.ir.types import element_type
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
+from tilework.ir.types import element_type, int_property
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.views import Coords, moved
 from tilework.targets.gpu.words import unpack_word
 from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, limited, predicate_of, widened
+from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, limited, widened
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, vector
 from tilework.targets.llvm.values import Value, constant, signed
 
@@ -42,7 +43,7 @@ FP4_SHIFTS: dict[Type, tuple[int, float]] = {f16: (9, 2.0**14), bf16: (6, 2.0**1
 @lowers(ttg.Fp4ToFpOp)
 def lower_fp4_to_fp(low: Lowering, op: Operation) -> Registers:
     source, result = op.operands[0], op.results[0].type
-    axis = number_of(op, "axis")
+    axis = int_property(op, "axis")
 
     def packed(coords: Coords) -> Coords:
         return (*coords[:axis], coords[axis] // 2, *coords[axis + 1 :])
@@ -174,7 +175,7 @@ def is_symmetric(op: Operation, lowest: Value, highest: Value) -> bool:
 
 def within(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
     """Clamp the magnitude; a NaN that is not propagated becomes `lowest` first, because its sign must not matter."""
-    if number_of(op, "propagateNan") == PropagateNan.ALL:
+    if int_property(op, "propagateNan") == PropagateNan.ALL:
         return low.gpu.min_magnitude(low.builder, x, highest, keeps_nan=True)
     return low.gpu.min_magnitude(low.builder, low.builder.maxnum(x, lowest), highest, keeps_nan=False)
 

@@ -32,12 +32,12 @@ from tilework.ir.effects import reads, writes
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import is_private
-from tilework.ir.types import element_type, is_float, is_tensor
+from tilework.ir.types import element_type, int_property, is_float, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, moving_bits, subsets
 from tilework.targets.gpu.device import Atomic
 from tilework.targets.gpu.global_access import both, copied_registers, pointee, store_predicate, width_of
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, register_count
 from tilework.targets.gpu.shared_access import Move, Table
 from tilework.targets.gpu.words import from_memory, held_type, to_memory
 from tilework.targets.llvm.scalar_types import register_type
@@ -143,7 +143,7 @@ def lower_rmw(low: Lowering, op: Operation) -> Registers:
     pointers, given, *masked = op.operands
     mask = masked[0] if masked else None
     element, addresses = pointee(pointers.type), low[pointers]
-    gpu, held, kind = low.gpu, held_type(element), RMWOp(number_of(op, "atomic_rmw_op"))
+    gpu, held, kind = low.gpu, held_type(element), RMWOp(int_property(op, "atomic_rmw_op"))
     if only_reads(op, kind, low[given][0]):
         return perform(low, op, addresses, mask, 1, lambda _, at: gpu.atomic_load(low, at, held))
     counts = is_float(element) and kind is not RMWOp.FADD and kind not in BITWISE
@@ -162,7 +162,7 @@ def change_tile(
     low: Lowering, op: Operation, addresses: Registers, most: int, given: SSAValue, mask: SSAValue | None
 ) -> Registers:
     """Perform an atomic read-modify-write at the addresses, groups of `most` of which are adjacent."""
-    element, kind = element_type(given.type), RMWOp(number_of(op, "atomic_rmw_op"))
+    element, kind = element_type(given.type), RMWOp(int_property(op, "atomic_rmw_op"))
     width = low.gpu.atomic_width(kind, held_type(element), most)
 
     def change(first: int, at: Atomic) -> Sequence[Value]:
@@ -185,7 +185,7 @@ def meet_in_warps(
     low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, registers: int, lanes: int
 ) -> Registers:
     """Combine the values of registers and lanes that have one address; the first of these lanes performs the atomic."""
-    b, scope = low.builder, MemSyncScope(number_of(op, "scope", 1))
+    b, scope = low.builder, MemSyncScope(int_property(op, "scope", 1))
     pointers, values = op.operands[:2]
     neutral = constant(i32, NEUTRAL[kind])
     groups: dict[int, list[tuple[Value, Value | None]]] = {}
@@ -196,7 +196,7 @@ def meet_in_warps(
 
     def merge() -> None:
         first = b.icmp("eq", b.and_(low.lane, lanes), 0) if lanes else None
-        if lanes and MemSemantic(number_of(op, "sem", 4)) is not MemSemantic.RELAXED:
+        if lanes and MemSemantic(int_property(op, "sem", 4)) is not MemSemantic.RELAXED:
             low.warp_barrier()  # earlier accesses of all lanes precede the atomic that one lane performs
         for register, given in groups.items():
             counted = [value if may is None else b.select(may, value, neutral) for value, may in given]
@@ -236,7 +236,7 @@ def bits_of(mask: int) -> list[int]:
 def change_in_order(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None) -> Registers:
     """Perform the atomics of a tile one element at a time."""
     pointers, given = op.operands[:2]
-    type, element, scope = op.results[0].type, element_type(given.type), MemSyncScope(number_of(op, "scope", 1))
+    type, element, scope = op.results[0].type, element_type(given.type), MemSyncScope(int_property(op, "scope", 1))
     is_used, mine = op.results[0].first_use is not None, store_predicate(low, type)
     nothing = constant(register_type(element), 0)
 
@@ -258,7 +258,7 @@ def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, re
     pointers, values = op.operands[:2]
     element, address = pointee(pointers.type), low.scratch_address(op)
     base, neutral = low.scalar(reach.base), constant(i32, NEUTRAL[kind])
-    scope = MemSyncScope(number_of(op, "scope", 1))
+    scope = MemSyncScope(int_property(op, "scope", 1))
     table = Table(low, address, reach.entries, layout_of(values.type), element)
     left: list[tuple[Atomic, Value]] = []  # atomics outside the window
     table.fill(neutral)
@@ -319,7 +319,7 @@ def exchange_tile(
 def only_reads(op: Operation, kind: RMWOp, value: Value) -> bool:
     """Return True for an addition of 0 to a scalar: an idiom for an ordered load."""
     is_zero = kind is RMWOp.ADD and value.constant == 0
-    return is_zero and not is_tensor(op.results[0].type) and number_of(op, "sem", 4) in READING
+    return is_zero and not is_tensor(op.results[0].type) and int_property(op, "sem", 4) in READING
 
 
 def ends_kernel(op: Operation) -> bool:
@@ -349,7 +349,7 @@ def perform(
     `more`, if given, emits further atomics after them.
     """
     type = op.results[0].type
-    sem, scope = MemSemantic(number_of(op, "sem", 4)), MemSyncScope(number_of(op, "scope", 1))
+    sem, scope = MemSemantic(int_property(op, "sem", 4)), MemSyncScope(int_property(op, "scope", 1))
     is_used = op.results[0].first_use is not None
     masks: Registers | None = low[mask] if mask is not None else None
     mine, copies = store_predicate(low, type), copied_registers(type)

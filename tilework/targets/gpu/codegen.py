@@ -47,11 +47,11 @@ from tilework.ir.module_facts import (
 from tilework.ir.property_text import is_true
 from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.ttg import LocalBarrierOp
-from tilework.ir.types import TensorDescType
+from tilework.ir.types import TensorDescType, int_property
 from tilework.target import Feature
 from tilework.targets.gpu import arithmetic, carried_pointers, global_access, views
 from tilework.targets.gpu.device import Gpu, Warps
-from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering, Registers, lowers, number_of
+from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering, Registers, lowers
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.control_rules import call, check_parameters, lower_body
 from tilework.targets.llvm.debug import LineTable
@@ -67,7 +67,7 @@ TOGETHER = 8  # programs along y that share a column of the reordered grid; a po
 @lowers(tt.GetProgramIdOp)
 def lower_program_id(low: Lowering, op: Operation) -> Registers:
     """Return the id of a block, or of a cluster: a cluster runs one program, in blocks that are adjacent along x."""
-    axis = number_of(op, "axis")
+    axis = int_property(op, "axis")
     found = low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1)
     return (reordered(low, found, axis) if low.facts.longest_first and axis < len("xy") else found,)
 
@@ -88,7 +88,7 @@ def reordered(low: Lowering, found: Value, axis: int) -> Value:
 
 @lowers(tt.GetNumProgramsOp)
 def lower_num_programs(low: Lowering, op: Operation) -> Registers:
-    return (low.gpu.num_programs(low.builder, number_of(op, "axis"), low.facts.num_ctas > 1),)
+    return (low.gpu.num_programs(low.builder, int_property(op, "axis"), low.facts.num_ctas > 1),)
 
 
 @lowers(tt.CallOp)

@@ -17,12 +17,12 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.functions import symbol_of
 from tilework.ir.locations import source_positions
 from tilework.ir.nesting import ops_around
-from tilework.ir.types import Shape, array_values, element_type, is_float, is_tensor, shape_of
+from tilework.ir.types import Shape, array_values, element_type, int_property, is_float, is_tensor, shape_of
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates
 from tilework.targets.gpu.lowering import Lowering, lowers
 from tilework.targets.llvm.conversions import widen
-from tilework.targets.llvm.rules import number_of, text_of
+from tilework.targets.llvm.rules import text_of
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import f64, i32, i64, integer
 from tilework.targets.llvm.values import Value
@@ -40,7 +40,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
     for index, (operand, is_signed) in enumerate(zip(op.operands, signs, strict=True)):
         which = f"(operand {index}) " if len(op.operands) > 1 else ""
         element = element_type(operand.type)
-        form = spelling(element, bool(number_of(op, "hex")), bool(is_signed))
+        form = spelling(element, bool(int_property(op, "hex")), bool(is_signed))
         given = low[operand]
         if not is_tensor(operand.type):
             show(f"{start} idx (){text}{which}{form}\n", [*program, argument(low, element, given[0], form)])

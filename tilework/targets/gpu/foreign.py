@@ -18,10 +18,10 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.errors import PassError
 from tilework.ir import tt
-from tilework.ir.types import element_type
+from tilework.ir.types import element_type, int_property
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.gpu.global_access import copied_registers
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, register_count
 from tilework.targets.gpu.words import WORD, from_memory, held_type, pack_words, to_memory
 from tilework.targets.llvm.rules import SCALARS, result_type, text_of
 from tilework.targets.llvm.scalar_types import register_type
@@ -40,7 +40,7 @@ def lower_inline_asm(low: Lowering, op: Operation) -> list[Registers]:
     some = op.operands[0].type if op.operands else op.results[0].type
     copies, count = copied_registers(some), register_count(some)
     kept = [register for register in range(count) if not register & copies]
-    pack = number_of(op, "packed_element", 1)
+    pack = int_property(op, "packed_element", 1)
     found: list[dict[int, Value]] = [{} for _ in op.results]
     for first in range(0, len(kept), pack):
         group = kept[first : first + pack]
@@ -67,7 +67,7 @@ def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[l
         fit(low, value, passed_as(code, value.type)) for code, value in zip(codes[len(outs) :], inputs, strict=True)
     ]
     check_operands(low, op, len(outs) + len(inputs))
-    is_pure, text = bool(number_of(op, "pure")), text_of(op, "asm_string")
+    is_pure, text = bool(int_property(op, "pure")), text_of(op, "asm_string")
     effects = [] if is_pure else ["~{memory}"]
     made = low.builder.assembly(text, ",".join([*listed, *effects]), types, given, sideeffect=not is_pure)
     back = [fit(low, value, type) for value, type in zip(made, outs, strict=True)]
@@ -162,6 +162,6 @@ def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
         return SCALARS[type(op)](low, op, *args)
     if not low.gpu.links_libraries:
         raise low.refuse(op, f"the function '{name}' (extern_elementwise)")
-    is_pure, wanted = bool(number_of(op, "pure")), register_type(result_type(op))
+    is_pure, wanted = bool(int_property(op, "pure")), register_type(result_type(op))
     attributes = "nounwind willreturn memory(none)" if is_pure else "nounwind"
     return low.builder.call(name, wanted, list(args), attributes=attributes, is_pure=is_pure)

@@ -16,11 +16,11 @@ from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.shared_memory_ops import LINE
-from tilework.ir.types import PointerType, array_values, bit_width, element_type, is_tensor, shape_of
+from tilework.ir.types import PointerType, array_values, bit_width, element_type, int_property, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.device import Access, Hints
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
@@ -79,9 +79,9 @@ def hints_of(op: Operation) -> Hints:
     Data that all programs load (the weights of a layer) gets `evict_last` in L1, so that streamed data does not evict
     it; in L2 such lines would outlive the kernel.
     """
-    cache, evict = CacheModifier(number_of(op, "cache", 1)), EvictionPolicy(number_of(op, "evict", 1))
+    cache, evict = CacheModifier(int_property(op, "cache", 1)), EvictionPolicy(int_property(op, "evict", 1))
     is_own = evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(op)
-    return Hints(cache, EvictionPolicy.LAST if is_own else evict, bool(number_of(op, "isVolatile")), is_own)
+    return Hints(cache, EvictionPolicy.LAST if is_own else evict, bool(int_property(op, "isVolatile")), is_own)
 
 
 def is_the_same_for_all(load: Operation) -> bool:

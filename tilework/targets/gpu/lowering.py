@@ -30,7 +30,6 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rule, Rules
-from tilework.targets.llvm.rules import number_of as number_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, i1, i32, i64, integer, pointer, ptr
 from tilework.targets.llvm.values import Value, constant

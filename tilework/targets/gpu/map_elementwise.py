@@ -12,15 +12,15 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.types import shape_of
+from tilework.ir.types import int_property, shape_of
 from tilework.targets.gpu.axes import Bit, bits_at, call, lane_is, mask_of, moving_bits, subsets
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.llvm.values import Value
 
 
 @lowers(tt.MapElementwiseOp)
 def lower_map_elementwise(low: Lowering, op: Operation) -> list[Registers]:
-    pack = number_of(op, "pack")
+    pack = int_property(op, "pack")
     neighbours = neighbour_bits(low, op, pack)
     registers, lanes = mask_of(bits_at(neighbours, "register")), bits_at(neighbours, "lane")
     layout = layout_of(op.operands[0].type)

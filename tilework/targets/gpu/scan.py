@@ -29,7 +29,7 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.module_facts import follows_tree
-from tilework.ir.types import axis_of
+from tilework.ir.types import axis_of, int_property
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,
@@ -45,7 +45,7 @@ from tilework.targets.gpu.axes import (
     subsets,
 )
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move, exchange_moves
 from tilework.targets.llvm.values import Value
 
@@ -86,7 +86,7 @@ class Scan:
 
     def __init__(self, low: Lowering, op: Operation, layout: LinearLayout, bits: Sequence[Bit], axis: int) -> None:
         self.low, self.op, self.layout, self.bits, self.axis = low, op, layout, bits, axis
-        self.reverse = isinstance(op, tt.ScanOp) and bool(number_of(op, "reverse"))
+        self.reverse = isinstance(op, tt.ScanOp) and bool(int_property(op, "reverse"))
         sources = [low[operand] for operand in op.operands]
         registers = subsets(sorted(bits_at(bits, "register")))
         self.elements: dict[int, Values] = {

@@ -25,7 +25,7 @@ from tilework.analysis.allocation import aligned
 from tilework.ir import ttg, ttng
 from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.ttg.memdesc_types import MemDescType
-from tilework.ir.types import array_values, bit_width, element_type
+from tilework.ir.types import array_values, bit_width, element_type, int_property
 from tilework.layouts.banks import offsets_of, vector_bits
 from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.queries import shape_per_cta
@@ -33,7 +33,7 @@ from tilework.targets.gpu.axes import memory_layout, subsets
 from tilework.targets.gpu.device import Access, Copy, MatrixForm
 from tilework.targets.gpu.global_access import hints_of, load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined, coordinates, spread_of
-from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers
 from tilework.targets.gpu.words import WORD, from_memory, held_type, pack, pack_words, to_memory, unpack_word, words
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, vector
@@ -309,7 +309,7 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
     move = Move(low, buffer.base, offsets_of(layout(pointers), layout(memory)), element, buffer.offset)
     known = width_of(low, pointers, mask, move.held.bits)
     shortest, longest = low.gpu.copy_bytes or (1 << 30, move.bytes)
-    hinted = min(number_of(op, "contiguity", 1), longest // move.bytes)
+    hinted = min(int_property(op, "contiguity", 1), longest // move.bytes)
     width = min(max(known, hinted), in_order(move))
     addresses: Registers = low[pointers]
     masks: Registers | None = low[mask] if mask is not None else None
@@ -355,5 +355,5 @@ def lower_commit_group(low: Lowering, op: Operation) -> Registers:
 @lowers(ttg.AsyncWaitOp)
 def lower_wait(low: Lowering, op: Operation) -> Registers:
     """Wait for this thread's copies; the barrier that follows (`analysis/membar.py`) publishes them to the block."""
-    low.gpu.wait_copies(low.builder, number_of(op, "num"))
+    low.gpu.wait_copies(low.builder, int_property(op, "num"))
     return ()

@@ -13,10 +13,10 @@ from xdsl.ir import Operation
 from tilework.ir import arith, tt, ub
 from tilework.ir.encodings import layout_of
 from tilework.ir.rewrite import attr_value, splat_attr
-from tilework.ir.types import array_values, element_type, shape_of
+from tilework.ir.types import array_values, element_type, int_property, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.indices import coordinates
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, register_count
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import scalar_constant
 from tilework.targets.llvm.types import i32
@@ -79,7 +79,7 @@ def lower_unsplat(low: Lowering, op: Operation) -> Registers:
 
 @lowers(tt.MakeRangeOp)
 def lower_make_range(low: Lowering, op: Operation) -> Registers:
-    start = number_of(op, "start")
+    start = int_property(op, "start")
     return tuple(
         low.builder.add(index, constant(i32, start)) for (index,) in coordinates(low, layout_of(op.results[0].type))
     )
@@ -87,7 +87,7 @@ def lower_make_range(low: Lowering, op: Operation) -> Registers:
 
 @lowers(tt.ExpandDimsOp)
 def lower_expand_dims(low: Lowering, op: Operation) -> Registers:
-    axis = number_of(op, "axis")
+    axis = int_property(op, "axis")
     return view(low, op, lambda coords: coords[:axis] + coords[axis + 1 :])
 
 

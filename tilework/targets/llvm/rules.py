@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir.enums import RMWOp
@@ -156,9 +156,3 @@ def text_of(op: Operation, name: str) -> str:
     found = op.properties[name]
     assert isinstance(found, StringAttr)
     return found.data
-
-
-def number_of(op: Operation, name: str, default: int = 0) -> int:
-    """An integer property of an op."""
-    found = op.properties.get(name)
-    return found.value.data if isinstance(found, IntegerAttr) else default

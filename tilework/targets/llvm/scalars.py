@@ -16,7 +16,8 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import arith, math, tt, ub
 from tilework.ir.arith import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
-from tilework.ir.types import element_type, is_float
+from tilework.ir.integer_ops import predicate_of
+from tilework.ir.types import element_type, int_property, is_float
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import (
@@ -30,7 +31,7 @@ from tilework.targets.llvm.conversions import (
     widen,
 )
 from tilework.targets.llvm.op_lowering import Low
-from tilework.targets.llvm.rules import number_of, operand_type, result_type, scalar_rule, text_of
+from tilework.targets.llvm.rules import operand_type, result_type, scalar_rule, text_of
 from tilework.targets.llvm.scalar_types import pointee_bytes, register_type
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant, signed
@@ -152,10 +153,6 @@ FLOAT_PREDICATES = (
 )  # fmt: skip
 
 
-def predicate_of(op: Operation) -> int:
-    return number_of(op, "predicate")
-
-
 @scalar_rule(arith.CmpiOp)
 def lower_cmpi(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return low.builder.icmp(INTEGER_PREDICATES[predicate_of(op)], lhs, rhs)
@@ -220,7 +217,7 @@ def lower_clampf(low: Low, op: Operation, *args: Value) -> Value:
 
 def limited(b: Builder, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
     """`min(max(x, lowest), highest)`; a NaN in `x` stays with propagateNan = all, and becomes `lowest` otherwise."""
-    if number_of(op, "propagateNan") == PropagateNan.ALL:
+    if int_property(op, "propagateNan") == PropagateNan.ALL:
         return b.minimum(b.maximum(x, lowest), highest)
     return b.minnum(b.maxnum(x, lowest), highest)
 
@@ -268,7 +265,7 @@ def lower_fp_to_fp(low: Low, op: Operation, value: Value) -> Value:
     """8-bit floats saturate when rounding to nearest; towards zero never overflows."""
     b, source, target = low.builder, operand_type(op), result_type(op)
     wide = widen(b, value, source)
-    if number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ:
+    if int_property(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ:
         return narrow_to_zero(b, wide, target)
     return narrow(b, wide, target, saturate=is_float8(target))
 

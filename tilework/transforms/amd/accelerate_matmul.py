@@ -42,6 +42,7 @@ from tilework.ir.types import (
     f64,
     i8,
     i32,
+    int_property,
     is_float,
     shape_of,
     with_element,
@@ -143,7 +144,7 @@ def kind_of(op: Operation, a: Attribute, b: Attribute, version: int) -> tuple[st
         return ("f16", f16) if max(bit_width(left), bit_width(right)) < 16 else ("f32", f32)
     if left not in KINDS:
         return None
-    precision = op.properties["inputPrecision"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    precision = int_property(op, "inputPrecision")
     is_short = left == f32 and precision == InputPrecision.TF32 and version in MFMA["xf32"]
     return ("xf32" if is_short else KINDS[left]), None
 

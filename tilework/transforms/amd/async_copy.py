@@ -18,7 +18,7 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import defining_op, replace_op
-from tilework.ir.types import Shape, bit_width, i32, int_attr, number_of, shape_of
+from tilework.ir.types import Shape, bit_width, i32, int_attr, int_property, shape_of
 from tilework.layouts.amd import wave_copy
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.encodings import Linear, Shared
@@ -35,7 +35,7 @@ COPY_BYTES = {"lds_copy_16": 16, "lds_copy_4": 4}  # by the feature of a target,
 def spread(copy: ttg.AsyncCopyGlobalToLocalOp) -> None:
     bits, shape, memory = bit_width(copy.dst.type), shape_of(copy.src.type), encoding_of(copy.dst.type)
     assert isinstance(memory, Shared), memory
-    contiguous = min([number_of(copy, "contiguity"), *(interval for interval, _ in memory.intervals)])
+    contiguous = min([int_property(copy, "contiguity"), *(interval for interval, _ in memory.intervals)])
     if (width := copied_together(contiguous * bits // 8, target_of(copy)) * 8 // bits) == 0:
         return
     layout = lanes_in_order(shape, memory, width, threads_per_warp(copy), num_warps(copy))
@@ -79,7 +79,7 @@ def update_async_wait_count(module: ModuleOp) -> None:
     groups = [instructions(op) for op in ops if type(op) is ttg.AsyncCommitGroupOp]
     for op in ops:
         if type(op) is ttg.AsyncWaitOp:
-            allowed = number_of(op, "num") * min(groups, default=0)
+            allowed = int_property(op, "num") * min(groups, default=0)
             replace_op(op, amdg.AsyncWaitOp.make(tuple(op.operands), allowed, op.location))
 
 
@@ -89,7 +89,7 @@ def instructions(commit: Operation) -> int:
     for copy in (defining_op(token) for token in commit.operands):
         if copy is not None and type(copy) is amdg.BufferLoadToLocalOp:
             memory_layout = layout_of(copy.operands[2].type)
-            width = number_of(copy, "contiguity")
+            width = int_property(copy, "contiguity")
             if wave_copy(offsets_of(memory_layout, layout_of(copy.operands[0].type)), width) is not None:
                 total += (1 << len(memory_layout.by_in["register"])) // width
     return total

@@ -30,9 +30,9 @@ from tilework.ir.types import (
     element_type,
     f32,
     i32,
+    int_property,
     is_float,
     is_tensor,
-    number_of,
     shape_of,
 )
 from tilework.layouts.queries import order
@@ -145,12 +145,12 @@ def other_of(other: SSAValue | None, mask: SSAValue | None) -> SSAValue | None:
 
 def convert_load(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
     element = element_type(op.results[0].type)
-    if number_of(op, "isVolatile") or (element == f32 and search.has_dot):
+    if int_property(op, "isVolatile") or (element == f32 and search.has_dot):
         return
     assert isinstance(op, tt.LoadOp)
     mask = buffer_mask(op)
     other = other_of(op.other, mask)
-    cache = CacheModifier(number_of(op, "cache"))
+    cache = CacheModifier(int_property(op, "cache"))
     type_ = op.results[0].type
     made = amdg.BufferLoadOp.make(base, offsets, stride_of(offsets), mask, other, type_, op.location, cache=cache)
     replace_op(op, made)
@@ -158,8 +158,8 @@ def convert_load(search: Search, op: Operation, base: SSAValue, offsets: SSAValu
 
 def convert_copy(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
     mask = buffer_mask(op)
-    stride, width = stride_of(offsets), number_of(op, "contiguity")
-    cache = CacheModifier(number_of(op, "cache"))
+    stride, width = stride_of(offsets), int_property(op, "contiguity")
+    cache = CacheModifier(int_property(op, "cache"))
     made = amdg.BufferLoadToLocalOp.make(
         op.operands[1], base, offsets, mask, None, stride, op.location, cache=cache, contiguity=width
     )
@@ -168,13 +168,13 @@ def convert_copy(search: Search, op: Operation, base: SSAValue, offsets: SSAValu
 
 def convert_store(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
     value, mask = op.operands[1], buffer_mask(op)
-    cache = CacheModifier(number_of(op, "cache"))
+    cache = CacheModifier(int_property(op, "cache"))
     replace_op(op, amdg.BufferStoreOp.make(value, base, offsets, stride_of(offsets), mask, op.location, cache=cache))
 
 
 def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
-    kind, sem = RMWOp(number_of(op, "atomic_rmw_op")), MemSemantic(number_of(op, "sem"))
-    scope = MemSyncScope(number_of(op, "scope"))
+    kind, sem = RMWOp(int_property(op, "atomic_rmw_op")), MemSemantic(int_property(op, "sem"))
+    scope = MemSyncScope(int_property(op, "scope"))
     element = element_type(op.results[0].type)
     bits = bit_width(element)
     if tt.is_ordered(op):
@@ -192,10 +192,10 @@ def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue
 
 
 def convert_cas(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
-    element, scope = element_type(op.results[0].type), MemSyncScope(number_of(op, "scope"))
+    element, scope = element_type(op.results[0].type), MemSyncScope(int_property(op, "scope"))
     if is_float(element) or bit_width(element) < 32 or scope not in SCOPES or len(op.operands) > 3:  # with a mask
         return
-    sem = MemSemantic(number_of(op, "sem"))
+    sem = MemSemantic(int_property(op, "sem"))
     _, compared, value = op.operands
     made = amdg.BufferAtomicCASOp.make(compared, value, base, offsets, stride_of(offsets), sem, scope, op.location)
     replace_op(op, made)

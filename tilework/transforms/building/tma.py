@@ -20,7 +20,7 @@ from tilework.ir.create import create_op
 from tilework.ir.encodings import encoding_of, shared_of
 from tilework.ir.enums import PaddingOption
 from tilework.ir.rewrite import constant_value
-from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
+from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, int_property, shape_of
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import refused_stride
@@ -73,7 +73,7 @@ def write_tensormap(code: Emitter, make: Operation, slot: SSAValue) -> SSAValue:
         width = code.constant(size, i64)
         strides = [code.binary(arith.MuliOp, stride, width) for stride in strides]
     one = code.constant(1, i32)
-    fill = int(make.properties["padding"].value.data == PaddingOption.NAN)  # pyright: ignore
+    fill = int(int_property(make, "padding") == PaddingOption.NAN)
     sizes = tuple(reversed(tuple(make.shape)))
     kind = element_kind(element_type(block))
     code.ops.append(

@@ -20,7 +20,7 @@ from tilework.ir.integer_ops import divide_up
 from tilework.ir.nesting import body_of, enclosing_op, end_of, start_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import erase_op, move_before, recreate, replace_all_uses
-from tilework.ir.types import i1
+from tilework.ir.types import i1, int_property
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Rewrite
 
@@ -178,7 +178,7 @@ def is_running(value: SSAValue) -> bool:
     owner = value.owner
     if type(owner) is ttng.WarpGroupDotOp:
         return is_true(owner.properties["isAsync"])
-    return type(owner) is ttng.WarpGroupDotWaitOp and owner.properties["pendings"].value.data != 0  # pyright: ignore
+    return type(owner) is ttng.WarpGroupDotWaitOp and int_property(owner, "pendings") != 0
 
 
 def swap_branches(op: Operation, driver: Driver) -> bool:

@@ -27,7 +27,7 @@ from tilework.ir.module_facts import is_reproducible
 from tilework.ir.nesting import body_of, only_op
 from tilework.ir.property_text import UNIT
 from tilework.ir.rewrite import recreate
-from tilework.ir.types import Tensor, bit_width, i32_array, number_of, shape_of
+from tilework.ir.types import Tensor, bit_width, i32_array, int_property, shape_of
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.blocks import simplify_blocks
@@ -52,7 +52,7 @@ def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
         dot = producer(result, tt.DotOp)
         if dot is None or not result.has_one_use() or not is_zero(dot._operands[2]):
             continue
-        if type(op) is arith.AddfOp and number_of(dot, "maxNumImpreciseAcc") != 0:
+        if type(op) is arith.AddfOp and int_property(dot, "maxNumImpreciseAcc") != 0:
             continue
         return driver.replace_with(op, recreate(dot, operands=(*dot._operands[:2], addend)))
     return False
@@ -100,7 +100,7 @@ def reads_the_same(load: Operation, later: Operation) -> bool:
 
 def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
     """Replace ``sum(x[:, :, None] * y[None, :, :], axis=1)`` by a dot."""
-    if len(op._operands) != 1 or number_of(op, "axis") != 1 or not is_float_sum(op):
+    if len(op._operands) != 1 or int_property(op, "axis") != 1 or not is_float_sum(op):
         return False
     if (product := producer(op._operands[0], arith.MulfOp)) is None:
         return False
@@ -125,7 +125,7 @@ def broadcast_of_expanded(value: SSAValue, axis: int) -> SSAValue | None:
     """The matrix that `value` repeats along a third dimension at `axis`, or None."""
     broadcast = producer(value, tt.BroadcastOp)
     expand = producer(broadcast._operands[0], tt.ExpandDimsOp) if broadcast is not None else None
-    if expand is None or number_of(expand, "axis") != axis or len(shape_of(expand._operands[0].type)) != 2:
+    if expand is None or int_property(expand, "axis") != axis or len(shape_of(expand._operands[0].type)) != 2:
         return None
     return expand._operands[0]
 

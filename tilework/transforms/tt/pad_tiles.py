@@ -52,6 +52,7 @@ from tilework.ir.types import (
     i32_array,
     i64,
     int_attr,
+    int_property,
     is_float,
     is_odd,
     is_pointer,
@@ -336,7 +337,7 @@ def pad_constant(padding: Padding, op: Operation) -> None:
 
 def pad_range(padding: Padding, op: Operation) -> None:
     """Extend the range."""
-    start = op.properties["start"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    start = int_property(op, "start")
     op.properties["end"] = int_attr(start + shape_of(op.results[0].type)[0], i32)
 
 
@@ -376,7 +377,7 @@ def guard_divisions(op: Operation, block: Block, flags: Sequence[SSAValue], all_
 
 def pad_map(padding: Padding, op: Operation) -> None:
     """Pass the mask of visible lanes to a region that divides."""
-    pack = op.properties["pack"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    pack = int_property(op, "pack")
     if padding.size(op.operands[0])[-1] % pack:
         op = in_one_row(padding, op)
     if not divisions_in(op):

@@ -28,7 +28,7 @@ from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_
 from tilework.ir.nesting import behind, end_of, owner_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.scf import LOOPS, carry_beside, loop_around, make_if, make_yield
-from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
+from tilework.ir.types import TensorDescType, i32, i64, int_property, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
 from tilework.transforms.passes import module_pass
@@ -202,7 +202,7 @@ class Rewrite:
 
 
 def padding_of(make: Operation) -> PaddingOption:
-    return PaddingOption(make.properties["padding"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
+    return PaddingOption(int_property(make, "padding"))
 
 
 def choice(

@@ -37,11 +37,11 @@ from tilework.ir.types import (
     element_type,
     i1,
     i64,
+    int_property,
     integer_type,
     is_descriptor,
     is_float,
     is_odd,
-    number_of,
     pointer_type,
     shape_of,
     tensor_type,
@@ -175,7 +175,7 @@ def addresses(access: BlockAccess, descriptor: Descriptor) -> tuple[SSAValue, SS
 def make_load(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
     other = padding(code, descriptor, tensor_type(access.block, element_type(op.results[0].type)))
     pointers, mask = addresses(access, descriptor)
-    options = {name: number_of(op, name) for name in ("cache", "evict") if name in op.properties}
+    options = {name: int_property(op, name) for name in ("cache", "evict") if name in op.properties}
     return tt.LoadOp.make(pointers, mask, other, op.location, **options)
 
 
@@ -186,7 +186,7 @@ def make_store(code: Emitter, op: Operation, access: BlockAccess, descriptor: De
 
 def make_atomic(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
     element = element_type(block_of(op.operands[0].type))
-    atomic = ATOMICS.get(DescriptorReduceKind(number_of(op, "kind")), {}).get(element_kind(element))
+    atomic = ATOMICS.get(DescriptorReduceKind(int_property(op, "kind")), {}).get(element_kind(element))
     if atomic is None:
         raise PassError(f"Cannot fallback on descriptor atomic op, unsupported for type {element}", op.location)
     pointers, mask = addresses(access, descriptor)

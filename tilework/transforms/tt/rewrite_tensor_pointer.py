@@ -21,7 +21,7 @@ from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.rewrite import replace_op
 from tilework.ir.tt.descriptor_ops import element_pointer
-from tilework.ir.types import PointerType, element_type, i64, is_block_pointer, is_float, shape_of
+from tilework.ir.types import PointerType, element_type, i64, int_property, is_block_pointer, is_float, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.flattening import BlockAccess, Flattening, Rule
 from tilework.transforms.passes import module_pass
@@ -77,7 +77,7 @@ def rewrite_access(rewrite: Flattening, op: Operation) -> None:
     options = {name: op.properties[name].value.data for name in ("cache", "evict")}  # pyright: ignore
     if type(op) is tt.LoadOp:
         other = None if mask is None else padding(code, op)
-        is_volatile = bool(op.properties["isVolatile"].value.data)  # pyright: ignore
+        is_volatile = bool(int_property(op, "isVolatile"))
         new: Operation = tt.LoadOp.make(pointers, mask, other, op.location, is_volatile=is_volatile, **options)
     else:
         new = tt.StoreOp.make(pointers, op.operands[1], mask, op.location, **options)

@@ -22,7 +22,7 @@ from tilework.ir import arith, tt
 from tilework.ir.arith import binary, cmpf, convert
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
-from tilework.ir.types import bf16, element_type, f32, number_of, with_element
+from tilework.ir.types import bf16, element_type, f32, int_property, with_element
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.folding.worklist import Driver, rule_table
 from tilework.transforms.passes import Pass
@@ -61,7 +61,7 @@ def split_of(dot: Operation, splits: dict[InputPrecision, Split]) -> Split | Non
     """Return the emulation of `dot`; None if it is not a dot of f32 that requests it."""
     if any(element_type(value.type) != f32 for value in dot.operands):
         return None
-    return splits.get(InputPrecision(number_of(dot, "inputPrecision")))
+    return splits.get(InputPrecision(int_property(dot, "inputPrecision")))
 
 
 def emulate(dot: Operation, driver: Driver, splits: dict[InputPrecision, Split]) -> bool:
@@ -81,7 +81,7 @@ def emulate(dot: Operation, driver: Driver, splits: dict[InputPrecision, Split])
 
 def dot_of_parts(code: Emitter, dot: Operation, operands: Parts, precision: InputPrecision) -> SSAValue:
     """Emit a dot of parts; those in bf16 accumulate in f32 throughout."""
-    count = number_of(dot, "maxNumImpreciseAcc") if precision is InputPrecision.TF32 else 0
+    count = int_property(dot, "maxNumImpreciseAcc") if precision is InputPrecision.TF32 else 0
     return code.append(tt.DotOp.make(*operands, code.loc, precision, count))
 
 

@@ -34,7 +34,7 @@ from tilework.ir.types import (
     f64,
     i8,
     i32,
-    number_of,
+    int_property,
     shape_of,
 )
 from tilework.layouts.encodings import Distributed, NvidiaMma
@@ -112,7 +112,7 @@ def reason_against(version: int, dot: Dot) -> str | None:
         return f"it does not multiply {a} with {b}"
     if d not in known[a]:
         return f"it does not accumulate {a} in {d}"
-    if a == f32 and number_of(dot.op, "inputPrecision") != InputPrecision.TF32:
+    if a == f32 and int_property(dot.op, "inputPrecision") != InputPrecision.TF32:
         return "f32 needs input_precision='tf32'"
     if a == f64 and Feature.MMA_F64 not in dot.target.features:
         return f"{dot.target} has no f64 tensor cores"
@@ -125,7 +125,7 @@ def reason_against_group(dot: Dot) -> str | None:
         return "the dot is batched"
     rows, columns = dot.tile
     least = WIDEST // bit_width(dot.a)
-    imprecise = number_of(dot.op, "maxNumImpreciseAcc")
+    imprecise = int_property(dot.op, "maxNumImpreciseAcc")
     if dot.warps % GROUP:
         return f"it runs on groups of 4 warps, but num_warps is {dot.warps}"
     if rows % GROUP_ROWS:

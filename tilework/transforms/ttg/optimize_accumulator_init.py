@@ -36,7 +36,7 @@ from tilework.ir.rewrite import (
     replace_uses,
 )
 from tilework.ir.scf import also_yield
-from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
+from tilework.ir.types import bit_width, element_type, f32, i1, int_property, is_float, is_tensor, shape_of
 from tilework.transforms.folding.tiles import is_zero
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import module_pass
@@ -60,7 +60,7 @@ def may_ignore_accumulator(dot: Operation) -> bool:
     a, _, c, *flag = dot.operands
     if flag and constant_value(flag[0]) != 1:
         return False
-    limit = dot.properties["maxNumImpreciseAcc"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    limit = int_property(dot, "maxNumImpreciseAcc")
     element = a.type.element_type  # pyright: ignore[reportAttributeAccessIssue]
     in_parts = is_float(element) and bit_width(element) == 8 and element_type(c.type) == f32
     return not (in_parts and limit < shape_of(a.type)[-1])

@@ -28,7 +28,7 @@ from tilework.ir.module_facts import follows_tree, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant, constant_value, insert_after, recreate, replace_all_uses, replace_op
 from tilework.ir.scf import also_carry, also_yield
-from tilework.ir.types import axis_of, element_type, shape_of, tensor_type
+from tilework.ir.types import axis_of, element_type, int_property, shape_of, tensor_type
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, Slice
 from tilework.layouts.linear import LinearLayout
@@ -130,7 +130,7 @@ def thread_view(reduce: Operation) -> tuple[Blocked, tuple[int, ...]] | None:
     """Return a layout in which the last, reduced axis is split into threads and the elements of each, and its shape."""
     (source,) = reduce.operands
     encoding, shape = encoding_of(source.type), shape_of(source.type)
-    axis: int = reduce.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    axis: int = int_property(reduce, "axis")
     if not isinstance(encoding, Blocked) or len(shape) < 2 or axis != len(shape) - 1:
         return None
     if not isinstance(source, OpResult) or type(source.op) is not tt.LoadOp:

@@ -38,7 +38,7 @@ from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, defining_op, insert_after, recreate
 from tilework.ir.scf import LOOPS
 from tilework.ir.ttg.shared_memory_ops import LINE
-from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, number_of, shape_of, with_element
+from tilework.ir.types import bit_width, element_type, i1, i32, int_property, is_tensor, shape_of, with_element
 from tilework.layouts.queries import order
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.memory_access import mask_of
@@ -104,7 +104,7 @@ def moving(load: Operation) -> list[Operation]:
 
 def is_program_id(op: Operation) -> bool:
     """Return True for ``tt.get_program_id x``."""
-    return type(op) is tt.GetProgramIdOp and number_of(op, "axis") == ProgramDim.X
+    return type(op) is tt.GetProgramIdOp and int_property(op, "axis") == ProgramDim.X
 
 
 def rows_ahead(rows: Collection[Operation]) -> int:

@@ -26,7 +26,7 @@ from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import erase_op, insert_after, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
 from tilework.ir.ttg.memdesc_types import memdesc_type
-from tilework.ir.types import element_type, i1, i32, i64, number_of, shape_of
+from tilework.ir.types import element_type, i1, i32, i64, int_property, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.lower_loads import (
     BARRIER_LAYOUT,
@@ -284,7 +284,7 @@ def end_of_reading(op: Operation, block: Block, may_be_late: bool) -> ReadEnd:
     for is_late, current in ends_behind(op, block, may_be_late):
         if type(current) is ttng.WarpGroupDotOp:
             started += 1
-        elif type(current) is ttng.WarpGroupDotWaitOp and number_of(current, "pendings") <= started:
+        elif type(current) is ttng.WarpGroupDotWaitOp and int_property(current, "pendings") <= started:
             return is_late, current
     return False, wait_for(op.results, 0, behind=op)
 

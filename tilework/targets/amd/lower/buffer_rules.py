@@ -14,7 +14,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import amdg, ttg
-from tilework.ir.types import element_type
+from tilework.ir.types import element_type, int_property
 from tilework.layouts.amd import WaveCopy, wave_copy
 from tilework.layouts.banks import offsets_of
 from tilework.targets.amd.arch import LDS_COPIES
@@ -26,7 +26,6 @@ from tilework.targets.gpu.indices import combined, image
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.words import held_type
-from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.types import i32, i64, void
 from tilework.targets.llvm.values import Value, constant
 
@@ -87,7 +86,7 @@ def lower_buffer_copy(low: Lowering, op: Operation) -> Registers:
     move = Move(low, buffer.base, where, element, buffer.offset)
     given = addresses(low, base, offsets, move.bytes)
     masks: Registers | None = low[mask] if mask is not None else None
-    width = number_of(op, "contiguity", 1)
+    width = int_property(op, "contiguity", 1)
     wave = wave_copy(where, width)
     if wave is not None and other is None and low.gpu.has(LDS_COPIES.get(width * move.bytes, "")):
         for first in range(0, len(given), width):
@@ -132,7 +131,7 @@ def copy(
 
 @lowers(amdg.AsyncWaitOp)
 def lower_wait(low: Lowering, op: Operation) -> Registers:
-    low.gpu.wait_copies(low.builder, number_of(op, "num_inst"))
+    low.gpu.wait_copies(low.builder, int_property(op, "num_inst"))
     return ()
 
 

@@ -37,13 +37,14 @@ from xdsl.ir import Operation
 
 from tilework.ir import amdg, tt
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
+from tilework.ir.types import int_property
 from tilework.target import Target
 from tilework.targets.amd.arch import LDS_COPIES, AmdFeature
 from tilework.targets.amd.lower import AMD, buffer_access, lowers
 from tilework.targets.amd.lower.buffer_access import GLOBAL, BufferAddress
 from tilework.targets.gpu import codegen, foreign
 from tilework.targets.gpu.device import Access, Atomic, Emission, Function, Gpu, Warps
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import escaped
 from tilework.targets.llvm.rules import CHANGES, load_rules, text_of
@@ -438,14 +439,14 @@ def hint(low: Lowering, name: str, *args: Value) -> None:
 @lowers(amdg.SetPrioOp, amdg.SchedBarrierOp)
 def lower_setting(low: Lowering, op: Operation) -> None:
     is_priority = type(op) is amdg.SetPrioOp
-    setting = constant(i16, number_of(op, "priority")) if is_priority else constant(i32, number_of(op, "mask"))
+    setting = constant(i16, int_property(op, "priority")) if is_priority else constant(i32, int_property(op, "mask"))
     hint(low, "s.setprio" if is_priority else "sched.barrier", setting)
 
 
 @lowers(amdg.InstructionSchedHintOp)
 def lower_hint(low: Lowering, op: Operation) -> None:
     """Emit a hint; the variants are numbered like LLVM's strategies."""
-    if variant := number_of(op, "variant"):
+    if variant := int_property(op, "variant"):
         hint(low, "sched.barrier", constant(i32, 0))
         hint(low, "iglp.opt", constant(i32, variant))
 

@@ -15,13 +15,13 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import arith, tt
 from tilework.ir.enums import RoundingMode
-from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ
+from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, int_property
 from tilework.targets.amd.arch import AmdFeature
 from tilework.targets.amd.lower import lowers
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.words import in_words, pack_words, unpack_word
 from tilework.targets.llvm.conversions import FORMATS, to_odd, upper_half, widen
-from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
+from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i32, vector
 from tilework.targets.llvm.values import Value, constant
@@ -43,7 +43,7 @@ def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
     source, target = operand_type(op), result_type(op)
     wanted, given = register_type(target), values[0].type
     tiny = next((names for feature, names in TINY.items() if low.gpu.has(feature)), {})
-    to_zero = number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
+    to_zero = int_property(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
     if source in tiny and wanted in WIDE:
         return [exactly(low, value, wanted) for value in from_tiny(low, values, tiny[source])]
     if target in tiny and given in WIDE and type(op) is tt.FpToFpOp and not to_zero:

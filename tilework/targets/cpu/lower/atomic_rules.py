@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt, ttc
 from tilework.ir.enums import RMWOp
-from tilework.ir.types import is_float, number_of
+from tilework.ir.types import int_property, is_float
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.poll import RARE, poll_launch
 from tilework.targets.cpu.run.interface import LAUNCHED
@@ -44,7 +44,7 @@ def orders(op: Operation) -> bool:
 @lowers(tt.AtomicRMWOp)
 def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
     address, value, *mask = (low[operand] for operand in op.operands)
-    kind, type_ = RMWOp(number_of(op, "atomic_rmw_op")), op.results[0].type
+    kind, type_ = RMWOp(int_property(op, "atomic_rmw_op")), op.results[0].type
     ordering = ordering_of(op)
 
     def change() -> list[Value]:

@@ -18,12 +18,12 @@ from xdsl.ir import Operation
 from tilework.errors import SANITIZER_WARNING
 from tilework.ir import ttc
 from tilework.ir.nesting import ops_around
-from tilework.ir.types import array_values
+from tilework.ir.types import array_values, int_property
 from tilework.targets.cpu.lower.interface_of import fault_codes
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.run.interface import PRINT_SYMBOL, TABLE
 from tilework.targets.cpu.run.printing import describe, element_name
-from tilework.targets.llvm.rules import number_of, text_of
+from tilework.targets.llvm.rules import text_of
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import i8, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
@@ -44,7 +44,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
         shape = type.shape if isinstance(type, ttc.BufferType) else ()
         described.append((shape, element_name(str(ttc.element_of(type))), bool(signed)))
         b.store(value, b.gep(addresses, position * 8), align=8)
-    text = b.module.string(describe(text_of(op, "prefix"), bool(number_of(op, "hex")), described))
+    text = b.module.string(describe(text_of(op, "prefix"), bool(int_property(op, "hex")), described))
     b.call(PRINT_SYMBOL, void, [text, *low.program, addresses])
 
 

@@ -34,11 +34,11 @@ from typing import NamedTuple, TypeAlias
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import arith, tt, ttc
+from tilework.ir.integer_ops import predicate_of
 from tilework.ir.types import PointerType, bit_width, i1
 from tilework.targets.cpu.lower.lowering import Lowering, shaped
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import pointee_bytes
-from tilework.targets.llvm.scalars import predicate_of
 from tilework.targets.llvm.types import i1 as llvm_i1
 from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value, constant

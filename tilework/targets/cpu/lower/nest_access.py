@@ -15,11 +15,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
+from tilework.ir.types import int_property
 from tilework.targets.cpu.lower.lanes import FAST, SLOW, Interval, Kind, Linear, OpenNest, Stride, Strides, plus, times
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.target import CACHE_LINE
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type, pointee_bytes, register_type
 from tilework.targets.llvm.types import Type, i1, i32, i64, integer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant, signed
@@ -151,11 +151,11 @@ def emit_store(nest: OpenNest, op: Operation) -> None:
 
 def streams(op: Operation) -> bool:
     """A store with the cache modifier ``.cs``: its data is not read soon, so it need not be cached."""
-    return type(op) is tt.StoreOp and number_of(op, "cache") == CacheModifier.CS
+    return type(op) is tt.StoreOp and int_property(op, "cache") == CacheModifier.CS
 
 
 def is_volatile(op: Operation) -> bool:
-    return bool(number_of(op, "isVolatile")) or number_of(op, "cache") == CacheModifier.CV
+    return bool(int_property(op, "isVolatile")) or int_property(op, "cache") == CacheModifier.CV
 
 
 def load(

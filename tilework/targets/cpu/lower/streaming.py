@@ -29,6 +29,7 @@ from tilework.ir import scf, tt, ttc
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
 from tilework.ir.llvm import GpuBarrierOp
+from tilework.ir.types import int_property
 from tilework.targets.cpu.lower.lanes import Linear, strides
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.lower.nest_access import (
@@ -41,7 +42,6 @@ from tilework.targets.cpu.lower.nest_access import (
     streams,
 )
 from tilework.targets.cpu.target import CACHE_LINE
-from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes, pointee_bytes
 from tilework.targets.llvm.types import f64, i1, i64
 from tilework.targets.llvm.values import Value, constant
@@ -127,9 +127,9 @@ def streamed_stores(function: Operation) -> frozenset[Operation]:
 def is_plain(store: Operation) -> bool:
     """A store of a tile without a cache modifier, to another address in each iteration of the loops around it."""
     nest = store.parent_op()
-    if type(nest) is not ttc.NestOp or number_of(store, "cache") != CacheModifier.NONE:
+    if type(nest) is not ttc.NestOp or int_property(store, "cache") != CacheModifier.NONE:
         return False
-    if number_of(store, "evict") == EvictionPolicy.LAST:
+    if int_property(store, "evict") == EvictionPolicy.LAST:
         return False
     return all(type(loop) is scf.ForOp and changes_in(store.operands[0], loop) for loop in loops_around(nest))
 

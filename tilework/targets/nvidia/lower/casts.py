@@ -16,13 +16,13 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import arith, tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import RoundingMode
-from tilework.ir.types import bit_width, f8E4M3FN, f8E5M2
+from tilework.ir.types import bit_width, f8E4M3FN, f8E5M2, int_property
 from tilework.layouts.conversion import conversion, shared_plan
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.words import in_groups, in_words, pack_words
 from tilework.targets.llvm.conversions import upper_half, widen
-from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
+from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
 from tilework.targets.llvm.values import Value, constant
@@ -40,7 +40,7 @@ def lower_float_cast(low: Lowering, op: Operation) -> Registers:
 def cast(low: Lowering, op: Operation, moved: bool, values: list[Value]) -> list[Value]:
     """Convert a group of floats to another format."""
     source, target = operand_type(op), result_type(op)
-    wanted, to_zero = register_type(target), number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
+    wanted, to_zero = register_type(target), int_property(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
     found: list[Value] | None = None
     if source in TINY and wanted is not i8:
         found = from_half(low, from_tiny(low, values, source), wanted)

@@ -22,10 +22,10 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
-from tilework.ir.types import TensorDescType, array_values, bit_width, element_type
+from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property
 from tilework.layouts.encodings import NvmmaShared
 from tilework.target import LARGEST_MAP_STRIDE, MAP_ALIGNMENT
-from tilework.targets.gpu.lowering import Lowering, Registers, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers
@@ -88,9 +88,9 @@ def write_fields(low: Lowering, op: Operation, map: Value) -> None:
     ):  # fmt: skip
         for dim, value in enumerate(values):
             replace(field, width, f"{dim}, $1", value)
-    replace("elemtype", 32, str(number_of(op, "elem_type", 0)))
+    replace("elemtype", 32, str(int_property(op, "elem_type")))
     for field in ("interleave_layout", "swizzle_mode", "fill_mode"):
-        replace(field, 32, str(number_of(op, field, 0)))
+        replace(field, 32, str(int_property(op, field)))
     stop_at_impossible(low, sizes[1:], strides)
 
 

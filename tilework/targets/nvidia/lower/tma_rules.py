@@ -38,12 +38,12 @@ from tilework.ir import ttg, ttng
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy
 from tilework.ir.ttg.memdesc_types import MemDescType
-from tilework.ir.types import TensorDescType, array_values, bit_width, element_type
+from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Feature
 from tilework.targets.gpu.indices import spread_of
-from tilework.targets.gpu.lowering import Lowering, Shared, number_of
+from tilework.targets.gpu.lowering import Lowering, Shared
 from tilework.targets.llvm.types import i1
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower import lowers
@@ -89,7 +89,7 @@ def lower_init_barrier(low: Lowering, op: Operation) -> None:
     ):
         following = following.next_op
     fence = "" if isinstance(following, ttng.InitBarrierOp) else fence
-    text = f"mbarrier.init.shared{scope}.b64 [$0], {number_of(op, 'count', 1)}{fence}"
+    text = f"mbarrier.init.shared{scope}.b64 [$0], {int_property(op, 'count', 1)}{fence}"
     by_one(low, text, [barrier_address(low, op.operands[0])])
 
 
@@ -101,7 +101,7 @@ def lower_inval_barrier(low: Lowering, op: Operation) -> None:
 @lowers(ttng.BarrierExpectOp)
 def lower_barrier_expect(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.MBARRIER_BYTES, "a barrier that counts bytes")
-    text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {number_of(op, 'size', 0)}"
+    text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {int_property(op, 'size')}"
     by_one(low, text, [barrier_address(low, op.operands[0])], op.operands[1])
 
 
@@ -113,7 +113,7 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
     share = arrive_by_warps(op)
     if share:
         low.warp_barrier()
-    count = share or number_of(op, "count", 1)
+    count = share or int_property(op, "count", 1)
     if count > 1:
         needs(low, op, Feature.MBARRIER_BYTES, "an arrival that counts more than once")
     scope, counted = ("::cta", f", {count}" if count > 1 else "") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
@@ -155,7 +155,7 @@ def lower_async_copy_arrive(low: Lowering, op: Operation) -> None:
 @lowers(ttng.FenceAsyncSharedOp)
 def lower_fence(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.ASYNC_PROXY, "a fence before TMA and tensor cores")
-    space = "cluster" if number_of(op, "bCluster", 0) else "cta"
+    space = "cluster" if int_property(op, "bCluster") else "cta"
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
 
 
@@ -186,7 +186,7 @@ def barrier_of_group(low: Lowering, op: Operation, group: Value) -> Value:
 @lowers(ttng.ClusterArriveOp, ttng.ClusterWaitOp)
 def lower_cluster_barrier(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.CLUSTERS, "a barrier of a cluster")
-    step = "wait" if type(op) is ttng.ClusterWaitOp else "arrive.relaxed" if number_of(op, "relaxed", 0) else "arrive"
+    step = "wait" if type(op) is ttng.ClusterWaitOp else "arrive.relaxed" if int_property(op, "relaxed") else "arrive"
     ptx(low.builder, f"barrier.cluster.{step}.aligned;", [], [], effect="write", convergent=True)
 
 
@@ -298,7 +298,7 @@ def lower_tma_load(low: Lowering, op: Operation) -> None:
     boxes = Boxes(low, op, descriptor, coordinates, memory)
     arrives_at = barrier_address(low, barrier)
     mine = low.builder.and_(issuer(low), low.scalar(predicate))
-    policy = eviction_policy(low.builder, EvictionPolicy(number_of(op, "evict", EvictionPolicy.NORMAL)))
+    policy = eviction_policy(low.builder, EvictionPolicy(int_property(op, "evict", EvictionPolicy.NORMAL)))
     hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")
     text = (
         f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{hint} "
@@ -316,7 +316,7 @@ def lower_tma_store(low: Lowering, op: Operation) -> None:
 @lowers(ttng.AsyncTMAReduceOp)
 def lower_tma_reduce(low: Lowering, op: Operation) -> None:
     """Combine each element with global memory atomically."""
-    kind = DescriptorReduceKind(number_of(op, "kind", 1))
+    kind = DescriptorReduceKind(int_property(op, "kind", 1))
     element = element_type(block_of(op.operands[0]))
     if element_kind(element) not in REDUCED[kind]:
         raise low.refuse(op, f"atomic {kind.name.lower()} of {element} through a tensor descriptor")
@@ -347,7 +347,7 @@ def lower_tma_store_wait(low: Lowering, op: Operation) -> None:
 
     Where each warp copies its own rows, the lanes wait for the elected one.
     """
-    ptx(low.builder, f"cp.async.bulk.wait_group.read {number_of(op, 'pendings', 0)};", [], [], effect="write")
+    ptx(low.builder, f"cp.async.bulk.wait_group.read {int_property(op, 'pendings')};", [], [], effect="write")
     if op in low.barriers.stores.waits:
         low.warp_barrier()
 

@@ -41,12 +41,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc
-from tilework.ir.types import bit_width, element_type, shape_of
+from tilework.ir.types import bit_width, element_type, int_property, shape_of
 from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.linear import LinearLayout, log2
 from tilework.target import Feature
 from tilework.targets.gpu.indices import image
-from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
 from tilework.targets.gpu.views import Coords, register_coords
 from tilework.targets.gpu.words import pack
 from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
@@ -345,7 +345,7 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
     if (limit := imprecise(op)) is not None:
         made = in_parts(it, sums, use, depth, max(limit // it.step, 1) * it.step)
     else:
-        is_async = bool(number_of(op, "isAsync", 0)) and it.sum_type is not f16
+        is_async = bool(int_property(op, "isAsync")) and it.sum_type is not f16
         made = it.run(sums, use, 0, depth, wait=not is_async)
     found = dict(zip(it.coords, made, strict=True))
     return tuple(found[coords] for coords in known)
@@ -370,7 +370,7 @@ def is_zero(value: Value) -> bool:
 
 def imprecise(op: Operation) -> int | None:
     """Return the limit of imprecise accumulation (8-bit floats in f32) if the dot may exceed it, else None."""
-    limit = number_of(op, "maxNumImpreciseAcc", 0)
+    limit = int_property(op, "maxNumImpreciseAcc")
     factor, total = operand_element(op.operands[0].type), element_type(op.results[0].type)
     is_narrow = bit_width(factor) == 8 and not isinstance(factor, IntegerType) and isinstance(total, Float32Type)
     return limit if is_narrow and limit <= shape_of(op.operands[0].type)[1] else None
@@ -398,7 +398,7 @@ def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | 
     flat = [register for value in passed for register in low[value]]
     rows = [register for value in op.operands if is_of_rows(value.type) for register in low[value]]
     names = [f"${index}" for index in range(2 * len(flat), 2 * len(flat) + len(rows))]
-    text = f"{held_back_by(names)}wgmma.wait_group.sync.aligned {number_of(op, 'pendings', 0)};"
+    text = f"{held_back_by(names)}wgmma.wait_group.sync.aligned {int_property(op, 'pendings')};"
     outputs = [value.type for value in flat]
     made = iter(ptx(low.builder, text, outputs, [*flat, *rows], effect="write", convergent=True, tied=len(flat)))
     found: list[Registers | Shared] = []

@@ -26,7 +26,7 @@ from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant_value
-from tilework.ir.types import PointerType, element_type, is_tensor, number_of, shape_of
+from tilework.ir.types import PointerType, element_type, int_property, is_tensor, shape_of
 from tilework.transforms.ttc.loops.index_maps import Digits, Source, is_lazy, sources, whole
 
 THROUGH = frozenset(
@@ -208,9 +208,9 @@ def access_of(op: Operation, bases: Bases) -> Access:
 def only_counts(op: Operation) -> bool:
     """Return True for a relaxed addition, maximum ...: a tile of them orders no other memory. A single one may be part
     of a lock."""
-    if type(op) is tt.AtomicCASOp or number_of(op, "atomic_rmw_op") == RMWOp.EXCH or tt.is_ordered(op):
+    if type(op) is tt.AtomicCASOp or int_property(op, "atomic_rmw_op") == RMWOp.EXCH or tt.is_ordered(op):
         return False
-    return number_of(op, "sem") == MemSemantic.RELAXED
+    return int_property(op, "sem") == MemSemantic.RELAXED
 
 
 def conflict(first: Access, second: Access, bases: Bases) -> bool:

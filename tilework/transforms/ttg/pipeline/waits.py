@@ -17,7 +17,7 @@ from tilework.ir import scf, ttg
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import erase_op, put, replace_all_uses
-from tilework.ir.types import i32, int_attr
+from tilework.ir.types import i32, int_attr, int_property
 from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op, yield_of
 
 FAR = 1 << 20  # more groups than can be in flight
@@ -99,7 +99,7 @@ def merge_waits(block: Block) -> None:
 def merge(waits: list[Operation]) -> None:
     """Replace `waits` by one wait at the first of them."""
     first = waits[0]
-    pending = min(wait.properties["num"].value.data for wait in waits)  # pyright: ignore[reportAttributeAccessIssue]
+    pending = min(int_property(wait, "num") for wait in waits)
     tokens = list(dict.fromkeys(token for wait in waits for token in wait.operands))
     joined = put(first, ttg.AsyncWaitOp.make(tokens, pending, first.location))
     for wait in waits:

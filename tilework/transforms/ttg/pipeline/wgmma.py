@@ -45,7 +45,18 @@ from tilework.ir.rewrite import (
     replace_uses,
 )
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_tensor, shape_of, with_shape
+from tilework.ir.types import (
+    bit_width,
+    element_type,
+    f32,
+    i1,
+    i32,
+    int_attr,
+    int_property,
+    is_tensor,
+    shape_of,
+    with_shape,
+)
 from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, used_values, yield_of
 
 # Split a dot whose left operand is loaded from shared memory into registers along K, one piece per instruction.
@@ -365,7 +376,7 @@ def is_only_summed(value: SSAValue) -> bool:
 def first_full_wait(loop: Operation) -> Operation | None:
     """Return the first wait of the body for all dots."""
     for op in body_ops(loop):
-        if type(op) is Wait and op.properties["pendings"].value.data == 0:  # pyright: ignore
+        if type(op) is Wait and int_property(op, "pendings") == 0:
             return op
     return None
 
@@ -493,7 +504,7 @@ def thread_through(wait: Operation, value: SSAValue) -> None:
         done = wait.results[list(wait.operands).index(value)]
         use_instead(value, done, wait)
         return
-    pendings = wait.properties["pendings"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    pendings = int_property(wait, "pendings")
     new = Wait.make((*wait.operands, value), pendings, wait.location)
     insert_before(wait, new)
     replace_op(wait, results=new.results[:-1])
