@@ -68,9 +68,9 @@ def test_charts_place_values_where_they_belong(
     chart = tutorials("chart")
     monkeypatch.chdir(tmp_path)
     axis = chart.axis([1024, 4096], True, 0, 100, from_zero=False)
-    assert [axis.place(value) for value in (1024, 2048, 4096)] == [0, 50, 100] and axis.ticks == [1024, 2048, 4096]
+    assert [axis.position(value) for value in (1024, 2048, 4096)] == [0, 50, 100] and axis.ticks == [1024, 2048, 4096]
     axis = chart.axis([3, 47], False, 0, 100, from_zero=True)
-    assert axis.ticks == [0, 10, 20, 30, 40, 50] and axis.place(25) == 50
+    assert axis.ticks == [0, 10, 20, 30, 40, 50] and axis.position(25) == 50
     chart.bars("bars.svg", "<1 & 2>", ["a"], {"one": [2.0], "two": [4.0]}, x_label="x", y_label="y")
     heights = [
         float(bar.attrib["height"]) for bar in ElementTree.parse("bars.svg").iter("{http://www.w3.org/2000/svg}rect")

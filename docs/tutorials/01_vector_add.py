@@ -24,11 +24,11 @@ QUICK = "--quick" in sys.argv
 #
 # A kernel is a Python function that is compiled when it is first launched. It runs many times, as many *programs*, and
 # each program works on a *tile*: here a block of `BLOCK` consecutive elements. `tl.program_id(0)` says which program
-# this is, and `tl.arange(0, BLOCK)` is a whole tile of numbers, so `offsets` holds the places of all elements that this
-# program adds.
+# this is, and `tl.arange(0, BLOCK)` is a whole tile of integers, so `offsets` holds the offsets of all elements that
+# this program adds.
 #
-# The last program may stick out over the end of the arrays. A `mask` says which elements are there: a masked load does
-# not touch the others, and a masked store leaves them alone.
+# The tile of the last program may extend past the end of the arrays. A `mask` marks the elements that exist: a masked
+# load does not read the others, and a masked store does not write them.
 
 
 @tilework.jit
@@ -43,9 +43,9 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 # %%
 # ## The launch
 #
-# `add[grid](...)` launches it. Arrays become pointers to their first element, numbers stay numbers, and parameters that
-# are annotated with `tl.constexpr` are constants of the compiler: another `BLOCK` is another compiled kernel. The grid
-# says how many programs there are; as a function of the constants it follows them.
+# `add[grid](...)` launches it. Arrays become pointers to their first element, numbers are passed as scalars, and
+# parameters annotated with `tl.constexpr` are compile-time constants: another `BLOCK` is another compiled kernel. The
+# grid is the number of programs; it may be a function of the constants.
 
 
 def add_arrays(x: np.ndarray, y: np.ndarray, block: int = 4096) -> np.ndarray:
@@ -62,7 +62,7 @@ assert np.array_equal(add_arrays(x, y), x + y)
 print("98432 sums are those of NumPy")
 
 # %%
-# ## What a launch gives back
+# ## What a launch returns
 #
 # A launch returns the compiled kernel, with every stage on the way in `asm`. Here is the heart of its TTIR, the first
 # of them: the same five lines, with the types and shapes that the compiler has found.
@@ -119,4 +119,4 @@ chart.lines(
 # - Leave out the mask of the store, and run with `TRITON_SANITIZE=1`: the line, the element and the array are named.
 # - `TRITON_INTERPRET=1` runs the kernel as plain Python: `print(offsets)` and `breakpoint()` work in it.
 #
-# Next: [fused softmax](02_fused_softmax.py), where a tile is a row and stays in registers.
+# Next: [fused softmax](02_fused_softmax.py), where a tile is a row and is kept in registers.

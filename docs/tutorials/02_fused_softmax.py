@@ -1,7 +1,7 @@
 """# Fused softmax
 
-Softmax of each row of a matrix, as one kernel: a row is read once, stays in registers, and is written once. This
-tutorial shows reductions, tiles that are longer than what they hold, and why it pays to *fuse* steps.
+Softmax of each row of a matrix, as one kernel: a row is read once, kept in registers, and written once. This
+tutorial shows reductions, tiles that are longer than a row, and why it pays to *fuse* steps.
 
     python docs/tutorials/02_fused_softmax.py
 """
@@ -34,13 +34,13 @@ def softmax_numpy(x: np.ndarray) -> np.ndarray:
 # %%
 # ## The kernel
 #
-# One program does one row. The number of columns is known at run time only, and one kernel shall do for many of them,
-# so `BLOCK` is the next power of two, and the mask leaves the rest out ([a tile may have any
-# size](../python.md#tiles-of-any-size) that is a constant). Elements that are not there get the value that does not
-# change the result: minus infinity, which is no maximum, and whose exponential is 0.
+# One program does one row. The number of columns is known at run time only, and one kernel is to serve many of them,
+# so `BLOCK` is the next power of two, and the mask excludes the rest ([a tile may have any
+# size](../python.md#tiles-of-any-size) that is a constant). Masked elements get the value that does not change
+# the result: minus infinity, which is no maximum, and whose exponential is 0.
 #
-# `tl.max` and `tl.sum` reduce a tile to a number. Everything between the load and the store is one loop nest for the
-# compiler, which keeps the row where it is.
+# `tl.max` and `tl.sum` reduce a tile to a scalar. The compiler fuses everything between the load and the store into
+# one loop nest and keeps the row in registers.
 
 
 @tilework.jit
@@ -72,8 +72,8 @@ print(
 # %%
 # ## How fast is it?
 #
-# Bytes count as if the matrix were read once and written once. Whatever needs more trips through memory has fewer of
-# these useful gigabytes per second. On a CPU with few cores the exponentials take their time as well.
+# Bytes count as if the matrix were read once and written once. An implementation that reads or writes it more often
+# reaches fewer of these useful gigabytes per second. On a CPU with few cores the exponentials take their time as well.
 
 
 def gigabytes_per_second(cols: int, elements: int) -> list[float]:

@@ -25,11 +25,12 @@ QUICK = "--quick" in sys.argv
 # tile; their sum has both axes, so that `a_ptr + rm[:, None] * K + rk[None, :]` is a `BM` by `BK` tile of pointers into
 # `A`.
 #
-# `tl.dot(a, b, acc)` adds the product of two tiles to a third. Sums are kept in float32, whatever the inputs are. On a
-# CPU it becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is what tensor cores do.
+# `tl.dot(a, b, acc)` multiplies two tiles and adds the result to a third. It accumulates in float32, whatever the
+# inputs are. On a CPU it becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is what
+# tensor cores do.
 #
 # Rows and columns past the end wrap around (`% M`, `% N`): they compute values that are not stored, without a mask in
-# the loop. Along `K` that is not allowed, every product counts there, so the last step is masked and filled with zeros.
+# the loop. Along `K` every element contributes to the sum, so the last step is masked and filled with zeros.
 
 
 @tilework.jit
@@ -71,9 +72,9 @@ print(f"largest difference from NumPy: {np.abs(c - a @ b).max():.1e}")
 # %%
 # ## The size of tiles
 #
-# A tile of 16 by 16 reads 32 numbers for each 256 products of a step, one of 128 by 128 reads 256 for 16384: large
-# tiles read less. But what they read must fit into the caches, and there must be programs enough for all cores. The
-# best sizes are not known beforehand; here they are measured, for one multiplication of square matrices.
+# In one step of `k` a tile of 16 by 16 reads 32 elements for 256 multiply-adds, one of 128 by 128 reads 256 for 16384:
+# large tiles read less. But their operands must fit into the caches, and there must be enough programs for all cores.
+# The best sizes are not known beforehand; here they are measured, for one multiplication of square matrices.
 
 
 def gflops(size: int, bm: int, bn: int, bk: int) -> float:
@@ -99,10 +100,10 @@ chart.bars(
 )
 
 # %%
-# ## Letting it choose
+# ## Autotuning
 #
-# `autotune` measures a list of configurations at the first launch of each new `key`, and keeps the fastest. Who
-# launches the kernel gives the sizes of matrices, and no longer those of tiles.
+# `autotune` measures a list of configurations at the first launch of each new `key`, and keeps the fastest. The
+# caller passes the sizes of the matrices, and no longer those of the tiles.
 
 CONFIGS = [
     tilework.Config({"BM": bm, "BN": bn, "BK": 64})
@@ -153,7 +154,7 @@ chart.lines(
 # %%
 # ## Try it
 #
-# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, the sums stay float32; store
+# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, it still accumulates in float32; store
 #   `acc.to(tl.float16)`.
 # - `TRITON_PRINT_AUTOTUNING=1` shows what was measured.
 # - Which limit would this loop have on a GPU? [GPU performance](../gpu-performance.md) shows the remarks about it.

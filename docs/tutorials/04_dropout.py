@@ -20,7 +20,7 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## The kernel
 #
-# `tl.rand(seed, offsets)` is a number between 0 and 1 for each offset, made by a few rounds of multiplications
+# `tl.rand(seed, offsets)` is a number between 0 and 1 for each offset, computed by a few rounds of multiplications
 # (Philox). There is no state: programs need not know of each other, and the same seed and offset give the same number
 # in every launch, on every device.
 
@@ -47,11 +47,11 @@ first, again, other = (
     dropout(ones, 0.3, 8),
 )
 assert np.array_equal(first, again), (
-    "the numbers depend on seed and offset only, not on how the work is cut"
+    "the numbers depend on seed and offset only, not on the block size"
 )
 print(f"dropped: {np.mean(first == 0):.4f} of all, mean of the result: {first.mean():.4f}")
 print(
-    f"seeds 7 and 8 agree in {np.mean((first == 0) == (other == 0)):.4f} of all places (0.58 if they are independent)"
+    f"seeds 7 and 8 agree in {np.mean((first == 0) == (other == 0)):.4f} of all elements (0.58 if they are independent)"
 )
 
 # %%
@@ -75,8 +75,8 @@ chart.tiles(
 # %%
 # ## Other distributions
 #
-# `tl.randn` draws from the normal distribution, `tl.randint` gives 32 random bits, and `tl.rand4x` and its relatives
-# give four numbers for the price of one. Below is a histogram of `tl.randn` beside the curve that it should follow.
+# `tl.randn` samples the normal distribution, `tl.randint` gives 32 random bits, and `tl.rand4x` and its relatives
+# return four tiles at about the cost of one. Below is a histogram of `tl.randn` beside the curve that it should follow.
 
 
 @tilework.jit
@@ -91,17 +91,17 @@ def normal(n: int, seed: int) -> np.ndarray:
     return out
 
 
-drawn = normal(20_000 if QUICK else 1_000_000, 2)
-density, edges = np.histogram(drawn, bins=33, range=(-4, 4), density=True)
+samples = normal(20_000 if QUICK else 1_000_000, 2)
+density, edges = np.histogram(samples, bins=33, range=(-4, 4), density=True)
 middles = (edges[:-1] + edges[1:]) / 2
 exact = np.exp(-(middles**2) / 2) / np.sqrt(2 * np.pi)
-print(f"mean {drawn.mean():+.4f}, standard deviation {drawn.std():.4f}")
+print(f"mean {samples.mean():+.4f}, standard deviation {samples.std():.4f}")
 print(
     f"largest distance of the histogram from the density: {np.abs(density - exact).max():.4f}"
 )
 chart.lines(
     "normal-numbers.svg",
-    f"{drawn.size} numbers of tl.randn",
+    f"{samples.size} numbers of tl.randn",
     middles.tolist(),
     {"histogram": density.tolist(), "density of the normal distribution": exact.tolist()},
     x_label="value",
@@ -110,23 +110,23 @@ chart.lines(
 )
 
 # %%
-# ## Four for the price of one
+# ## Four random numbers at once
 #
-# Philox makes 128 random bits at a time, of which `tl.rand` uses 32. `tl.rand4x` gives all four tiles: a program that
-# drops four tiles of elements needs a quarter of the rounds. (Other elements are dropped than above, as many.)
+# Philox generates 128 random bits at a time, of which `tl.rand` uses 32. `tl.rand4x` gives all four tiles: a program
+# that drops four tiles of elements needs a quarter of the rounds. (Other elements are dropped than above, as many.)
 
 
 @tilework.jit
 def dropout4_kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
     start = tl.program_id(0) * 4 * BLOCK
     lane = tl.arange(0, BLOCK)
-    numbers = tl.rand4x(seed, tl.program_id(0) * BLOCK + lane)
+    uniform = tl.rand4x(seed, tl.program_id(0) * BLOCK + lane)
     for part in tl.static_range(4):
         offsets = start + part * BLOCK + lane
         x = tl.load(x_ptr + offsets, mask=offsets < n)
         tl.store(
             out_ptr + offsets,
-            tl.where(numbers[part] > p, x / (1 - p), 0.0),
+            tl.where(uniform[part] > p, x / (1 - p), 0.0),
             mask=offsets < n,
         )
 
@@ -145,7 +145,7 @@ print(f"dropped: {np.mean(four == 0):.4f} of all, mean of the result: {four.mean
 # %%
 # ## How fast is it?
 #
-# NumPy draws a uniform float32 for each element, compares, and multiplies: four arrays pass through memory. Its
+# NumPy generates a uniform float32 for each element, compares, and multiplies: four arrays pass through memory. Its
 # generator is one sequence, so it runs on one core. All of them write into a new array.
 
 n = 2**16 if QUICK else 2**21

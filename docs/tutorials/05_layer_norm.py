@@ -21,11 +21,10 @@ QUICK = "--quick" in sys.argv
 # ## Forward
 #
 # `y = (x - mean) * rstd * w + b` for each row, where `rstd` is one over the standard deviation. One program does one
-# row, as in [softmax](02_fused_softmax.py), and keeps `mean` and `rstd` for the way back. A layer has one width, which
-# is a constant of its kernels: [a tile is as wide as a row](../python.md#tiles-of-any-size), whatever that is, and
-# nothing is masked. (With tiles of the next power of two, elements past the end would have to be zero, and in `centred`
-# zero
-# *again* after the mean is subtracted, or they would count in the variance.)
+# row, as in [softmax](02_fused_softmax.py), and stores `mean` and `rstd` for the backward pass. A layer has one width,
+# which is a constant of its kernels: [a tile is as wide as a row](../python.md#tiles-of-any-size), whatever that is,
+# and nothing is masked. (With tiles of the next power of two, elements past the end would have to be zero, and in
+# `centred` zero *again* after the mean is subtracted, or they would count in the variance.)
 
 
 @tilework.jit
@@ -52,7 +51,7 @@ def forward_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, eps, COLS: tl
 #
 # The sums over rows are shared by all programs. They could add with `tl.atomic_add`; here each program takes many rows,
 # `program_id`, `program_id + PROGRAMS` and so on, sums what belongs to them in a tile of its own, and writes that as
-# one row of a small matrix. A second kernel adds these rows up. Nothing waits for anything, and results are the same
+# one row of a small matrix. A second kernel adds these rows up. No program waits for another, and results are the same
 # every time.
 
 
@@ -67,7 +66,7 @@ def backward_kernel(
     db = tl.zeros((COLS,), tl.float32)
     for row in range(tl.program_id(0), n_rows, PROGRAMS):
         x, dy = [tl.load(rows + row * COLS + cols) for rows in (x_ptr, dy_ptr)]
-        mean, rstd = [tl.load(numbers + row) for numbers in (mean_ptr, rstd_ptr)]
+        mean, rstd = [tl.load(statistic + row) for statistic in (mean_ptr, rstd_ptr)]
         xhat = (x - mean) * rstd
         wdy = w * dy
         dx = wdy - xhat * (tl.sum(xhat * wdy, axis=0) / COLS) - tl.sum(wdy, axis=0) / COLS
@@ -158,7 +157,7 @@ for row, col in ((0, 0), (17, 100), (49, 199)):
 # %%
 # ## Training with it
 #
-# A layer that shall learn the scale and the shift of another one, by gradient descent on the mean square of the
+# A layer that learns the scale and the shift of another one, by gradient descent on the mean square of the
 # difference.
 
 target = LayerNorm(200)

@@ -132,7 +132,7 @@ chart.tiles(
 # %%
 # ## How fast is it?
 #
-# Two heads of 64 numbers each. The matrix of scores of 1024 tokens has 8 MB for two heads, and NumPy makes four of that
+# Two heads of dimension 64. The matrix of scores of 1024 tokens has 8 MB for two heads, and NumPy makes four of that
 # size. The kernel needs a tile of 16 KB, however many tokens there are.
 
 
@@ -170,7 +170,7 @@ chart.lines(
 #
 # - Sliding windows: let the loop begin at `tl.maximum(first - WINDOW, 0) // BN * BN`, and add the window to `visible`.
 # - float16: pass arrays of it; `tl.dot` sums in float32, and `weights.to(v.dtype)` is there for this.
-# - [The cost model](../cost-model.md) tells what limits this loop on a GPU, and why its copies and products are put
-#   into different warps there.
+# - [The cost model](../cost-model.md) explains what limits this loop on a GPU, and why its copies and dots run in
+#   different warps there.
 #
 # Next: [grouped and persistent matmul](07_grouped_persistent_matmul.py).

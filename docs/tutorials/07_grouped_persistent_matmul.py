@@ -1,8 +1,8 @@
 """# Grouped and persistent matmul
 
-Who computes which tile, and when. The order of tiles decides what the caches hold; a *persistent* kernel starts one
-program for each core (or multiprocessor) and lets it walk over many tiles; a *grouped* one walks over the tiles of many
-products.
+Scheduling the tiles of a matrix multiplication. The order of tiles decides what the caches hold; a *persistent* kernel
+starts one program for each core (or multiprocessor), which loops over many tiles; a *grouped* kernel loops over the
+tiles of many multiplications.
 
     python docs/tutorials/07_grouped_persistent_matmul.py
 """
@@ -31,18 +31,18 @@ QUICK = "--quick" in sys.argv
 
 
 @tilework.jit
-def tile_of(number, tiles_m, tiles_n, GROUP: tl.constexpr):
+def tile_of(index, tiles_m, tiles_n, GROUP: tl.constexpr):
     width = GROUP * tiles_n
-    first = number // width * GROUP
+    first = index // width * GROUP
     rows = min(tiles_m - first, GROUP)
-    return first + number % width % rows, number % width // rows
+    return first + index % width % rows, index % width // rows
 
 
 @tilework.jit
 def order_kernel(out_ptr, tiles_m, tiles_n, GROUP: tl.constexpr):
-    number = tl.program_id(0)
-    m, n = tile_of(number, tiles_m, tiles_n, GROUP)
-    tl.store(out_ptr + m * tiles_n + n, number)
+    index = tl.program_id(0)
+    m, n = tile_of(index, tiles_m, tiles_n, GROUP)
+    tl.store(out_ptr + m * tiles_n + n, index)
 
 
 orders = {}
@@ -62,20 +62,20 @@ chart.tiles(
     orders,
     x_label="column of tiles",
     y_label="row of tiles",
-    value_label="number of the program",
+    value_label="program id",
     numbers=True,
 )
 
 # %%
-# ## One product, by programs that stay
+# ## A persistent kernel
 #
-# The grid of this kernel is as large as the machine and not as the problem. Program 0 of 4 computes tiles 0, 4, 8 and
+# The grid of this kernel has the size of the machine, not of the problem. Program 0 of 4 computes tiles 0, 4, 8 and
 # so on. On a GPU that hides the beginning and the end of each tile behind other tiles' work; on a CPU, where a program
 # costs a function call, it makes no difference that can be seen, and the order of tiles is what counts.
 
 
 @tilework.jit
-def product_tile(
+def matmul_tile(
     a_ptr, b_ptr, c_ptr, m, n, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 ):
     rm = m * BM + tl.arange(0, BM)
@@ -107,9 +107,9 @@ def persistent_kernel(
     PROGRAMS: tl.constexpr, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
-    for number in range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS):
-        m, n = tile_of(number, tiles_m, tiles_n, GROUP)
-        product_tile(a_ptr, b_ptr, c_ptr, m, n, M, N, K, BM, BN, BK)
+    for index in range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS):
+        m, n = tile_of(index, tiles_m, tiles_n, GROUP)
+        matmul_tile(a_ptr, b_ptr, c_ptr, m, n, M, N, K, BM, BN, BK)
 
 
 CORES = os.cpu_count() or 1
@@ -135,33 +135,33 @@ print(
 )
 
 # %%
-# ## Many products in one launch
+# ## Many multiplications in one launch
 #
-# A layer with experts multiplies many matrices of different sizes. A launch for each leaves cores without work at the
-# end of each. A grouped kernel numbers the tiles of all products in one row; its programs walk over that row, as above.
-# Where the matrices are and how large they are stands in arrays, which the kernel reads: nothing about them is known to
-# the compiler.
+# A mixture-of-experts layer multiplies many matrices of different sizes. With a launch for each, cores are idle at the
+# end of each. A grouped kernel gives the tiles of all multiplications consecutive indices, and its programs loop over
+# them as above. The kernel reads the addresses and sizes of the matrices from arrays; the compiler knows nothing about
+# them.
 
 
 @tilework.jit
 def grouped_kernel(
-    a_table, b_table, c_table, sizes_ptr, products,
+    a_table, b_table, c_table, sizes_ptr, problems,
     PROGRAMS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    number = tl.program_id(0)
-    before = 0  # tiles of earlier products
-    for product in range(products):
-        M, N, K = [tl.load(sizes_ptr + product * 3 + i) for i in range(3)]
+    index = tl.program_id(0)
+    before = 0  # tiles of earlier multiplications
+    for problem in range(problems):
+        M, N, K = [tl.load(sizes_ptr + problem * 3 + i) for i in range(3)]
         tiles_n = tl.cdiv(N, BN)
         after = before + tl.cdiv(M, BM) * tiles_n
-        while number < after:
+        while index < after:
             a, b, c = [
-                tl.load(table + product).to(tl.pointer_type(tl.float32))
+                tl.load(table + problem).to(tl.pointer_type(tl.float32))
                 for table in (a_table, b_table, c_table)
             ]
-            tile = number - before
-            product_tile(a, b, c, tile // tiles_n, tile % tiles_n, M, N, K, BM, BN, BK)
-            number += PROGRAMS
+            tile = index - before
+            matmul_tile(a, b, c, tile // tiles_n, tile % tiles_n, M, N, K, BM, BN, BK)
+            index += PROGRAMS
         before = after
 
 
@@ -187,13 +187,13 @@ grouped(tables, sizes)
 for a, b, c in zip(As, Bs, Cs, strict=True):
     assert_close(c, a @ b, atol=1e-4)
 print(
-    f"{len(SIZES)} products, the smallest {min(SIZES)}, the largest {max(SIZES)}: all are those of NumPy"
+    f"{len(SIZES)} multiplications, the smallest {min(SIZES)}, the largest {max(SIZES)}: all equal NumPy's"
 )
 
 # %%
 # ## How fast is it?
 #
-# The same products three ways: one grouped launch, a launch for each, and NumPy in a loop.
+# The same multiplications three ways: one grouped launch, a launch for each, and NumPy in a loop.
 
 
 def one_by_one() -> None:
@@ -201,7 +201,7 @@ def one_by_one() -> None:
         persistent(a, b, c)
 
 
-def numpy_products() -> None:
+def numpy_matmuls() -> None:
     for a, b, c in zip(As, Bs, Cs, strict=True):
         np.matmul(a, b, out=c)
 
@@ -210,7 +210,7 @@ operations = 2 * sum(m * n * k for m, n, k in SIZES)
 calls = {
     "one grouped launch": lambda: grouped(tables, sizes),
     "a launch each": one_by_one,
-    "NumPy": numpy_products,
+    "NumPy": numpy_matmuls,
 }
 speed = [
     operations / do_bench(call, warmup=5, rep=40, return_mode="min") / 1e6
@@ -221,7 +221,7 @@ for name, gflops in zip(calls, speed, strict=True):
 
 chart.bars(
     "grouped-matmul.svg",
-    f"{len(SIZES)} products of different sizes, float32",
+    f"{len(SIZES)} multiplications of different sizes, float32",
     list(calls),
     {"": speed},
     x_label="",
@@ -231,8 +231,8 @@ chart.bars(
 # %%
 # ## Try it
 #
-# - Products in float16: the type stands in the kernel, in `tl.pointer_type`; make it a `tl.constexpr` parameter.
-# - `TRITON_SANITIZE=1`: pointers that come out of a table are checked against the arrays of the launch, and those given
-#   to `tilework.oracles.interpreter.register_memory`. What is said about the others?
+# - Matrices of float16: `tl.pointer_type` in the kernel names the type; make it a `tl.constexpr` parameter.
+# - `TRITON_SANITIZE=1`: pointers loaded from a table are checked against the arrays of the launch, and those passed to
+#   `tilework.oracles.interpreter.register_memory`. What is reported about the others?
 #
 # Next: [descriptors and TMA](08_descriptors_tma.py).

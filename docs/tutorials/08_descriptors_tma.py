@@ -1,7 +1,7 @@
 """# Descriptors and TMA
 
-A *tensor descriptor* says where a matrix is, how large it is and how it lies in memory. A kernel asks it for a block:
-no pointers, no masks. On NVIDIA's Hopper GPUs such a block is fetched by one instruction to a copy engine (TMA), on
+A *tensor descriptor* holds the address, shape and strides of a matrix. A kernel loads blocks through it, without
+pointers and masks. On NVIDIA's Hopper GPUs one instruction to a copy engine (TMA) fetches such a block, on
 every other target it becomes plain loads. This tutorial runs the same kernel on the CPU, and on an emulated H200 that
 counts instructions.
 
@@ -26,7 +26,7 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## Pointers and masks
 #
-# The product of [the third tutorial](03_matmul.py), with every edge masked: two axes each for `a`, `b` and `c`.
+# The matmul of [the third tutorial](03_matmul.py), with every edge masked: two axes each for `a`, `b` and `c`.
 
 
 @tilework.jit
@@ -59,11 +59,11 @@ def by_pointers(
 # ## Descriptors
 #
 # The same with descriptors that the host makes and passes as arguments. `a.load([m, k])` is the block whose first
-# element is at row `m` and column `k`; what lies outside of the matrix reads as zero, and stores outside are dropped.
+# element is at row `m` and column `k`; elements outside of the matrix read as zero, and stores to them are dropped.
 # Blocks have a size for each axis, the last axis is contiguous, and rows begin at multiples of 16 bytes: the copy
-# engine wants it so, and tilework checks it everywhere, so that a program that runs on one target runs on all.
+# engine requires this, and tilework checks it on every target, so that a program that runs on one runs on all.
 #
-# A kernel can also make one itself, from a pointer: `tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])`.
+# A kernel can also create one from a pointer: `tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])`.
 
 
 @tilework.jit
@@ -108,9 +108,8 @@ def operands(
 # race and every bad access reported, and with counters. The device is chosen at the first launch of a process, so this
 # script starts itself once more, for the function below. [The guide](../emulator-and-sanitizer.md) shows what it finds.
 #
-# The third way is the first kernel again. Large operands that a kernel loads by pointers are copied by TMA without
-# being asked, where the compiler can prove that the result is the same; these tiles are small, so it has to be asked
-# for (`auto_tma=True`).
+# The third way is the first kernel again. By default the compiler copies large operands that a kernel loads by pointers
+# with TMA, where it can prove that the result is the same; these tiles are small, so `auto_tma=True` requests it.
 
 WAYS: dict[str, dict[str, bool]] = {
     "by pointers": {"described": False, "auto_tma": False},
@@ -157,14 +156,15 @@ for name, found in counted.items():
     )
 
 # %%
-# A warp that copies by pointers computes an address for each of its lanes, and a mask, and asks for 16 bytes at a time
-# (`cp.async`). One thread of the block asks TMA for a whole box (`cp.async.bulk.tensor`): what remains are the integers
-# and moves that multiplying and storing need, and barriers, at which the block waits for the engine.
+# A warp that copies by pointers computes an address for each of its lanes, and a mask, and copies 16 bytes at a time
+# (`cp.async`). With TMA one thread of the block issues the copy of a whole box (`cp.async.bulk.tensor`). There remain
+# the integer and move instructions that multiplying and storing need, and barriers, at which the block waits for the
+# engine.
 
 kinds = ["integer", "move", "copy", "memory", "barrier", "tensor"]
 chart.bars(
     "descriptors-instructions.svg",
-    "One product on an emulated H200, instructions of warps",
+    "One matmul on an emulated H200, instructions of warps",
     kinds,
     {
         name: [found["instructions"].get(kind, 0) for kind in kinds]

@@ -5,8 +5,8 @@
     chart.lines("speed.svg", "Vector add", [1024, 4096], {"tilework": [3.1, 9.0], "NumPy": [4.0, 7.5]},
                 x_label="elements", y_label="GB/s", x_log=True)
 
-Text takes the colour of the page that the picture is in; a file that is opened by itself is light or dark as the
-reader's system is. The colours of the series can be told apart on both, and from each other without seeing red or
+Text takes the colour of the page that the picture is in; a file that is opened alone follows the light or dark
+setting of the reader's system. The colours of the series are distinguishable on both, also without seeing red or
 green.
 """
 
@@ -48,7 +48,7 @@ def lines(
     y_log: bool = False,
     points_only: Sequence[str] = (),
 ) -> None:
-    """One line for each of the `series`, over the same places of the x axis; or points, for those named so."""
+    """One line for each of the `series`, over one x axis; points for those in `points_only`."""
     values = [value for line in series.values() for value in line]
     across = axis(x, x_log, LEFT, WIDTH - RIGHT, from_zero=False)
     up = axis(values, y_log, HEIGHT - BOTTOM, TOP, from_zero=not y_log)
@@ -58,14 +58,17 @@ def lines(
         *horizontal_grid(up),
     ]
     parts += [
-        text(across.place(tick), HEIGHT - BOTTOM + 18, number(tick, x_log), anchor="middle")
+        text(
+            across.position(tick), HEIGHT - BOTTOM + 18, label(tick, x_log), anchor="middle"
+        )
         for tick in across.ticks
     ]
     looks = looks_of(series)
     for name, line in series.items():
         color, dashes = looks[name]
         points = [
-            (across.place(at), up.place(value)) for at, value in zip(x, line, strict=True)
+            (across.position(at), up.position(value))
+            for at, value in zip(x, line, strict=True)
         ]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
         if name not in points_only:
@@ -75,7 +78,7 @@ def lines(
             )
         radius = 3.4 if name in points_only or not points_only else 0.0
         for (a, b), at, value in zip(points, x, line, strict=True):
-            tip = f"{name}, {number(at, x_log)} {x_label}: {number(value)} {y_label}"
+            tip = f"{name}, {label(at, x_log)} {x_label}: {label(value)} {y_label}"
             parts.append(
                 f"<circle cx='{a:.1f}' cy='{b:.1f}' r='{radius}' fill='{color}'><title>{escape(tip)}</title></circle>"
             )
@@ -91,7 +94,7 @@ def bars(
     x_label: str,
     y_label: str,
 ) -> None:
-    """A bar of each of the `series` in every group, with its number on top; they begin at 0."""
+    """A bar of each of the `series` in every group, with its value on top; they begin at 0."""
     up = axis(
         [value for line in series.values() for value in line],
         False,
@@ -104,24 +107,24 @@ def bars(
         *(legend(series, as_squares=True) if len(series) > 1 else ()),
         *horizontal_grid(up),
     ]
-    room = (WIDTH - LEFT - RIGHT) / len(groups)
-    width = min(64.0, 0.8 * room / len(series))
-    for place, group in enumerate(groups):
+    slot = (WIDTH - LEFT - RIGHT) / len(groups)
+    width = min(64.0, 0.8 * slot / len(series))
+    for column, group in enumerate(groups):
         looks = looks_of(series if len(series) > 1 else [group])
-        middle = LEFT + room * (place + 0.5)
+        middle = LEFT + slot * (column + 0.5)
         parts.append(text(middle, HEIGHT - BOTTOM + 18, group, anchor="middle"))
         for index, (name, line) in enumerate(series.items()):
             left = middle + width * (index - len(series) / 2)
-            top = up.place(line[place])
+            top = up.position(line[column])
             color, _ = looks[name if len(series) > 1 else group]
-            tip = f"{name}, {group}: {number(line[place])} {y_label}".removeprefix(", ")
+            tip = f"{name}, {group}: {label(line[column])} {y_label}".removeprefix(", ")
             parts.append(
-                f"<rect x='{left + 1:.1f}' y='{top:.1f}' width='{width - 2:.1f}' height='{up.place(0) - top:.1f}' "
+                f"<rect x='{left + 1:.1f}' y='{top:.1f}' width='{width - 2:.1f}' height='{up.position(0) - top:.1f}' "
                 f"rx='2' fill='{color}'><title>{escape(tip)}</title></rect>"
             )
-            words = number(line[place])
-            size = min(11.0, width / (0.58 * len(words)))
-            parts.append(text(left + width / 2, top - 5, words, anchor="middle", size=size))
+            value = label(line[column])
+            size = min(11.0, width / (0.58 * len(value)))
+            parts.append(text(left + width / 2, top - 5, value, anchor="middle", size=size))
     write(file, title, parts)
 
 
@@ -163,7 +166,7 @@ def tiles(
                 parts.append(
                     f"<rect x='{left + first * side:.2f}' y='{TOP + i * side:.2f}' fill='{shade(row[first])}' "
                     f"width='{(after - first) * side - edge:.2f}' height='{side - edge:.2f}'>"
-                    f"<title>row {i}, column {first}: {number(row[first])} {escape(value_label)}</title></rect>"
+                    f"<title>row {i}, column {first}: {label(row[first])} {escape(value_label)}</title></rect>"
                 )
                 if numbers:
                     ink = (
@@ -174,9 +177,9 @@ def tiles(
                     size = min(13.0, side * 0.42)
                     at = (left + (first + 0.5) * side, TOP + (i + 0.5) * side + size * 0.36)
                     parts.append(
-                        text(*at, number(row[first]), anchor="middle", size=size, fill=ink)
+                        text(*at, label(row[first]), anchor="middle", size=size, fill=ink)
                     )
-        for at in tick_places(columns):
+        for at in tick_positions(columns):
             parts.append(
                 text(
                     left + (at + 0.5) * side,
@@ -186,7 +189,7 @@ def tiles(
                     size=11,
                 )
             )
-        for at in tick_places(len(rows)) if left == LEFT else ():
+        for at in tick_positions(len(rows)) if left == LEFT else ():
             parts.append(
                 text(left - 7, TOP + (at + 0.5) * side + 4, str(at), anchor="end", size=11)
             )
@@ -200,7 +203,7 @@ def tiles(
 
 
 class Axis:
-    """An axis: `place(value)` maps a number to the picture's own units, and `ticks` have labels."""
+    """An axis: `position(value)` maps a value to the picture's own units, and `ticks` have labels."""
 
     def __init__(
         self,
@@ -214,7 +217,7 @@ class Axis:
         self.ticks = ticks
         scale: Callable[[float], float] = math.log2 if is_log else float
         first, span = scale(low), (scale(high) - scale(low)) or 1.0
-        self.place: Callable[[float], float] = lambda value: (
+        self.position: Callable[[float], float] = lambda value: (
             start + (scale(value) - first) / span * (end - start)
         )
 
@@ -222,7 +225,7 @@ class Axis:
 def axis(
     values: Sequence[float], is_log: bool, start: float, end: float, from_zero: bool
 ) -> Axis:
-    """An axis that has room for all `values`: powers of two, powers of ten, or steps of 1, 2 or 5."""
+    """An axis that covers all `values`: powers of two, powers of ten, or steps of 1, 2 or 5."""
     low, high = min(values), max(values)
     if is_log and all(math.log2(value).is_integer() for value in values):
         first, last = round(math.log2(low)), round(math.log2(high))
@@ -261,7 +264,7 @@ def nice_step(span: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if span / (factor * power) <= 6)
 
 
-def number(value: float, is_size: bool = False) -> str:
+def label(value: float, is_size: bool = False) -> str:
     """Three digits that count; sizes that are powers of two as 4K, 2M; small powers of ten as such."""
     if is_size and value >= 1024 and value % 1024 == 0:
         return f"{value / 2**20:g}M" if value % 2**20 == 0 else f"{value / 2**10:g}K"
@@ -288,12 +291,12 @@ def frame(
 
 def horizontal_grid(up: Axis) -> Iterator[str]:
     for tick in up.ticks:
-        at = up.place(tick)
+        at = up.position(tick)
         yield (
             f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{at:.1f}' y2='{at:.1f}' stroke='currentColor' "
             f"stroke-opacity='{0.55 if tick == 0 else 0.15}'/>"
         )
-        yield text(LEFT - 8, at + 4, number(tick), anchor="end")
+        yield text(LEFT - 8, at + 4, label(tick), anchor="end")
 
 
 def legend(
@@ -314,7 +317,7 @@ def legend(
 
 
 def color_scale(
-    left: float, bottom: float, low: float, high: float, label: str
+    left: float, bottom: float, low: float, high: float, title: str
 ) -> Iterator[str]:
     """The legend of the colours of tiles: high at the top."""
     steps, height = 40, bottom - TOP
@@ -324,12 +327,12 @@ def color_scale(
             f"<rect x='{left:.1f}' y='{at:.1f}' width='12' height='{height / steps + 0.4:.1f}' "
             f"fill='{ramp(step / (steps - 1))}'/>"
         )
-    yield text(left + 17, TOP + 9, number(high), size=11)
-    yield text(left + 17, TOP + height, number(low), size=11)
+    yield text(left + 17, TOP + 9, label(high), size=11)
+    yield text(left + 17, TOP + height, label(low), size=11)
     middle = TOP + height / 2
     yield (
         f"<g transform='rotate(-90 {left + 28:.1f} "
-        f"{middle:.1f})'>{text(left + 28, middle, label, anchor='middle', size=11)}</g>"
+        f"{middle:.1f})'>{text(left + 28, middle, title, anchor='middle', size=11)}</g>"
     )
 
 
@@ -342,7 +345,7 @@ def runs(row: Sequence[float], joined: bool) -> Iterator[tuple[int, int]]:
             first = at
 
 
-def tick_places(count: int) -> range:
+def tick_positions(count: int) -> range:
     return range(0, count, max(1, round(count / 8)))
 
 
@@ -354,10 +357,10 @@ def looks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 def ramp(part: float) -> str:
     """The colour at `part` (0 to 1) of the scale."""
-    place = min(max(part, 0.0), 1.0) * (len(RAMP) - 1)
-    first = min(int(place), len(RAMP) - 2)
+    position = min(max(part, 0.0), 1.0) * (len(RAMP) - 1)
+    first = min(int(position), len(RAMP) - 2)
     mixed = (
-        a + (b - a) * (place - first)
+        a + (b - a) * (position - first)
         for a, b in zip(RAMP[first], RAMP[first + 1], strict=True)
     )
     return "#" + "".join(f"{round(channel):02x}" for channel in mixed)
@@ -366,7 +369,7 @@ def ramp(part: float) -> str:
 def text(
     x: float,
     y: float,
-    words: str,
+    content: str,
     *,
     anchor: str = "start",
     size: float = 13,
@@ -375,7 +378,7 @@ def text(
 ) -> str:
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size:g}' font-weight='{weight}' "
-        f"fill='{fill or 'currentColor'}'>{escape(words)}</text>"
+        f"fill='{fill or 'currentColor'}'>{escape(content)}</text>"
     )
 
 
@@ -387,4 +390,4 @@ def write(file: str, title: str, parts: Sequence[str], height: float = HEIGHT) -
     Path(file).write_text(
         "\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>", ""]), encoding="utf-8"
     )
-    print(f"drawn: {file}")
+    print(f"written: {file}")

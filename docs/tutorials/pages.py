@@ -128,9 +128,9 @@ def split_output(printed: str) -> tuple[str, list[str]]:
     """The text that a cell printed, and the pictures that `chart` wrote."""
     lines = printed.rstrip().splitlines()
     pictures = [
-        line.removeprefix("drawn: ") for line in lines if line.startswith("drawn: ")
+        line.removeprefix("written: ") for line in lines if line.startswith("written: ")
     ]
-    return "\n".join(line for line in lines if not line.startswith("drawn: ")), pictures
+    return "\n".join(line for line in lines if not line.startswith("written: ")), pictures
 
 
 def figure(svg: str) -> str:

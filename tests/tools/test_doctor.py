@@ -37,7 +37,7 @@ def test_misspelt_variables_and_bad_values_are_reported(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("device", "state"), [("native", "ok"), ("cudda", "!!"), ("emulator:sm_9", "!!")])
 def test_the_device_that_is_requested_is_looked_at(device: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_DEVICE", device)
-    assert doctor.asked_device().state == state
+    assert doctor.requested_device().state == state
 
 
 def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

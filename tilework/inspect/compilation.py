@@ -120,32 +120,32 @@ def compiled(
     with recording(with_texts) as seen, listening() as heard:
         made = Compilation(backend, options, seen, heard=heard)
         start = time.perf_counter()
-        product = source.stage_input(frontend_options(request.target, options))
+        output = source.stage_input(frontend_options(request.target, options))
         made.times["frontend"] = time.perf_counter() - start
-        made.facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
-        products: dict[str, Any] = {}
+        made.facts["name"] = source.name if isinstance(output, str) else kernel_symbol(output)
+        outputs: dict[str, Any] = {}
         for name, stage in remaining_stages(source, backend, options).items():
             if name in without:
                 break
             start, overhead = time.perf_counter(), seen.overhead
             try:
-                product = stage(product)
+                output = stage(output)
                 made.times[name] = time.perf_counter() - start - (seen.overhead - overhead)
-                data = stage_data(product)
-                made.facts |= backend.kernel_facts(name, product, made.facts["name"], options, request.settings)
+                data = stage_data(output)
+                made.facts |= backend.kernel_facts(name, output, made.facts["name"], options, request.settings)
             except CompilationError:
                 raise
             except (TritonError, RuntimeError, ValueError) as error:
                 made.notes[name] = str(error)
                 break
             if name in (*IR_STAGES, *TEXT_STAGES):
-                products[name] = made.texts[name] = data.decode()
+                outputs[name] = made.texts[name] = data.decode()
             else:
-                products[name], made.sizes[name] = data, len(data)
+                outputs[name], made.sizes[name] = data, len(data)
         for view, (stage, _) in backend.views.items() if with_views else ():
             try:
-                if stage in products:
-                    made.texts[view] = shown_by(backend, view, products, options)
+                if stage in outputs:
+                    made.texts[view] = shown_by(backend, view, outputs, options)
             except StageError as error:
                 made.notes[view] = str(error)
     return made

@@ -97,7 +97,7 @@ class Explanation:
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Those that matter most first; equal ones stay as they were."""
+    """Return the findings by descending weight; equal ones keep their order."""
     return tuple(sorted(findings, key=lambda finding: -finding.weight))
 
 

@@ -7,10 +7,10 @@
         kept.restore()                      the next run starts from the same bytes
     isolated(lambda: compare(launch))       the same in a fork of this process; a `Died` if the fork does not survive
 
-Each run binds, specialises and compiles for its device as a program there would. Nothing is recorded meanwhile, and the
-active device is what it was afterwards. Launches are repeated on the arguments themselves, so that overlapping arrays,
-strided views, tables of addresses and descriptors keep their meaning. Where processes cannot fork (Windows, a GPU that
-is in use) `isolated` runs the work in this process.
+Each run binds, specialises and compiles for its device as a program there would. Recording is off during these
+runs, and the active device is restored afterwards. Launches are repeated on the arguments themselves, so that
+overlapping arrays, strided views, tables of addresses and descriptors keep their meaning. Where processes cannot fork
+(Windows, a GPU that is in use) `isolated` runs the work in this process.
 """
 
 import copy

@@ -1,7 +1,7 @@
 """Differences between two results of one kernel: none, by rounding, or wrong values.
 
     gap = gap_of(expected, got, Tolerance("f32", 2e-4))
-    gap.is_rounding, gap.words()        False, "out[17] is 2.5, not 3.0; 3 of 64 written elements of `out` differ, ..."
+    gap.is_rounding, gap.describe()     False, "out[17] is 2.5, not 3.0; 3 of 64 written elements of `out` differ, ..."
 
 Floats may differ by rounding: by `RTOL` of the largest magnitude among the elements that were written, for the coarsest
 floats that the kernel computes with. Other elements of an array may hold anything. Everything else must be equal; NaNs
@@ -74,7 +74,7 @@ class Gap:
     relative: float  # to the largest magnitude that is compared
     is_rounding: bool
 
-    def words(self, tolerance: Tolerance) -> str:
+    def describe(self, tolerance: Tolerance) -> str:
         element = f"{self.name}[{', '.join(map(str, self.index))}]"
         size = f"the largest error is {self.largest:.3g}, {self.relative:.1e} of the largest value"
         differing = f"{self.differing} of {self.size} written elements of `{self.name}` differ"

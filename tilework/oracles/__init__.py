@@ -1,1 +1,1 @@
-"""Three ways to compute what a kernel should: each by itself, so that they check each other."""
+"""Three independent implementations of what a kernel computes, which check each other and the code generators."""

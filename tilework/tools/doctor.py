@@ -169,10 +169,10 @@ def device_lines(args: argparse.Namespace) -> Iterable[Line]:
             yield Line(name, ABSENT, f"no GPU: {driver.gpus.found.why_unusable()}")
     yield tried("emulator", "emulator", args)
     if knobs.runtime.device is not None:
-        yield asked_device()
+        yield requested_device()
 
 
-def asked_device() -> Line:
+def requested_device() -> Line:
     """Check the device that TILEWORK_DEVICE selects."""
     from tilework.runtime.devices.active_driver import default_driver  # lazily: needs what may be missing
 
@@ -265,7 +265,7 @@ def amd(args: argparse.Namespace) -> Iterable[Line]:
     from tilework.targets.amd.code_object import commands  # lazily: needs what may be missing
 
     found = next(iter(commands("ld.lld")), None)
-    own = "not found: tilework links by itself; pip install 'tilework[amd]' has one"
+    own = "not found: tilework uses its own linker; pip install 'tilework[amd]' has one"
     yield Line("ld.lld", ABSENT, own) if found is None else Line("ld.lld", OK, " ".join(found))
 
 

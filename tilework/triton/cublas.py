@@ -1,13 +1,13 @@
 """Matrix multiplication by cuBLAS, for comparison: `CublasLt(workspace).matmul(a, b, c)` is ``c = a @ b.T``.
 
 The library is loaded with ctypes when the first `CublasLt` is made: one that the process has already, one of NVIDIA's
-wheels, or one that the system finds. Where there is none that is a RuntimeError.
+wheels, or one that the system finds. A RuntimeError reports that there is none.
 
-cuBLAS stores matrices by columns; a row-major matrix is a column-major one transposed. So the product that is asked
-for, C[m, n] = A[m, k] B[n, k]^T by rows, is C^T = B A^T by columns: the first operand is B, transposed, the second A.
+cuBLAS stores matrices by columns; a row-major matrix is a column-major one transposed. So
+``C[m, n] = A[m, k] B[n, k]^T`` by rows is ``C^T = B A^T`` by columns: the first operand is B, transposed, the second A.
 
-Products of fp8 use fast accumulation, as those of Triton's `CublasLt` and of kernels do: tensor cores keep fewer bits
-of such sums than f32 has, and without it cuBLAS adds parts of them in f32.
+Matmuls of fp8 use fast accumulation, as Triton's `CublasLt` and kernels do: tensor cores accumulate with fewer bits
+than f32 has, and without it cuBLAS adds partial sums in f32.
 """
 
 import ctypes
@@ -150,7 +150,7 @@ def check_operands(a: Any, b: Any, c: Any, d: Any) -> None:
         if tensor.ndim != 2 or not tensor.is_contiguous():
             raise RuntimeError(f"{name} must be a contiguous matrix, and has shape {tuple(tensor.shape)}")
         if dtype_name(tensor) not in DATA_TYPES:
-            raise RuntimeError(f"{name} has dtype {tensor.dtype}; cuBLAS products take {', '.join(DATA_TYPES)}")
+            raise RuntimeError(f"{name} has dtype {tensor.dtype}; cuBLAS multiplies {', '.join(DATA_TYPES)}")
     if a.dtype != b.dtype or c.dtype != d.dtype:
         raise RuntimeError("A and B have one dtype, and so have C and D")
     if c is not d and dtype_name(d).startswith("float8"):

@@ -6,8 +6,8 @@
     LBB0:
     04:-:-:Y:3<TAB>IADD3 R2, R2, 0x1, RZ;
 
-What stands before an instruction is told in `targets/nvidia/cubin.py`, which shows all functions of a cubin; here it is
-the first, with names for the places that branches go to.
+`targets/nvidia/cubin.py` explains the scheduling in front of an instruction, and shows all functions of a cubin; this
+module shows the first, with labels for the targets of branches.
 """
 
 import os
@@ -27,7 +27,7 @@ BRANCH = re.compile(r"(?P<head>.*\bBRA\S*\s(?:.*\s)?`?\(?)(?P<target>0x[0-9a-f]+
 
 
 def path_to_cuobjdump() -> str:
-    """The program; an error that says where to get it when there is none."""
+    """Return the path of cuobjdump; an error says where to get it."""
     return knobs.nvidia.cuobjdump.path
 
 

@@ -6,7 +6,7 @@
     print(module)
 
 Code generation from TTGIR is one step here, so `to_module` takes TTGIR, where Triton's takes MLIR's LLVM dialect. A
-module is its text: objects of LLVM live only inside of a function (`targets/llvm/apart.py` tells why).
+module is its text: objects of LLVM live only inside of a function (`targets/llvm/apart.py` explains why).
 """
 
 import re

@@ -4,7 +4,7 @@
     kernel.asm["launcher.so"]    exports run_from_nativert(gx, gy, gz, threads, args, kernel)
 
 `args` has an entry for each parameter in the kernel's signature: the address of a tensor's memory, the address of a
-number, NULL for a constant. Both libraries are compiled from C++ when torch asks for them; the kernel itself is the
+scalar, NULL for a constant. Both libraries are compiled from C++ when torch requests them; the kernel itself is the
 object file that C programs link (`targets/cpu/standalone.py`). A kernel that fails throws `std::runtime_error`.
 """
 

@@ -58,14 +58,14 @@ def finding_of(kernel: str, group: Sequence[Record], own: Sequence[Record]) -> F
     first, name = group[0], kernel.rpartition(".")[2]
     seconds = sum(row["seconds"] for row in group)
     differences = first.get("differences", [])
-    words = "; ".join(difference["words"] for difference in differences)
+    reasons = "; ".join(difference["words"] for difference in differences)
     again = {"process": "was compiled again", "disk": "was compiled, though the disk cache has it otherwise"}
     is_tuning = bool(first.get("is_tuning"))
     title = f"{name} {again.get(first.get('against') or '', 'was compiled for the first time')}"
     if is_tuning:
         title = f"{name} was compiled for {counted(len(group), 'configuration')} of its autotuner"
-    elif words or first.get("against"):
-        title += f": {words or 'all parts of its key are the same, and its files were not there'}"
+    elif reasons or first.get("against"):
+        title += f": {reasons or 'all parts of its key are the same, and its files were not there'}"
     notes = [f"{milliseconds(seconds if is_tuning else first['seconds'])}; {position(first, own)}"]
     elsewhere = sum(row["process"] != first["process"] for row in group)
     if is_tuning and elsewhere:
@@ -136,8 +136,8 @@ def why_tuned(records: Sequence[Record]) -> Section:
 def tuning_finding(row: Record, rows: Sequence[Record]) -> Finding:
     """One tuning: why it was done, and what became of each configuration."""
     name = row["kernel"].rpartition(".")[2]
-    words = "; ".join(difference["words"] for difference in row["differences"])
-    title = f"{name} was tuned again: {words}" if words else f"{name} was tuned for the first time in this process"
+    reasons = "; ".join(difference["words"] for difference in row["differences"])
+    title = f"{name} was tuned again: {reasons}" if reasons else f"{name} was tuned for the first time in this process"
     configs = row["configs"]
     states = {state: [one for one in configs if one["state"] == state] for state in SHOWN}
     counts = ", ".join(f"{len(found)} {WORDS[state]}" for state, found in states.items() if found and state != "best")

@@ -2,7 +2,7 @@
 result.
 
     why_different([Launch(add, (x, y, out, n, 1024), (4, 1, 1))])
-    first_change(launch, "emulator:sm_90", kept, expected, tolerance).words
+    first_change(launch, "emulator:sm_90", kept, expected, tolerance).description
                         "the pass 'tritongpu-pipeline{num-stages=3}' (make_ttgir) changed it: out[3] is 1.0, not 2.0
                         ..."
 
@@ -132,8 +132,8 @@ def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float
 
 
 def outcomes_of(launch: Launch, kept: Kept, devices: Sequence[str], seconds: float) -> Iterator[Outcome]:
-    """Run each device in turn; a launch that is out of bounds in the interpreter does not run as unchecked native
-    code."""
+    """Run the devices one after the other; a launch that is out of bounds in the interpreter does not run as
+    unchecked native code."""
     is_wild = False
     for device in devices:
         if is_wild and device == NATIVE:
@@ -191,7 +191,7 @@ def order_finding(name: str, where: Span | None, outcome: Outcome, moves: Mappin
     assert gap is not None
     return Finding(
         kernel=name,
-        title=f"{name} is different on {outcome.device} by the order of a summation: {gap.words(outcome.tolerance)}",
+        title=f"{name} is different on {outcome.device} by the order of a summation: {gap.describe(outcome.tolerance)}",
         span=where,
         notes=(f"the {INTERPRETER}'s own `{gap.name}` moves by {moves[gap.name]:.3g} when it adds in another order",),
         help="every order is right, and the result depends on it: add in a wider type, or fix the order by"
@@ -221,12 +221,12 @@ def wrong_finding(
     gap, tolerance = outcome.wrong, outcome.tolerance
     assert gap is not None
     change = first_change(launch, outcome.device, kept, expected, tolerance)
-    others = [one.words(tolerance) for one in outcome.gaps if one is not gap]
+    others = [one.describe(tolerance) for one in outcome.gaps if one is not gap]
     return Finding(
         kernel=name,
-        title=f"{name} is different on {outcome.device}: {gap.words(tolerance)}",
+        title=f"{name} is different on {outcome.device}: {gap.describe(tolerance)}",
         span=where,
-        notes=(f"the {reference} says what is right", *others, change.words),
+        notes=(f"the {reference} says what is right", *others, change.description),
         help=HELP.get(change.culprit, PASS_HELP),
         severity="error",
         weight=10.0,
@@ -288,7 +288,7 @@ def same_finding(name: str, where: Span | None, ran: Sequence[Outcome], referenc
         if equal
         else f"{name}: no device has the bits of the {reference.device}"
     )
-    rounding = [f"{one.device}: {one.gaps[0].words(one.tolerance)}" for one in near]
+    rounding = [f"{one.device}: {one.gaps[0].describe(one.tolerance)}" for one in near]
     return Finding(
         kernel=name,
         title=title,
@@ -312,7 +312,7 @@ class Change:
     """The step that changed a result: a pass by its name, the frontend, or the code generation behind the passes."""
 
     culprit: str
-    words: str
+    description: str
     evaluated: int = 0
 
 
@@ -377,16 +377,16 @@ def first_change(launch: Launch, device: str, kept: Kept, expected: Expected, to
                 return Change(step.name, f"the pass '{step.name}' ({run.tag}){since} changed it: {wrong}", count)
             else:
                 skipped.clear()
-    words = (
+    description = (
         f"all {len(steps)} passes keep it ({count} modules were evaluated): the mistake is made behind them, in the"
         " code generator or by the device"
     )
     if skipped:
-        words = (
+        description = (
             f"every pass before '{skipped[0]}' keeps it, behind which modules have ops that cannot be evaluated: the"
             " mistake is made there or later"
         )
-    return Change("code generation", words, count)
+    return Change("code generation", description, count)
 
 
 def evaluated(
@@ -418,4 +418,4 @@ def evaluated(
         return f"it fails: {error}"
     finally:
         kept.restore()
-    return next((gap.words(tolerance) for gap in gaps if not gap.is_rounding), None)
+    return next((gap.describe(tolerance) for gap in gaps if not gap.is_rounding), None)

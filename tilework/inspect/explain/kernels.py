@@ -146,8 +146,8 @@ def compiled_section(
     findings: list[Finding] = []
     for position, parts in enumerate(known):
         found = compared(parts, known[:position])
-        words = f"the first in this process: {parts.text()}" if found.nearest is None else found.words()
-        findings.append(made(name, where, f"specialisation {position + 1} of {name}: {words}", found, tuned))
+        reason = f"the first in this process: {parts.text()}" if found.nearest is None else found.words()
+        findings.append(made(name, where, f"specialisation {position + 1} of {name}: {reason}", found, tuned))
     return Section("compiled", f"{counted(len(known), 'specialisation')} of {name} in this process", tuple(findings))
 
 

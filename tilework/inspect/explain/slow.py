@@ -238,8 +238,8 @@ def resource_findings(case: Case, made: Compilation) -> Iterator[Finding]:
     if blocks == 0:
         title, weight = f"a block does not fit on a multiprocessor, for its {limit}", 100.0
     else:
-        words = f"{counted(blocks, 'block')} of {counted(num_warps, 'warp')} on a multiprocessor"
-        title, weight = f"{words}, limited by its {limit}", 1.4 if warps < FEW_WARPS else 0.9
+        occupancy = f"{counted(blocks, 'block')} of {counted(num_warps, 'warp')} on a multiprocessor"
+        title, weight = f"{occupancy}, limited by its {limit}", 1.4 if warps < FEW_WARPS else 0.9
     note = f"{registers or 'unknown'} registers per thread, {facts.get('shared', 0)} bytes of shared memory per block"
     own |= {"blocks": blocks, "limit": limit, "warps": warps}
     help = OCCUPANCY.get(limit, "") if weight > 1 else ""

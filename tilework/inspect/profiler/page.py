@@ -36,7 +36,7 @@ def page(report: Report, statistics: Statistics) -> str:
                 "Width is time; click a part to zoom in, and the top to come back.",
                 icicle(report, colors),
             ),
-            section("How far from the limits", roof_words(report), roofline(report, colors)),
+            section("How far from the limits", roofline_caption(report), roofline(report, colors)),
             section("Kernels", "Click a column to sort by it.", table(report)),
             section("When", "One lane for each stream or thread, and one for compiling.", timeline(statistics, colors)),
         ]
@@ -53,8 +53,8 @@ def text(value: object) -> str:
     return html.escape(str(value))
 
 
-def section(title: str, words: str, content: str) -> str:
-    return f"<section><h2>{text(title)}</h2><p>{words}</p>\n{content}</section>"
+def section(title: str, caption: str, content: str) -> str:
+    return f"<section><h2>{text(title)}</h2><p>{caption}</p>\n{content}</section>"
 
 
 def svg(height: float, label: str, content: Sequence[str]) -> str:
@@ -108,7 +108,7 @@ def boxes(row: Row, left: float, width: float, level: int) -> Iterator[tuple[Row
 # ---- the roofline
 
 
-def roof_words(report: Report) -> str:
+def roofline_caption(report: Report) -> str:
     if report.bandwidth is None:
         return "An emulated device has no limits."
     return (

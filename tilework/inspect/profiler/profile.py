@@ -116,7 +116,7 @@ def activate(session: int | None = None) -> None:
 
 
 def deactivate(session: int | None = None) -> None:
-    """Record nothing until `activate`, for one session or all; what there is stays.
+    """Record nothing until `activate`, for one session or all. Recorded data is kept.
 
     Example:
         import pathlib, tempfile

@@ -53,8 +53,8 @@ def compile_lines(report: Report) -> list[str]:
         return []
     hits, rest = [one for one in found if one.hit], [one for one in found if not one.hit]
     parts = [
-        f"{len(group)} {words} in {sum(one.seconds for one in group) * 1e3:.0f} ms"
-        for group, words in ((rest, "compiled"), (hits, "taken from the cache"))
+        f"{len(group)} {verb} in {sum(one.seconds for one in group) * 1e3:.0f} ms"
+        for group, verb in ((rest, "compiled"), (hits, "taken from the cache"))
         if group
     ]
     return [f"{counted(len(found), 'specialisation')} of kernels: {', '.join(parts)}"]
@@ -189,7 +189,7 @@ def slowest(report: Report) -> str:
     next_command = f"tilework explain --why slow {report.program}"
     if row.share is None:
         return f"{part}; what limits it is not known here. Next: {next_command}"
-    words = "the memory's bandwidth" if row.limit == MEMORY else "the arithmetic"
+    limit = "the memory's bandwidth" if row.limit == MEMORY else "the arithmetic"
     guess = "" if row.is_reported else ", as far as can be estimated"
     if row.share > 1 and row.limit == MEMORY:
         return (
@@ -197,9 +197,9 @@ def slowest(report: Report) -> str:
             f" memory. Next: {next_command}"
         )
     if row.share >= GOOD:
-        reaches = f"{part} and reaches {percent(row.share)} of {words}{guess}"
+        reaches = f"{part} and reaches {percent(row.share)} of {limit}{guess}"
         return f"{reaches}: make it need less, by fusing it with its neighbours"
-    return f"{part} and reaches {percent(row.share)} of {words}{guess}. Next: {next_command}"
+    return f"{part} and reaches {percent(row.share)} of {limit}{guess}. Next: {next_command}"
 
 
 def candidates(report: Report) -> list[Row]:

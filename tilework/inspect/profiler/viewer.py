@@ -79,11 +79,11 @@ class FrameTree:
             return Frame(frame.name, frame.metrics, children)
 
         root = visit(self.root, ())
-        assert root is not None, "the root stays"
+        assert root is not None, "the root is kept"
         return FrameTree(root, self.inclusive, self.exclusive)
 
     def without(self, drops: Callable[[Frame], bool]) -> "FrameTree":
-        """Without frames for which `drops` holds, and all below them; the root stays."""
+        """Return the tree without frames for which `drops` holds, and all below them; the root is kept."""
 
         def visit(frame: Frame) -> Frame:
             return Frame(frame.name, frame.metrics, [visit(child) for child in frame.children if not drops(child)])

@@ -201,7 +201,7 @@ class BarrierWaits:
             return operand.value
         values = np.unique(np.broadcast_to(translator.read(operand, np.uint32), mask.shape)[mask])
         if len(values) != 1:
-            raise Unsupported(end, "the number of a barrier differs between threads that arrive together")
+            raise Unsupported(end, "the id of a barrier differs between threads that arrive together")
         return int(values[0])
 
     def release(self, group: int, barrier_id: int) -> None:

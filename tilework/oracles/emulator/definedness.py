@@ -175,7 +175,7 @@ class Definedness:
         return before
 
     def chosen(self, ins: Instruction, t: Translator) -> Callable[[], Array]:
-        """For selp: return a function that tells whether the selected operand is defined."""
+        """For selp: return a function that computes where the selected operand is defined."""
         sides = []
         for operand in ins.operands[1:3]:
             names = tuple(registers(operand))

@@ -40,16 +40,16 @@ def printf_text(format: str, value: Callable[[Any], Any], string: Callable[[], s
         if kind in "di":
             return (pattern + "d") % int(value(np.int64 if wide else np.int32))
         if kind in "ouxX":
-            number = int(value(np.uint64 if wide else np.uint32))
-            return (pattern + ("d" if kind == "u" else kind)) % number
+            integer = int(value(np.uint64 if wide else np.uint32))
+            return (pattern + ("d" if kind == "u" else kind)) % integer
         if kind == "c":
             return (pattern + "c") % chr(int(value(np.uint32)) & 255)
         if kind == "s":
             return (pattern + "s") % string()
         if kind == "p":
             return f"{int(value(np.uint64)):#x}"
-        number = float(value(np.float64))
-        return number.hex() if kind in "aA" else (pattern + kind) % number
+        real = float(value(np.float64))
+        return real.hex() if kind in "aA" else (pattern + kind) % real
 
     return CONVERSION.sub(one, format)
 

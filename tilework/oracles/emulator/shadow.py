@@ -16,7 +16,7 @@ The shadow keeps the last writer and the readers since then:
     byte 12 of shared memory    written by agent 0 in step 1, read by agent 37 in step 1
     now thread 0 writes byte 12, and step 1 of agent 37 is not ordered before that: a race
 
-As long as all accesses are of whole 32-bit units, one entry stands for the four bytes: `Shadow.unit`.
+As long as all accesses are of whole 32-bit units, one entry describes all four bytes: `Shadow.unit`.
 
 Readers are kept per warp (modulo `slots`), two of each, so that of many threads that read a byte one is found that is
 not the writer. A write that is ordered after all readers replaces them; one that is not has been reported.

@@ -39,7 +39,7 @@ from tilework.process.forks import cached_property
 
 LEAST = 2.0**-133  # lower bound of the largest exponent
 LARGEST = {np.float32: 2.0**100, np.float64: 2.0**500}  # above all scales of non-zero products
-COLUMNS = 64  # outputs are computed this many columns at a time, to stay in the cache
+COLUMNS = 64  # outputs are computed this many columns at a time, to fit the cache
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ def bits_of(type: str) -> int:
     return FLOATS[type].bits if type in FLOATS else {"f64": 64, **INTEGERS}[type]
 
 
-def elements_of(words: Array, type: str) -> Array:
-    """Return the elements in rows of bytes or words, low bits first, in the type in which they are multiplied
-    (float64 for integers).
+def elements_of(packed: Array, type: str) -> Array:
+    """Return the elements packed in rows of bytes or registers, low bits first, in the type in which they are
+    multiplied (float64 for integers).
 
     >>> elements_of(np.array([[0x3C004000]], np.uint32), "f16")
     array([[2., 1.]], dtype=float32)
     """
-    raw = np.ascontiguousarray(words)
+    raw = np.ascontiguousarray(packed)
     match type:
         case "f16":
             with np.errstate(invalid="ignore"):  # signalling NaNs

@@ -217,7 +217,7 @@ def decode(bits: bytes) -> TensorMap:
     rank = int(record["rank"]) + 1
     fields = {name: tuple(int(value) for value in record[name]) for name in ("strides", "box", "steps", "sizes")}
     for name, known in CHOICES.items():
-        refuse(record[name] >= len(known), f"the {name} number {record[name]}")
+        refuse(record[name] >= len(known), f"the {name} code {record[name]}")
     found = TensorMap(
         address=int(record["address"]),
         sizes=fields["sizes"][:rank],
@@ -231,7 +231,7 @@ def decode(bits: bytes) -> TensorMap:
 
 
 def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
-    """`tensormap.replace`: change one field, as PTX numbers it."""
+    """`tensormap.replace`: change one field, with PTX's field index."""
     record = np.frombuffer(bits[: LAYOUT.itemsize], LAYOUT, 1).copy()[0:1]
     if not any(bits):  # a kernel may start from zeros and set every field
         record["magic"] = MAGIC
@@ -244,7 +244,7 @@ def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> byte
             refuse_stride(value)
         record[name][0, ordinal] = value - (1 << 32) if field == "global_dim" and value >> 31 else value
     elif field == "elemtype":
-        refuse(value >= len(REPLACE_TYPES), f"the element type number {value}")
+        refuse(value >= len(REPLACE_TYPES), f"the element type code {value}")
         record[name] = TYPES.index(REPLACE_TYPES[value])
     else:
         record[name] = value

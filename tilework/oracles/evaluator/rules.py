@@ -8,7 +8,7 @@ A rule receives the machine, the op and the values of its operands, and returns 
 the values of all results. An *elementwise* rule also works if an array replaces a scalar of the program; the combine
 region of a reduction that has only such ops is executed on whole sub-arrays at once.
 
-A rule raises `Fault` with the reason alone; the machine, which knows the op and the running program, turns it into an
+A rule raises `Fault` with the reason alone; the machine, which knows the op and the running program, converts it to an
 `EvaluationError`:
 
     kernel.py:7:13: error: tt.load reads element 1030 of argument 'x', which has 1024 elements [program (1, 0, 0)]

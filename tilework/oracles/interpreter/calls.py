@@ -1,7 +1,7 @@
 """The `__tw__` object of rewritten kernels: the constructs in which the tile language differs from Python.
 
 Compile-time values are plain Python values. They remain so in expressions, arguments and `x: tl.constexpr = ...`; a
-plain assignment and a return turn numbers into tensors, which determines the type of later operations.
+plain assignment and a return convert numbers to tensors, which determines the type of later operations.
 
 """
 
@@ -39,13 +39,13 @@ from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import NUMBERS, as_array, plain
 
 COMPILE_TIME_MODULES = ("math", "copy")
-COMPARE: dict[str, Callable[["Helpers", Any, Any], Any]] = {
-    "Is": lambda helpers, a, b: helpers.same(a, b),
-    "IsNot": lambda helpers, a, b: not helpers.same(a, b),
-    "In": lambda helpers, a, b: a in b,
-    "NotIn": lambda helpers, a, b: a not in b,
+COMPARE: dict[str, Callable[["KernelRuntime", Any, Any], Any]] = {
+    "Is": lambda runtime, a, b: runtime.same(a, b),
+    "IsNot": lambda runtime, a, b: not runtime.same(a, b),
+    "In": lambda runtime, a, b: a in b,
+    "NotIn": lambda runtime, a, b: a not in b,
     **{
-        name: lambda helpers, a, b, compare=compare: compare(a, b)
+        name: lambda runtime, a, b, compare=compare: compare(a, b)
         for name, compare in {
             "Eq": operator.eq,
             "NotEq": operator.ne,
@@ -58,7 +58,7 @@ COMPARE: dict[str, Callable[["Helpers", Any, Any], Any]] = {
 }
 
 
-class Helpers:
+class KernelRuntime:
     """The object that rewritten functions know as `__tw__`; it belongs to one launch."""
 
     def __init__(self, semantic: Semantic, generator: Any) -> None:
@@ -329,7 +329,7 @@ def belongs_to_constant(function: Any) -> bool:
     return owner is not None and not inspect.ismodule(owner) and not isinstance(owner, (tl.base_value, type))
 
 
-def number_in(value: tl.tensor) -> Any:
+def scalar_of(value: tl.tensor) -> Any:
     """Return the only element of a tensor as a Python number."""
     if value.handle.size != 1:
         raise TypeError(f"only a tensor with one element is a number, this one is {value}")

@@ -29,10 +29,10 @@ from tilework.language.grid import BoundLaunch, grid_extent
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 from tilework.oracles.interpreter.allowed_memory import MARK, Memory
 from tilework.oracles.interpreter.arguments import Arguments
-from tilework.oracles.interpreter.calls import Helpers, number_in
+from tilework.oracles.interpreter.calls import KernelRuntime, scalar_of
 from tilework.oracles.interpreter.failures import failure
 from tilework.oracles.interpreter.reductions import SUM_ORDER
-from tilework.oracles.interpreter.rewriter import HELPERS, FunctionRewriter, wrapper_of
+from tilework.oracles.interpreter.rewriter import RUNTIME, FunctionRewriter, wrapper_of
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain
 
@@ -85,10 +85,10 @@ class Interpreter:
         self.memory = Memory()
         self.semantic = self.semantic_class(options, self.memory, grid)
         self.options = options
-        self.helpers = Helpers(self.semantic, self)
+        self.runtime = KernelRuntime(self.semantic, self)
         self.functions: dict[int, Callable[..., Any]] = {}
         # implement ``bool(tensor)``, ``for i in tl.range(n)`` and ``int(tensor)`` in Python code inside a kernel
-        self.truth, self.iterate, self.number = self.helpers.truth, self.helpers.iterate, number_in
+        self.truth, self.iterate, self.number = self.runtime.truth, self.runtime.iterate, scalar_of
 
     def python_function(self, fn: JITCallable) -> Callable[..., Any]:
         """Return the rewritten form of a jit function."""
@@ -97,7 +97,7 @@ class Interpreter:
             make = rewritten(fn)
             scope = fn.get_capture_scope()
             namespace = {name: plain(value) for name, value in scope.items()}
-            namespace |= {HELPERS: self.helpers, MARK: fn}
+            namespace |= {RUNTIME: self.runtime, MARK: fn}
             made = self.functions[id(fn)] = make(namespace)
         return made
 
@@ -112,7 +112,7 @@ class Interpreter:
 
     def call(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call any callable of a kernel."""
-        return self.helpers.call(fn, *args, **kwargs)
+        return self.runtime.call(fn, *args, **kwargs)
 
 
 def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]:

@@ -26,7 +26,7 @@ from tilework.language.source import SHALLOW, deeply, levels_of
 from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import names_constexpr
 
-HELPERS = "__tw__"
+RUNTIME = "__tw__"
 SPECIAL = frozenset({"range", "len", "int", "float", "isinstance", "getattr", "hasattr", "min", "max", "print", "list"})
 
 
@@ -84,7 +84,7 @@ def make_function(code: CodeType, name: str, namespace: dict[str, Any], original
 def copy_of(original: JITCallable, namespace: dict[str, Any]) -> Callable[..., Any]:
     """Return a function without source unchanged, except for its globals and the meanings of Python's names."""
     fn = original.fn
-    names = namespace[HELPERS].python_names() if HELPERS in namespace else {}
+    names = namespace[RUNTIME].python_names() if RUNTIME in namespace else {}
     cells = tuple(CellType(namespace[name]) if name in namespace else CellType() for name in fn.__code__.co_freevars)
     return with_defaults(FunctionType(fn.__code__, {**names, **namespace}, fn.__name__, None, cells), fn)
 
@@ -139,20 +139,20 @@ class Rewriter(ast.NodeTransformer):
         loaded = {node.id for node in ast.walk(self.definition) if isinstance(node, ast.Name)}
         hidden = sorted(name for name in self.assigned & loaded if name in self.scope or name in SPECIAL)
         first = self.definition.body[0]
-        values = [self.helper("outer", first, ast.Constant(name)) for name in hidden]
+        values = [self.runtime_call("outer", first, ast.Constant(name)) for name in hidden]
         return [self.assigned_to(name, value, first) for name, value in zip(hidden, values, strict=True)]
 
     def assigned_to(self, name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
         return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), at)
 
-    def helper(self, name: str, at: ast.AST, *args: ast.expr) -> ast.Call:
+    def runtime_call(self, name: str, at: ast.AST, *args: ast.expr) -> ast.Call:
         """Return ``__tw__.name(*args)`` at the location of a node; new nodes inside get that location at the end."""
-        function = ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load())
+        function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), name, ast.Load())
         return ast.copy_location(ast.Call(function, list(args), []), at)
 
     def beyond(self, node: ast.stmt, message: str) -> ast.stmt:
         """Return a check in front of a statement that Triton refuses with this message."""
-        return ast.copy_location(ast.Expr(self.helper("beyond", node, ast.Constant(message))), node)
+        return ast.copy_location(ast.Expr(self.runtime_call("beyond", node, ast.Constant(message))), node)
 
     def later(self, node: ast.expr) -> ast.expr:
         """``lambda: node``."""
@@ -183,17 +183,17 @@ class Rewriter(ast.NodeTransformer):
                 refused.append(self.beyond(node, triton_messages.LIST_TARGET.format(ast.unparse(target))))
             if any(isinstance(element, ast.Starred) for element in getattr(target, "elts", ())):
                 refused.append(self.beyond(node, triton_messages.STARRED_TARGET.format(ast.unparse(target))))
-        node.value = self.helper("assign", node.value, self.visit(node.value))
+        node.value = self.runtime_call("assign", node.value, self.visit(node.value))
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
         names = [name.id for name in starred if isinstance(name, ast.Name)]
-        made = [self.helper("tuple_of", node, ast.Name(name, ast.Load())) for name in names]
+        made = [self.runtime_call("tuple_of", node, ast.Name(name, ast.Load())) for name in names]
         return [*refused, node, *(self.assigned_to(*pair, node) for pair in zip(names, made, strict=True))]
 
     def new_part(self, target: ast.Subscript, value: ast.expr) -> ast.stmt:
         """``x[i] = v`` gives `x` a new value."""
         assert isinstance(target.value, ast.Name)
         name = target.value.id
-        call = self.helper("with_item", target, ast.Name(name, ast.Load()), self.key(target.slice), value)
+        call = self.runtime_call("with_item", target, ast.Name(name, ast.Load()), self.key(target.slice), value)
         return self.assigned_to(name, call, target)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
@@ -210,7 +210,7 @@ class Rewriter(ast.NodeTransformer):
         assert isinstance(node.target, ast.Name)
         current = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
         result = ast.copy_location(ast.BinOp(current, node.op, self.visit(node.value)), node)
-        return ast.copy_location(ast.Assign([node.target], self.helper("assign", node, result)), node)
+        return ast.copy_location(ast.Assign([node.target], self.runtime_call("assign", node, result)), node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.check_target(node.target)
@@ -219,7 +219,7 @@ class Rewriter(ast.NodeTransformer):
         if node.value is None and not is_constant:
             return ast.copy_location(ast.Pass(), node)
         helper = "constant" if is_constant else "assign"
-        return ast.copy_location(ast.Assign([node.target], self.helper(helper, node, value)), node)
+        return ast.copy_location(ast.Assign([node.target], self.runtime_call(helper, node, value)), node)
 
     def check_target(self, target: ast.expr) -> None:
         """Values of a kernel cannot be changed in place."""
@@ -231,7 +231,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         if node.value is not None:
-            node.value = self.helper("returned", node.value, self.visit(node.value))
+            node.value = self.runtime_call("returned", node.value, self.visit(node.value))
         return [*([self.beyond(node, triton_messages.RETURN_IN_LOOP)] if self.loops else []), node]
 
     def visit_Break(self, node: ast.Break) -> list[ast.stmt]:
@@ -241,17 +241,17 @@ class Rewriter(ast.NodeTransformer):
         return [self.beyond(node, triton_messages.CONTINUE), node]
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        node.test = self.helper("truth", node.test, self.visit(node.test))
+        node.test = self.runtime_call("truth", node.test, self.visit(node.test))
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)
         return node
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        node.test = self.helper("goes_on", node.test, self.visit(node.test))
+        node.test = self.runtime_call("goes_on", node.test, self.visit(node.test))
         return self.loop(node, triton_messages.WHILE_ELSE, True)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         is_unrolled = isinstance(node.iter, ast.Call) and self.static_value(node.iter.func) is tl.static_range
-        node.iter = self.helper("iterate", node.iter, self.visit(node.iter))
+        node.iter = self.runtime_call("iterate", node.iter, self.visit(node.iter))
         return self.loop(node, triton_messages.FOR_ELSE, not is_unrolled)
 
     def loop(self, node: ast.For | ast.While, message: str, at_run_time: bool) -> list[ast.stmt]:
@@ -265,45 +265,45 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
         """Python matches; patterns are kept."""
-        node.subject = self.helper("subject", node.subject, self.visit(node.subject))
+        node.subject = self.runtime_call("subject", node.subject, self.visit(node.subject))
         for case in node.cases:
             if strange := [
                 part for part in ast.walk(case.pattern) if isinstance(part, ast.MatchMapping | ast.MatchClass)
             ]:
                 message = ast.Constant(triton_messages.PATTERN.format(ast.unparse(strange[0])))
-                case.guard = self.helper("refuse", case.pattern, message)
+                case.guard = self.runtime_call("refuse", case.pattern, message)
                 case.pattern = ast.copy_location(ast.MatchAs(), case.pattern)
             elif case.guard is not None:
-                case.guard = self.helper("truth", case.guard, self.visit(case.guard))
+                case.guard = self.runtime_call("truth", case.guard, self.visit(case.guard))
             case.body = self.block(case.body)
         return [self.beyond(node, triton_messages.MATCH), node]
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         message = self.visit(node.msg) if node.msg is not None else ast.Constant("")
-        call = self.helper("check", node, self.visit(node.test), message)
+        call = self.runtime_call("check", node, self.visit(node.test), message)
         return ast.copy_location(ast.Expr(call), node)
 
     # -- expressions -------------------------------------------------------------------------------------------
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         is_and = ast.Constant(isinstance(node.op, ast.And))
-        return self.helper("bool_op", node, is_and, *map(self.later, node.values))
+        return self.runtime_call("bool_op", node, is_and, *map(self.later, node.values))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
-            return self.helper("not_", node, operand)
+            return self.runtime_call("not_", node, operand)
         return ast.copy_location(ast.UnaryOp(node.op, operand), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        return self.helper("choose", node, self.visit(node.test), self.later(node.body), self.later(node.orelse))
+        return self.runtime_call("choose", node, self.visit(node.test), self.later(node.body), self.later(node.orelse))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) > 1:
             kinds = ast.Constant(" ".join(type(op).__name__ for op in node.ops))
-            return self.helper("chain", node, kinds, *map(self.visit, (node.left, *node.comparators)))
+            return self.runtime_call("chain", node, kinds, *map(self.visit, (node.left, *node.comparators)))
         if isinstance(node.ops[0], ast.Is | ast.IsNot):
-            same = self.helper("same", node, self.visit(node.left), self.visit(node.comparators[0]))
+            same = self.runtime_call("same", node, self.visit(node.left), self.visit(node.comparators[0]))
             return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
         return self.generic_visit(node)
 
@@ -311,7 +311,7 @@ class Rewriter(ast.NodeTransformer):
         """``(a, b)`` and ``[a, b]`` are tuples of the tile language; targets of assignments are kept."""
         if not isinstance(node.ctx, ast.Load):
             return node
-        return self.helper("tuple_of", node, ast.List([self.visit(item) for item in node.elts], ast.Load()))
+        return self.runtime_call("tuple_of", node, ast.List([self.visit(item) for item in node.elts], ast.Load()))
 
     def visit_List(self, node: ast.List) -> ast.AST:
         return self.visit_Tuple(ast.copy_location(ast.Tuple(node.elts, node.ctx), node))
@@ -320,16 +320,16 @@ class Rewriter(ast.NodeTransformer):
         message = triton_messages.NESTED_COMPREHENSIONS if len(node.generators) > 1 else ""
         for generator in node.generators:
             is_name = ast.Constant(isinstance(generator.target, ast.Name))
-            generator.iter = self.helper("items", generator.iter, self.visit(generator.iter), is_name)
-            generator.ifs = [self.helper("truth", test, self.visit(test)) for test in generator.ifs]
+            generator.iter = self.runtime_call("items", generator.iter, self.visit(generator.iter), is_name)
+            generator.ifs = [self.runtime_call("truth", test, self.visit(test)) for test in generator.ifs]
         node.elt = self.visit(node.elt)
         if message:
             first = node.generators[0]
-            first.iter = self.helper("beyond", first.iter, ast.Constant(message), first.iter)
-        return self.helper("tuple_of", node, node)
+            first.iter = self.runtime_call("beyond", first.iter, ast.Constant(message), first.iter)
+        return self.runtime_call("tuple_of", node, node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
-        node.value = self.helper("shown", node.value, self.visit(node.value))
+        node.value = self.runtime_call("shown", node.value, self.visit(node.value))
         if node.format_spec is not None:
             node.format_spec = self.visit(node.format_spec)
         return node
@@ -340,10 +340,10 @@ class Rewriter(ast.NodeTransformer):
             return node
         if isinstance(self.static_value(node.value), ModuleType):
             return node
-        return self.helper("attribute", node, self.visit(node.value), ast.Constant(node.attr))
+        return self.runtime_call("attribute", node, self.visit(node.value), ast.Constant(node.attr))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        return self.helper("item", node, self.visit(node.value), self.key(node.slice))
+        return self.runtime_call("item", node, self.visit(node.value), self.key(node.slice))
 
     def key(self, index: ast.expr) -> ast.expr:
         """Rewrite a subscript."""
@@ -357,7 +357,7 @@ class Rewriter(ast.NodeTransformer):
         if not isinstance(node, ast.Slice):
             return self.visit(node)
         parts = (node.lower, node.upper, node.step)
-        return self.helper(
+        return self.runtime_call(
             "slice_of", node, *(self.nothing(node) if part is None else self.visit(part) for part in parts)
         )
 
@@ -368,7 +368,7 @@ class Rewriter(ast.NodeTransformer):
         callee = self.visit(node.func)
         if self.is_plain_call(node.func):
             return ast.copy_location(ast.Call(callee, args, keywords), node)
-        call = self.helper("call", node, callee, *args)
+        call = self.runtime_call("call", node, callee, *args)
         call.keywords = keywords
         return call
 

@@ -1,6 +1,6 @@
 """LLVM IR after parsing: a module has variables and functions, a function has blocks of instructions; and the types.
 
-Operands are names of values, or constants as in the text; `translate_ir` turns them into arrays. Types have sizes in
+Operands are names of values, or constants as in the text; `translate_ir` converts them to arrays. Types have sizes in
 memory and NumPy arrays that hold them:
 
     >>> size_of(Sequence(4, Float("half"), True)), dtype_of(Int(32)), leaves(Struct((Int(8), Int(32))))

@@ -225,7 +225,7 @@ class Cursor:
             if self.next == "(":
                 self.skip_brackets()
             return Zero()
-        return Literal(parse_number(token, kind))
+        return Literal(parse_literal(token, kind))
 
     def expression(self, opcode: str) -> Instruction:
         while self.next != "(":
@@ -275,7 +275,7 @@ def name_of(token: str) -> str:
     return token[2:-1] if token[1:2] == '"' else token[1:]
 
 
-def parse_number(token: str, kind: Type) -> int | float:
+def parse_literal(token: str, kind: Type) -> int | float:
     if not isinstance(kind, Float):
         return int(token)
     if token.startswith("0xH"):

@@ -143,7 +143,7 @@ def bitcast(to: Type, kind: Type, value: Value) -> Value:
 
 
 def bitcast_by_parts(to: Type, source: list[Type], target: list[Type], scalars: list[Scalar]) -> Value:
-    """Bitcast each element by itself, so that an undefined one does not affect the others."""
+    """Bitcast each element separately, so that an undefined one does not affect the others."""
     if len(source) % len(target) and len(target) % len(source):
         whole = Sequence(len(source), source[0], True)
         return from_bytes(to, *to_bytes(whole, list(scalars)))

@@ -372,7 +372,7 @@ class Workgroup:
             return not self.apart[ins.callee]
         if ins.callee not in self.module.functions:
             return ins.callee in BARRIERS or is_collective(ins)
-        self.apart[ins.callee] = True  # by itself, should it call itself
+        self.apart[ins.callee] = True  # ends the recursion of a function that calls itself
         blocks = self.module.functions[ins.callee].blocks.values()
         self.apart[ins.callee] = not any(self.brings_together(one) for block in blocks for one in block)
         return not self.apart[ins.callee]

@@ -42,8 +42,8 @@ def read_float(t: Translator, operand: Operand, type: str) -> Callable[[], Array
         return lambda: pairs
     format = Format.of(type)
     bits = t.read(operand, format.bits) if type == "bf16" else t.read(operand, format.dtype)
-    numbers = bits.view(format.dtype)
-    return lambda: numbers
+    values = bits.view(format.dtype)
+    return lambda: values
 
 
 def write_float(t: Translator, operand: Operand, type: str) -> Callable[[Array, Mask], None]:

@@ -132,7 +132,7 @@ def div(ins: Instruction, a: Array, b: Array) -> Array:
     does not specify it."""
     x, y = np.broadcast_arrays(a, b)
     dtype, bits, negative = x.dtype, unsigned(x.dtype), x.dtype.kind == "i"
-    ux, uy = (np.abs(number).view(bits) if negative else number for number in (x, y))
+    ux, uy = (np.abs(value).view(bits) if negative else value for value in (x, y))
     safe = np.where(uy == 0, bits.type(1), uy)
     quotient = ux // safe
     if ins.opcode == "div":

@@ -239,10 +239,10 @@ def atom(ins: Instruction, t: Translator) -> Op:
         for address in np.unique(addresses):
             here = (addresses == address).nonzero()[0]
             start = port.read(addresses[here[:1]], bits, 1, threads[here[:1]])[0]
-            numbers = np.concatenate([start, sources[0][0][threads[here]]]).view(dtype)
-            steps = accumulate(numbers, dtype=dtype)  # type: ignore[misc]
+            operands = np.concatenate([start, sources[0][0][threads[here]]]).view(dtype)
+            steps = accumulate(operands, dtype=dtype)  # type: ignore[misc]
             if format is not None and np.isnan(steps).any():
-                steps = np.array(list(itertools.accumulate(numbers[:, None], combined)))[:, 0]
+                steps = np.array(list(itertools.accumulate(operands[:, None], combined)))[:, 0]
             before[here, 0] = steps[:-1].view(bits)
             port.write(addresses[here[-1:]], steps[-1:, None].view(bits), threads[here[-1:]])
 

@@ -266,12 +266,12 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
 
     def op(mask: Mask) -> None:
         value = wide.flush(read()) if flush and wide.name == "f32" else read()
-        number = np.asarray(value).astype(np.float64)
-        converted = convert(number if rounding is None else np.copysign(rounding(number), number))
+        real = np.asarray(value).astype(np.float64)
+        converted = convert(real if rounding is None else np.copysign(rounding(real), real))
         if flush and narrow.name == "f32":
             converted = narrow.flush(converted)
         if source == result and rounding is None and not flush and "sat" not in ins.modifiers:
-            converted = np.where(np.isnan(number), value, converted)  # a mere move keeps the bits of NaN
+            converted = np.where(np.isnan(real), value, converted)  # a mere move keeps the bits of NaN
             converted = converted.astype(narrow.dtype)
         elif keeps:
             converted = widened_nans(converted, value)
@@ -285,13 +285,13 @@ def float_converter(ins: Instruction, format: Format) -> Callable[[Array], Array
     mode = mode_of(ins)
     saturate, relu, finite = "sat" in ins.modifiers, "relu" in ins.modifiers, "satfinite" in ins.modifiers
 
-    def convert(number: Array) -> Array:
-        value = format.round(number, np.zeros(number.shape), mode)
+    def convert(real: Array) -> Array:
+        value = format.round(real, np.zeros(real.shape), mode)
         if finite:
             limit = format.dtype.type(FORMAT_OF[format.dtype].limit)
             value = np.where(np.isinf(value.astype(np.float64)), np.copysign(limit, value), value).astype(format.dtype)
         if relu:
-            negative = np.signbit(value) & ~np.isnan(number)
+            negative = np.signbit(value) & ~np.isnan(real)
             value = np.where(negative, format.dtype.type(0), value).astype(format.dtype)
         if saturate:
             value = saturated(value, format)
