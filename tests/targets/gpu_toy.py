@@ -55,11 +55,11 @@ class ToyGpu(Gpu):
     def warp_barrier(self, b: Builder) -> None:
         b.call("toy_barrier", void, [])
 
-    def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
-        return b.call("toy_shuffle", i32, [word, lane])
+    def shuffle(self, b: Builder, value: Value, lane: Value) -> Value:
+        return b.call("toy_shuffle", i32, [value, lane])
 
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
-        type, count, size = at.words
+        type, count, size = at.shape
 
         def read() -> list[Value]:
             addresses = [b.gep(at.address, pointer * size // 8) for pointer in range(count)]
@@ -70,7 +70,7 @@ class ToyGpu(Gpu):
         return b.if_else(at.predicate, read, lambda: list(other or [constant(type, 0)] * count))
 
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
-        size = at.words.size
+        size = at.shape.size
         with b.if_(at.predicate or constant(integer(1), 1)):
             for pointer, value in enumerate(given):
                 b.store(b.trunc(value, integer(size)), b.gep(at.address, pointer * size // 8), align=1)

@@ -84,7 +84,7 @@ class Backend(ABC):
         return self.binary_ext
 
     def kernel_facts(
-        self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
+        self, stage: str, artifact: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
         """The facts that the launcher needs, from the output of a stage for the kernel `name`; `given` are the options
         that the user set.
@@ -92,7 +92,7 @@ class Backend(ABC):
         return {}
 
     def check_fit(  # noqa: B027
-        self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]
+        self, stage: str, artifact: Any, options: "CompileOptions", properties: Mapping[str, int]
     ) -> None:
         """Raise DoesNotFit if the output of a stage shows that a device with these properties cannot run it."""
 

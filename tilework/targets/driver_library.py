@@ -37,7 +37,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "load_module": ("ModuleLoadDataEx", OUT, c_void_p, c_uint, c_void_p, c_void_p),
     "find_function": ("ModuleGetFunction", OUT, c_void_p, ctypes.c_char_p),
     "unload_module": ("ModuleUnload", c_void_p),
-    "ask_function": ("FuncGetAttribute", OUT, c_int, c_void_p),
+    "get_function_attribute": ("FuncGetAttribute", OUT, c_int, c_void_p),
     "allocate": ("", OUT, c_size_t),
     "free": ("", c_uint64),
     "copy_in": ("MemcpyHtoDAsync", c_uint64, c_void_p, c_size_t, c_void_p),
@@ -45,7 +45,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "fill": ("MemsetD8Async", c_uint64, ctypes.c_ubyte, c_size_t, c_void_p),
     "pin": ("", OUT, c_size_t, c_uint),
     "unpin": ("", c_void_p),
-    "ask_pointer": ("PointerGetAttribute", OUT, c_int, c_uint64),
+    "get_pointer_attribute": ("PointerGetAttribute", OUT, c_int, c_uint64),
     "create_stream": ("", OUT, c_uint),
     "destroy_stream": ("StreamDestroy", c_void_p),
     "wait_for_stream": ("StreamSynchronize", c_void_p),
@@ -181,7 +181,7 @@ class DriverLibrary(ABC):
 
     def function_attribute(self, attribute: int, function: int) -> int:
         found = c_int()
-        self.ask_function(ctypes.byref(found), attribute, function)
+        self.get_function_attribute(ctypes.byref(found), attribute, function)
         return found.value
 
     # what each vendor does in a way of its own
@@ -199,7 +199,7 @@ class DriverLibrary(ABC):
 
     @abstractmethod
     def context(self) -> int:
-        """Through what this thread uses a device, as "ask_context" gives it."""
+        """Return the context or device that is current in this thread, as "get_context" gives it."""
 
     @abstractmethod
     def has_context(self) -> bool:

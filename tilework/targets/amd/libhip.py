@@ -5,7 +5,7 @@ properties.
     'gfx942:sramecc+:xnack-'
 
 The knob `amd.libhip_path` (TRITON_LIBHIP_PATH) names it; else it is the copy that the process has loaded already,
-torch's, or one of ROCm. HIP has no contexts: the device index stands in for one, and a thread starts with device 0.
+torch's, or one of ROCm. HIP has no contexts: the device index replaces it, and a thread starts with device 0.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ PROPERTIES = {
 
 OWN_NAMES = {
     "count_devices": "hipGetDeviceCount",
-    "ask_context": "hipGetDevice",
+    "get_context": "hipGetDevice",
     "set_context": "hipSetDevice",
     "synchronize": "hipDeviceSynchronize",
     "launch": "hipModuleLaunchKernel",

@@ -202,15 +202,15 @@ class HipBackend(Backend):
             "hsaco": hsaco,
         }
 
-    def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
+    def check_fit(self, stage: str, artifact: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
         """Raise DoesNotFit if LLVM text needs more LDS than there is, before the slow code generation."""
         if stage == "llir":
-            shared = self.kernel_facts(stage, product, "", options, ())["shared"]
+            shared = self.kernel_facts(stage, artifact, "", options, ())["shared"]
             if shared > (limit := properties.get("max_shared_mem", shared)):
                 raise DoesNotFit(shared, limit, "shared memory")
 
     def kernel_facts(
-        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+        self, stage: str, artifact: Any, name: str, options: CompileOptions, given: Collection[str]
     ) -> dict[str, Any]:
         """Read shared and scratch memory and warps from LLVM text; registers per lane and 32-bit words of its stack
         from the code object.
@@ -218,13 +218,13 @@ class HipBackend(Backend):
         if stage == "hsaco":
             from tilework.targets.amd.kernel_notes import read_notes  # lazily: as the linker
 
-            notes = read_notes(product)
+            notes = read_notes(artifact)
             return {"n_regs": notes.vgprs, "n_spills": notes.private_bytes // 4}
         if stage != "llir":
             return {}
         from tilework.targets.amd.code_object import metadata  # lazily: loads LLVM
 
-        return {key: fact for key, fact in metadata(product).items() if key != "fp_contract"}
+        return {key: fact for key, fact in metadata(artifact).items() if key != "fp_contract"}
 
     def hash(self) -> str:
         return f"hip-{self.target.arch}-llvmlite-{llvmlite_release()}{'-text' * self.is_emulated}"

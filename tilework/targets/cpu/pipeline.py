@@ -75,7 +75,7 @@ class CpuBackend(Backend):
         }
 
     def kernel_facts(
-        self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
+        self, stage: str, artifact: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
         """The facts that the launcher needs to call a kernel, from its LLVM text.
 
@@ -85,7 +85,7 @@ class CpuBackend(Backend):
             return {}
         from tilework.targets.cpu.run.interface import Interface  # lazily: only launches on the host need it
 
-        interface = Interface.read(product)
+        interface = Interface.read(artifact)
         return {"name": interface.name, "interface": interface.facts(), "shared": 1}
 
     def hash(self) -> str:

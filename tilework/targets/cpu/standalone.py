@@ -31,7 +31,7 @@ from tilework.targets.cpu.run.interface import (
     Interface,
 )
 from tilework.targets.cpu.run.launch_record import offsets_of
-from tilework.targets.cpu.run.machine_code import FIELD_TYPES, NULL, Code, Platform, num, word
+from tilework.targets.cpu.run.machine_code import FIELD_TYPES, NULL, Code, Platform, int32, num
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.module import Module
@@ -158,7 +158,7 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
     launch = b.record(record, LAUNCH)
     whole = num(1) if waits else total  # programs that wait begin one by one, so that `next` shows which have not
     launch.set(
-        slots=slots, next=num(0), total=total, chunk=whole, fault=word(0), seen=num(-1), since=num(0), ticket=num(0)
+        slots=slots, next=num(0), total=total, chunk=whole, fault=int32(0), seen=num(-1), since=num(0), ticket=num(0)
     )
     for axis, (size, _) in zip("xyz", sizes, strict=True):
         b.store(b.trunc(size, i32), launch.at(axis), align=4)
@@ -179,7 +179,7 @@ def leave_if(b: Code, condition: Value, code: int) -> None:
             "the grid has no program whatever the arguments are: a size is 0, negative, too large, or divided by 0"
         )
     with b.if_(condition):
-        b.ret(word(code))
+        b.ret(int32(code))
 
 
 def write_task(b: Code, interface: Interface, first_code: int) -> None:
@@ -190,18 +190,18 @@ def write_task(b: Code, interface: Interface, first_code: int) -> None:
         b.ret()
     block = b.run("malloc", num(interface.arena + 64))
     with b.if_(b.is_null(block)):
-        launch.change("fault", 0, word(NO_MEMORY))
+        launch.change("fault", 0, int32(NO_MEMORY))
         launch.set("monotonic", next=launch.get("total"))
         b.ret()
     start = b.inttoptr(b.and_(b.add(b.ptrtoint(block, i64), 63), -64), ptr)
     b.fill(start, 0, size_of(CONTROL_FIELDS))
     arena = b.record(start, CONTROL_FIELDS)
-    arena.set(fuel=word(FULL), launched=record, poll=Value(ptr, "@tt.poll") if interface.waits else NULL)
+    arena.set(fuel=int32(FULL), launched=record, poll=Value(ptr, "@tt.poll") if interface.waits else NULL)
     given = [launch.get("slots"), launch.at("next"), *(launch.get(each) for each in ("total", "chunk", "x", "y", "z"))]
     code = b.call("tt.kernel_work", i32, [*given, start])
     with b.if_(b.icmp("ne", code, 0)):
         is_assert = b.icmp("sgt", code, 0)
-        launch.change("fault", 0, b.select(is_assert, b.add(code, word(first_code - 1)), code))
+        launch.change("fault", 0, b.select(is_assert, b.add(code, int32(first_code - 1)), code))
     b.run("free", block)
     b.ret()
 
@@ -210,25 +210,25 @@ def write_poll(b: Code) -> None:
     """`tt.poll(arena, waits)`: programs call it now and then, and end if it returns a code."""
     start, waits = b.function.args
     arena = b.record(start, CONTROL_FIELDS)
-    arena.set(fuel=word(FULL))
+    arena.set(fuel=int32(FULL))
     launch = b.record(arena.get("launched"), LAUNCH)
     fault = launch.get("fault", "monotonic")
     with b.if_(b.icmp("ne", fault, 0)):
-        b.ret(word(STARVED))
+        b.ret(int32(STARVED))
     with b.if_(b.icmp("eq", waits, 0)):
-        b.ret(word(0))
+        b.ret(int32(0))
     b.run("sched_yield")
     following = launch.get("next", "monotonic")
     with b.if_(b.icmp("sge", following, launch.get("total"))):
-        b.ret(word(0))
+        b.ret(int32(0))
     clock = b.alloca(i64, 2, align=8)
-    b.run("clock_gettime", word(6 if b.platform.system == "darwin" else 1), clock)
+    b.run("clock_gettime", int32(6 if b.platform.system == "darwin" else 1), clock)
     time = b.load(i64, clock, align=8)
     with b.if_(b.icmp("ne", launch.get("seen", "monotonic"), following)):
         launch.set("monotonic", seen=following, since=time)
-        b.ret(word(0))
+        b.ret(int32(0))
     is_over = b.icmp("sgt", b.sub(time, launch.get("since", "monotonic")), num(PATIENCE))
-    b.ret(b.select(is_over, word(STARVED), word(0)))
+    b.ret(b.select(is_over, int32(STARVED), int32(0)))
 
 
 def write_error_strings(b: Code, interface: Interface, first_code: int) -> None:

@@ -77,7 +77,7 @@ class HostTarget:
 
     @property
     def stream_ahead(self) -> int:
-        """The prefetch distance in bytes of a loop along memory; 0: the processor prefetches by itself.
+        """The prefetch distance in bytes of a loop along memory; 0: the hardware prefetcher suffices.
 
         With vectors of a cache line a loop waits for memory after few rounds, before the processor has seen a stream.
         """

@@ -13,7 +13,7 @@ of all targets are marked `differs`; reproducible kernels are compiled without t
     0b1_01_1  ->  -1.5            f16: 1_00001_1000000000 times 2**14
 
 Moved into the sign, exponent and mantissa of a wider float, the bits are the value times a power of two, for subnormals
-too. Two values are converted at once, as the halves of a word: the lower four bits of a byte are the first.
+too. Two values are converted at once, as the halves of a register: the lower four bits of a byte are the first.
 """
 
 import math as python_math
@@ -23,16 +23,15 @@ from xdsl.ir import Operation
 from tilework.ir import arith, math, tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import PropagateNan
-from tilework.ir.integer_ops import predicate_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import element_type, int_property
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.packing import unpack_register
 from tilework.targets.gpu.views import Coords, moved
-from tilework.targets.gpu.words import unpack_word
 from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, limited, widened
+from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, limited, predicate_of, widened
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, vector
 from tilework.targets.llvm.values import Value, constant, signed
 
@@ -62,7 +61,7 @@ def unpacked(low: Lowering, byte: Value, type: Type) -> list[Value]:
     halves = b.or_(b.and_(both, 0xF), b.shl(b.and_(both, 0xF0), 12))
     bits = b.or_(b.shl(b.and_(halves, 0x00080008), 12), b.shl(b.and_(halves, 0x00070007), shift))
     scaled = b.fmul(b.bitcast(bits, vector(type, 2)), constant(vector(type, 2), factor))
-    return unpack_word(low, b.bitcast(scaled, i32), type)
+    return unpack_register(low, b.bitcast(scaled, i32), type)
 
 
 # Integers

@@ -38,8 +38,8 @@ from tilework.targets.gpu.axes import Bit, moving_bits, subsets
 from tilework.targets.gpu.device import Atomic
 from tilework.targets.gpu.global_access import both, copied_registers, pointee, store_predicate, width_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, register_count
+from tilework.targets.gpu.packing import from_memory, held_type, to_memory
 from tilework.targets.gpu.shared_access import Move, Table
-from tilework.targets.gpu.words import from_memory, held_type, to_memory
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
@@ -50,8 +50,8 @@ Step = Callable[[int, Value | None], Value]
 
 @lowers(tt.TakeTurnOp)
 def lower_take_turn(low: Lowering, op: Operation) -> None:
-    b, program = low.builder, turn_of(low, op)[0]
-    counter = Atomic(low.turn_counter, None, MemSemantic.ACQUIRE, MemSyncScope.GPU, True)
+    b, program = low.builder, program_order(low, op)[0]
+    counter = Atomic(low.ticket_counter, None, MemSemantic.ACQUIRE, MemSyncScope.GPU, True)
 
     def look(_: Value) -> tuple[Value, Value]:
         (seen,) = low.gpu.atomic_load(low, counter, i32)
@@ -64,16 +64,16 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
 
 @lowers(tt.PassTurnOp)
 def lower_pass_turn(low: Lowering, op: Operation) -> None:
-    b, (program, total) = low.builder, turn_of(low, op)
+    b, (program, total) = low.builder, program_order(low, op)
     following = b.add(program, 1)
     low.barrier(all_memory=True)
     with b.if_(b.icmp("eq", low.thread, 0)):
         low.gpu.fence(b, MemSyncScope.GPU)
-        counter = Atomic(low.turn_counter, None, MemSemantic.RELEASE, MemSyncScope.GPU, False)
+        counter = Atomic(low.ticket_counter, None, MemSemantic.RELEASE, MemSyncScope.GPU, False)
         low.gpu.atomic_rmw(low, counter, RMWOp.EXCH, [b.select(b.icmp("eq", following, total), 0, following)])
 
 
-def turn_of(low: Lowering, op: Operation) -> tuple[Value, Value]:
+def program_order(low: Lowering, op: Operation) -> tuple[Value, Value]:
     """Return the linear id of this program, and the number of programs."""
     if low.facts.num_ctas > 1:
         raise low.refuse(op, "an ordered atomic in a kernel with num_ctas > 1")
@@ -384,7 +384,7 @@ def broadcast_old(low: Lowering, op: Operation, found: dict[int, Value], copies:
         raise low.refuse(op, "an atomic whose result several blocks of a cluster use")
     offsets = dense(layout_of(result.type)) if is_tensor(result.type) else SCALAR
     move = Move(low, low.scratch_address(op), offsets, element)
-    move.store_words(mine, found)
+    move.store_vectors(mine, found)
     low.barrier(all_memory=True)
     return move.load()
 

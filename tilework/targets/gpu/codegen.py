@@ -194,7 +194,7 @@ class Emitter:
             self.alone.leave(self.around.concerns)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
-        self.takes_turns = False  # the launcher must pass a turn counter
+        self.takes_turns = False  # the launcher must pass a ticket counter
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
         self.registers = integer(source.attributes, MAX_REGISTERS)
@@ -285,7 +285,7 @@ class Emitter:
         low.values.update(zip(args, low.held([arg.type for arg in args], flat), strict=True))
         low.smem = self.smem
         low.scratch = self.program_scratch(low, function.args[len(args)])
-        low.turn_counter = function.args[len(args) + 1]
+        low.ticket_counter = function.args[len(args) + 1]
         return low
 
     def warps_of(self, root: Operation) -> Warps:

@@ -15,10 +15,10 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
 from tilework.layouts.conversion import conversion, only_exchange, shared_plan
 from tilework.layouts.linear import LinearLayout, log2
-from tilework.targets.gpu.indices import chosen, image
+from tilework.targets.gpu.indices import chosen, xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.packing import REGISTER_BITS, pack_registers, unpack_register
 from tilework.targets.gpu.shared_access import Move
-from tilework.targets.gpu.words import WORD, pack_words, unpack_word
 from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
 
@@ -49,11 +49,11 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
     if (exchange := only_exchange(comp)) is not None and (found := through_exchanges(low, registers, *exchange)):
         return found
     names, held = comp.out_names, elements_together(comp, registers[0].type.bits)
-    sent = pack_words(low, registers) if held > 1 else registers
+    sent = pack_registers(low, registers) if held > 1 else registers
     lane_at, register_at = names.index("lane"), names.index("register")
     vectors = dict(comp.bases)["lane"]
-    lanes = image(b, [(low.lane, [vector[lane_at] for vector in vectors])]).value
-    choices = image(b, [(low.lane, [vector[register_at] // held for vector in vectors])])
+    lanes = xor_columns(b, [(low.lane, [vector[lane_at] for vector in vectors])]).value
+    choices = xor_columns(b, [(low.lane, [vector[register_at] // held for vector in vectors])])
     shuffled: dict[tuple[int, int], Value] = {}
 
     def read(away: int, register: int) -> Value:
@@ -69,14 +69,14 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
     return unpacked(low, made, registers[0].type) if held > 1 else tuple(made)
 
 
-def unpacked(low: Lowering, words: Sequence[Value], type: Type) -> Registers:
-    return tuple(element for word in words for element in unpack_word(low, word, type))
+def unpacked(low: Lowering, packed: Sequence[Value], type: Type) -> Registers:
+    return tuple(element for one in packed for element in unpack_register(low, one, type))
 
 
 def elements_together(comp: LinearLayout, bits: int) -> int:
     """Return how many elements, in adjacent registers, move together as one 32-bit register."""
     bases = dict(comp.bases)
-    at, held, count = comp.out_names.index("register"), WORD // bits if bits in (8, 16) else 1, 1
+    at, held, count = comp.out_names.index("register"), REGISTER_BITS // bits if bits in (8, 16) else 1, 1
     while count < held and (bit := log2(count)) < len(bases.get("register", ())):
         others = [
             vector
@@ -96,12 +96,12 @@ def unit(comp: LinearLayout, register: int) -> tuple[int, ...]:
 
 
 def through_exchanges(low: Lowering, registers: Registers, register: int, lane: int) -> Registers | None:
-    """Swap pairs of words between lanes; return None if the GPU has no such instruction."""
+    """Swap pairs of 32-bit registers between lanes; return None if the GPU has no such instruction."""
     b, type = low.builder, registers[0].type
-    held = WORD // type.bits if type.bits in (16, WORD) else 0  # elements per word
+    held = REGISTER_BITS // type.bits if type.bits in (16, REGISTER_BITS) else 0  # elements per register
     if not low.gpu.exchanges(1 << lane) or not held or (1 << register) % held or len(registers) % held:
         return None
-    packed = pack_words(low, registers)
+    packed = pack_registers(low, registers)
     away = (1 << register) // held
     for first in range(len(packed)):
         if not first & away:

@@ -4,8 +4,8 @@ rules.
     class ToyGpu(Gpu):
         rules = Rules(NEUTRAL)
 
-        def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
-            return b.call("toy.read_lane", i32, [word, lane], attributes="convergent")
+        def shuffle(self, b: Builder, value: Value, lane: Value) -> Value:
+            return b.call("toy.read_lane", i32, [value, lane], attributes="convergent")
 
 Methods emit code with the builder `b`. Every GPU implements the abstract ones. The others have a default that is
 correct on any GPU: it reports an instruction as missing (a warp reduction, an asynchronous copy, matrix loads from
@@ -30,7 +30,7 @@ from tilework.targets.llvm.values import Value, constant
 Function = Callable[..., Value]  # takes a `Lowering` and the arguments
 
 
-class Words(NamedTuple):
+class AccessShape(NamedTuple):
     """The registers that one memory access moves: `count` of a type, each with `size` bits in memory."""
 
     type: Type
@@ -51,7 +51,7 @@ class Access(NamedTuple):
     """A load or store of one thread; predicated if there is a predicate."""
 
     address: Value
-    words: Words
+    shape: AccessShape
     predicate: Value | None = None
     hints: Hints = Hints()
 
@@ -99,7 +99,7 @@ class Emission(Protocol):
 
     builder: Builder
     gpu: "Gpu"
-    words: dict[tuple[str, ...], Value]
+    packed: dict[tuple[str, ...], Value]
     bytes: dict[str, tuple[Value, int]]
 
 
@@ -207,16 +207,16 @@ class Gpu(ABC):
         """Change the registers per thread of these warps from `before` to `count`; the block's total is constant."""
 
     @abstractmethod
-    def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
+    def shuffle(self, b: Builder, value: Value, lane: Value) -> Value:
         """Return the i32 that `lane` holds."""
 
-    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
+    def shuffle_xor(self, b: Builder, value: Value, mask: int) -> Value:
         """Return the i32 of the lane with id ``lane ^ mask``."""
-        return self.shuffle(b, word, b.xor(b.and_(self.thread_id(b), self.warp_size - 1), mask))
+        return self.shuffle(b, value, b.xor(b.and_(self.thread_id(b), self.warp_size - 1), mask))
 
-    def uniform(self, b: Builder, word: Value) -> Value:
+    def uniform(self, b: Builder, value: Value) -> Value:
         """Return an i32 that is equal in all lanes of a warp, in a form that the assembler recognises as uniform."""
-        return self.shuffle(b, word, constant(i32, 0))
+        return self.shuffle(b, value, constant(i32, 0))
 
     def exchanges(self, mask: int) -> bool:
         """Return True if `exchange` is fast between lanes whose ids differ in `mask`."""
@@ -226,7 +226,7 @@ class Gpu(ABC):
         """Swap the `first` i32 of each lane that has `mask` set in its id with the `second` of the lane without."""
         raise NotImplementedError
 
-    def reduce_warp(self, b: Builder, name: str, word: Value) -> Value | None:
+    def reduce_warp(self, b: Builder, name: str, value: Value) -> Value | None:
         """Reduce an i32 over all lanes by add, and, or, xor, max, min, umax or umin; None if no instruction does."""
         return None
 
@@ -238,11 +238,11 @@ class Gpu(ABC):
 
     @abstractmethod
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
-        """Load words from global memory; where the predicate is false the result is `other`, or zero."""
+        """Load registers from global memory; where the predicate is false the result is `other`, or zero."""
 
     @abstractmethod
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
-        """Store words to global memory."""
+        """Store registers to global memory."""
 
     def fetch(self, b: Builder, address: Value, predicate: Value) -> None:  # noqa: B027
         """Prefetch the cache line of an address into L2, if the GPU has such an instruction."""
@@ -288,7 +288,7 @@ class Gpu(ABC):
 
     @abstractmethod
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
-        """Store words to shared memory without divergence of the warp."""
+        """Store registers to shared memory without divergence of the warp."""
 
     @abstractmethod
     def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
@@ -332,7 +332,7 @@ class Gpu(ABC):
         return type if type.bits == wanted.bits and not type.is_vector else wanted
 
     def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
-        """Select four bytes of two words: each hex digit of the selector is one, 4 the lowest of `high`."""
+        """Select four bytes of two registers: each hex digit of the selector is one, 4 the lowest of `high`."""
         lanes = [*b.lanes(b.bitcast(low, vector(i8, 4))), *b.lanes(b.bitcast(high, vector(i8, 4)))]
         return b.bitcast(b.build_vector([lanes[selector >> 4 * index & 7] for index in range(4)]), i32)
 

@@ -2,10 +2,10 @@
 
     tt.elementwise_inline_asm "shl.b32 $0, $1, 3;" {constraints = "=r,r", packed_element = 4} %x : tensor<64xi8> -> ...
 
-One piece of assembly processes `packed_element` registers of a thread. Elements below 32 bits are packed into words:
-four i8, or two f16, in one `r`. The constraint code determines the type of an operand (`Gpu.assembly_types`): narrower
-values are extended, wider results truncated. Invalid constraints are refused here, because LLVM would abort the
-process.
+One piece of assembly processes `packed_element` registers of a thread. Elements below 32 bits are packed into 32-bit
+registers: four i8, or two f16, in one `r`. The constraint code determines the type of an operand
+(`Gpu.assembly_types`): narrower values are extended, wider results truncated. Invalid constraints are refused here,
+because LLVM would abort the process.
 
 Functions of libdevice are our own code (`targets/llvm/math`), or the GPU's instruction if there is one. Any other
 symbol is called, and linked from the libraries that the options name, if the GPU's compiler supports that.
@@ -22,7 +22,7 @@ from tilework.ir.types import element_type, int_property
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, register_count
-from tilework.targets.gpu.words import WORD, from_memory, held_type, pack_words, to_memory
+from tilework.targets.gpu.packing import REGISTER_BITS, from_memory, held_type, pack_registers, to_memory
 from tilework.targets.llvm.rules import SCALARS, result_type, text_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, integer, vector
@@ -52,7 +52,9 @@ def lower_inline_asm(low: Lowering, op: Operation) -> list[Registers]:
 def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[list[Value]]:
     """Emit the assembly for some registers of each operand, and return the registers of each result."""
     outs = [
-        word_type(element_type(result.type), pack) for result in op.results for _ in range(words(result.type, pack))
+        packed_type(element_type(result.type), pack)
+        for result in op.results
+        for _ in range(packed_count(result.type, pack))
     ]
     inputs: list[Value] = []
     for operand in op.operands:
@@ -73,38 +75,40 @@ def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[l
     back = [fit(low, value, type) for value, type in zip(made, outs, strict=True)]
     found: list[list[Value]] = []
     for result in op.results:
-        element, count = element_type(result.type), words(result.type, pack)
+        element, count = element_type(result.type), packed_count(result.type, pack)
         values = unpacked(low, back[:count], held_type(element), pack)
         found.append([from_memory(low, element, value) for value in values])
         back = back[count:]
     return found
 
 
-def words(type: Attribute, pack: int) -> int:
+def packed_count(type: Attribute, pack: int) -> int:
     """Return the number of registers that `pack` elements take."""
     bits = held_type(element_type(type)).bits
-    return -(-pack * bits // WORD) if bits < WORD else pack
+    return -(-pack * bits // REGISTER_BITS) if bits < REGISTER_BITS else pack
 
 
-def word_type(element: Attribute, pack: int) -> Type:
+def packed_type(element: Attribute, pack: int) -> Type:
     """Return the type of a register operand: a single narrow element keeps its own type."""
     held = held_type(element)
-    return held if held.bits >= WORD or pack == 1 else integer(WORD)
+    return held if held.bits >= REGISTER_BITS or pack == 1 else integer(REGISTER_BITS)
 
 
 def packed(low: Lowering, values: Sequence[Value]) -> list[Value]:
-    """Pack elements into words, the first in the lowest bits; missing ones are 0."""
-    if values[0].type.bits >= WORD or len(values) == 1:
+    """Pack elements into registers, the first in the lowest bits; missing ones are 0."""
+    if values[0].type.bits >= REGISTER_BITS or len(values) == 1:
         return list(values)
-    return pack_words(low, values)
+    return pack_registers(low, values)
 
 
 def unpacked(low: Lowering, given: Sequence[Value], held: Type, pack: int) -> list[Value]:
-    """Return the elements of words."""
+    """Return the elements of packed registers."""
     b = low.builder
-    if held.bits >= WORD or pack == 1:
+    if held.bits >= REGISTER_BITS or pack == 1:
         return list(given)
-    return [lane for word in given for lane in b.lanes(b.bitcast(word, vector(held, WORD // held.bits)))][:pack]
+    return [lane for packed in given for lane in b.lanes(b.bitcast(packed, vector(held, REGISTER_BITS // held.bits)))][
+        :pack
+    ]
 
 
 def constraints(low: Lowering, op: Operation, outputs: int, inputs: int) -> tuple[list[str], list[str]]:

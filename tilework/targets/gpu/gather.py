@@ -22,11 +22,11 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.axes import Bit, bits_at, check_in_block, mask_of, moving_bits, subsets
 from tilework.targets.gpu.global_access import both, copied_registers
-from tilework.targets.gpu.indices import chosen, coordinates, image
+from tilework.targets.gpu.indices import chosen, coordinates, xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.packing import from_memory, held_type
 from tilework.targets.gpu.shared_access import Move, Table
 from tilework.targets.gpu.views import register_coords
-from tilework.targets.gpu.words import from_memory, held_type
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import i32, integer
 from tilework.targets.llvm.values import Value, constant
@@ -72,7 +72,7 @@ def by_shuffles(low: Lowering, op: Operation, bits: list[Bit], picked: list[Valu
     picks = [(1 << bit, 1 << along["register"][bit]) for bit in sorted(along["register"], reverse=True)]
     made = []
     for coords, index in zip(register_coords(layout_of(indices.type)), picked, strict=True):
-        lane = b.or_(row_lane, image(b, [(index, lane_columns)]).value)
+        lane = b.or_(row_lane, xor_columns(b, [(index, lane_columns)]).value)
         row = rows[beside(coords, axis)]
         made.append(chosen(b, index, picks, row, lambda register, lane=lane: low.shuffle(registers[register], lane)))
     return tuple(made)

@@ -21,7 +21,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.device import Access, Hints
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
+from tilework.targets.gpu.packing import access_shape, from_memory, held_type, pack, to_memory, unpack
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
 
@@ -146,7 +146,7 @@ def load(
     held = held_type(element)
     if predicate is not None and predicate.constant == 0:
         return other if other is not None else (from_memory(low, element, constant(held, 0)),) * width
-    moved = words(held.bits, width)
+    moved = access_shape(held.bits, width)
     if predicate is None or predicate.constant == 1:
         predicate = other = None
     given = None if other is None else pack(low, [to_memory(low, element, value) for value in other], moved.type)
@@ -167,7 +167,7 @@ def store_tile(
 ) -> None:
     """Store a tile; of the threads that hold an element, one stores it."""
     element, registers = element_type(values.type), low[values]
-    hints, moved = hints_of(op), words(held_type(element).bits, width)
+    hints, moved = hints_of(op), access_shape(held_type(element).bits, width)
     masks = low[mask] if mask is not None else None
     mine, copies = store_predicate(low, values.type), copied_registers(values.type)
     for first in range(0, len(addresses), width):

@@ -24,7 +24,7 @@ class Spread(NamedTuple):
     mask: int
 
 
-def image(b: Builder, parts: Iterable[tuple[Value, Sequence[int]]]) -> Spread:
+def xor_columns(b: Builder, parts: Iterable[tuple[Value, Sequence[int]]]) -> Spread:
     """Return the xor, over the set bits of each value, of the bit's column."""
     total, covered = constant(i32, 0), 0
     for value, columns in parts:
@@ -60,15 +60,15 @@ def spread_of(low: Lowering, layout: LinearLayout, out: str, more: Mapping[str, 
     bases = dict(layout.bases)
     values = {**low.ids, **(more or {})}
     parts = [(value, [vector[position] for vector in bases[name]]) for name, value in values.items() if name in bases]
-    return image(low.builder, parts)
+    return xor_columns(low.builder, parts)
 
 
 def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:
     """Return the coordinates of each register of this thread, dimension 0 first."""
     names = sorted(layout.out_names, key=lambda name: int(name.removeprefix("dim")))
     spreads = [(layout.out_names.index(name), spread_of(low, layout, name)) for name in names]
-    images = [layout.vector(image) for image in layout.images("register")]
-    return [tuple(combined(low.builder, spread, image[at]) for at, spread in spreads) for image in images]
+    offsets = [layout.vector(column) for column in layout.images("register")]
+    return [tuple(combined(low.builder, spread, offset[at]) for at, spread in spreads) for offset in offsets]
 
 
 def chosen(

@@ -25,7 +25,7 @@ from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Around, Gpu, Warps
-from tilework.targets.gpu.words import WORD, fill_words, pack_words, unpack_word
+from tilework.targets.gpu.packing import REGISTER_BITS, fills_registers, pack_registers, unpack_register
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
@@ -79,13 +79,13 @@ class Lowering(OpLowering[Any]):
     def __init__(self, module: Module, builder: Builder, facts: Facts, gpu: Gpu, warps: Warps) -> None:
         super().__init__(module, builder, gpu.rules, facts.fuses)
         self.facts, self.gpu, self.device, self.bit = facts, gpu, gpu.name, gpu.carried_bit
-        self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
-        self.bytes: dict[str, tuple[Value, int]] = {}  # the word that holds an 8-bit element, and its byte index
+        self.packed: dict[tuple[str, ...], Value] = {}  # registers, by the names of their elements (`packing.py`)
+        self.bytes: dict[str, tuple[Value, int]] = {}  # the register that holds an 8-bit element, and its byte index
         self.barriers = Barriers()
         self.around: Around | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
-        self.turn_counter: Value = constant(ptr, 0)  # orders programs (`atomic_rules.py`)
+        self.ticket_counter: Value = constant(ptr, 0)  # orders programs (`atomic_rules.py`)
         self.takes_turns = False
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
         self.bases: set[str] = set()  # the names of pointers that loops advance (`carried_pointers.py`)
@@ -105,7 +105,7 @@ class Lowering(OpLowering[Any]):
     def of_warps(self, warps: Warps) -> Self:
         """Return a copy for a partition of warps, in which thread and warp ids start at its first warp."""
         found, b = copy(self), self.builder
-        found.warps, found.values, found.words = warps, dict(self.values), {}
+        found.warps, found.values, found.packed = warps, dict(self.values), {}
         found.warp = b.sub(self.warp, warps.first) if warps.count > 1 else constant(i32, 0)
         found.thread = b.sub(self.thread, warps.first * self.gpu.warp_size) if warps.count > 1 else self.lane
         return found
@@ -142,19 +142,22 @@ class Lowering(OpLowering[Any]):
         ]
 
     def carried(self, values: Sequence[Any]) -> list[Value]:
-        """Return the values as they cross basic blocks, with small elements packed into words: ptxas gives every such
-        value a 32-bit register, or spills it (and miscompiles some 16-bit spills).
+        """Return the values as they cross basic blocks, with small elements packed into registers: ptxas gives every
+        such value a 32-bit register, or spills it (and miscompiles some 16-bit spills).
         """
-        packed = [tuple(pack_words(self, value)) if fill_words(value) else value for value in values]
+        packed = [tuple(pack_registers(self, value)) if fills_registers(value) else value for value in values]
         return [self.builder.zext(one, self.bit) if one.type is i1 else one for one in self.flat(packed)]
 
     def taken(self, values: Sequence[Any], carried: Sequence[Value]) -> list[Any]:
-        forms = [value[: value[0].type.bits * len(value) // WORD] if fill_words(value) else value for value in values]
+        forms = [
+            value[: value[0].type.bits * len(value) // REGISTER_BITS] if fills_registers(value) else value
+            for value in values
+        ]
         types = [one.type for one in self.flat(forms)]
         flat = [self.builder.bit(one) if type is i1 else one for one, type in zip(carried, types, strict=True)]
         return [
-            tuple(element for word in found for element in unpack_word(self, word, value[0].type))
-            if fill_words(value)
+            tuple(element for packed in found for element in unpack_register(self, packed, value[0].type))
+            if fills_registers(value)
             else found
             for value, found in zip(values, self.like(forms, flat), strict=True)
         ]
@@ -263,14 +266,14 @@ class Lowering(OpLowering[Any]):
 
     def shuffle(self, value: Value, lane: Value) -> Value:
         """Return the value that `lane` holds in this register."""
-        return self.in_words(value, lambda word: self.gpu.shuffle(self.builder, word, lane))
+        return self.in_registers(value, lambda packed: self.gpu.shuffle(self.builder, packed, lane))
 
     def shuffle_xor(self, value: Value, mask: int) -> Value:
         """Return the value that the lane with id ``lane ^ mask`` holds in this register."""
-        return self.in_words(value, lambda word: self.gpu.shuffle_xor(self.builder, word, mask))
+        return self.in_registers(value, lambda packed: self.gpu.shuffle_xor(self.builder, packed, mask))
 
-    def in_words(self, value: Value, move: Callable[[Value], Value]) -> Value:
-        """Apply `move`, which takes an i32, to a value of any type: to one 32-bit word, or to two."""
+    def in_registers(self, value: Value, move: Callable[[Value], Value]) -> Value:
+        """Apply `move`, which takes an i32, to a value of any type: to one 32-bit register, or to two."""
         b, type = self.builder, value.type
         bits = type.bits
         if bits > 32:
@@ -279,8 +282,8 @@ class Lowering(OpLowering[Any]):
             low, high = (b.zext(move(half), i64) for half in halves)
             joined = b.or_(low, b.shl(high, 32))
             return b.inttoptr(joined, type) if type.is_pointer else b.bitcast(joined, type)
-        word = b.zext(b.bitcast(value, integer(bits)), i32) if bits < 32 else b.bitcast(value, i32)
-        made = move(word)
+        packed = b.zext(b.bitcast(value, integer(bits)), i32) if bits < 32 else b.bitcast(value, i32)
+        made = move(packed)
         return b.bitcast(b.trunc(made, integer(bits)) if bits < 32 else made, type)
 
     def is_first_copy(self, layout: LinearLayout, in_block: bool = False) -> Value | None:

@@ -44,7 +44,7 @@ from tilework.targets.gpu.axes import (
     spread_index,
     subsets,
 )
-from tilework.targets.gpu.indices import image
+from tilework.targets.gpu.indices import xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move, exchange_moves
 from tilework.targets.llvm.values import Value
@@ -214,7 +214,7 @@ class Scan:
         pieces = list(self.totals)
         parts = self.exchange(bits)
         columns = [1 << bits.index(bit) if bit in bits else 0 for bit in range(len(self.layout.by_in["warp"]))]
-        index = b.xor(image(b, [(low.warp, columns)]).value, count - 1 if self.reverse else 0)
+        index = b.xor(xor_columns(b, [(low.warp, columns)]).value, count - 1 if self.reverse else 0)
         start = has_bits(low, low.warp, own, own if self.reverse else 0)
         for piece_index, piece in enumerate(pieces):
             carry: Values | None = None

@@ -34,7 +34,16 @@ from tilework.targets.gpu.device import Access, Copy, MatrixForm
 from tilework.targets.gpu.global_access import hints_of, load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined, coordinates, spread_of
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers
-from tilework.targets.gpu.words import WORD, from_memory, held_type, pack, pack_words, to_memory, unpack_word, words
+from tilework.targets.gpu.packing import (
+    REGISTER_BITS,
+    access_shape,
+    from_memory,
+    held_type,
+    pack,
+    pack_registers,
+    to_memory,
+    unpack_register,
+)
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value
@@ -70,7 +79,7 @@ class Move:
         self.form = self.matrix_form(layout, offset) if matrices else None
         offsets = self.form.addresses(layout) if self.form else layout
         self.spread = spread_of(low, offsets, "offset", more)
-        self.fixed = [image ^ offset for image in offsets.images("register")]
+        self.fixed = [column ^ offset for column in offsets.images("register")]
 
     def matrix_form(self, layout: LinearLayout, offset: int) -> MatrixForm | None:
         """Return the matrix access for these registers, if there is one and it is wider than a vector access."""
@@ -103,7 +112,7 @@ class Move:
         low, b = self.low, self.low.builder
         for offset, members in self.groups(round_index):
             held = [to_memory(low, self.element, registers[member]) for member in members]
-            parts = pack_words(low, held) if self.held.bits < WORD <= self.held.bits * len(held) else held
+            parts = pack_registers(low, held) if self.held.bits < REGISTER_BITS <= self.held.bits * len(held) else held
             b.store(b.joined(parts), self.address(offset), align=self.bytes * len(held))
 
     def store_if(self, condition: Value | None, registers: Registers) -> None:
@@ -111,15 +120,15 @@ class Move:
         if condition is None or condition.constant == 1:
             self.store(registers)
         else:
-            self.store_words(condition, registers)
+            self.store_vectors(condition, registers)
 
-    def store_words(self, condition: Value | None, registers: Mapping[int, Value] | Registers) -> None:
+    def store_vectors(self, condition: Value | None, registers: Mapping[int, Value] | Registers) -> None:
         """Store without a branch, even under a condition: all threads of a warp must reach the barrier that follows
         together.
         """
         low = self.low
         for offset, members in self.groups(0):
-            moved = words(self.held.bits, len(members))
+            moved = access_shape(self.held.bits, len(members))
             given = pack(low, [to_memory(low, self.element, registers[member]) for member in members], moved.type)
             low.gpu.store_shared(low.builder, Access(self.address(offset), moved, condition), given)
 
@@ -134,11 +143,13 @@ class Move:
         found: dict[int, Value] = {}
         for offset, members in self.groups(round_index):
             size = self.held.bits * len(members)
-            type, count = (i32, size // WORD) if self.held.bits < WORD <= size else (self.held, len(members))
+            type, count = (
+                (i32, size // REGISTER_BITS) if self.held.bits < REGISTER_BITS <= size else (self.held, len(members))
+            )
             loaded = b.load(vector(type, count) if count > 1 else type, self.address(offset), align=size // 8)
             values = b.lanes(loaded)
             if type is not self.held:
-                values = [element for word in values for element in unpack_word(low, word, self.held)]
+                values = [element for packed in values for element in unpack_register(low, packed, self.held)]
             for member, value in zip(members, values, strict=True):
                 found[member] = from_memory(low, self.element, value)
         return found

@@ -18,7 +18,7 @@ from tilework.targets.gpu.axes import mask_of, spread_index, subsets
 from tilework.targets.gpu.device import Access
 from tilework.targets.gpu.indices import spread_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.words import WORD, words
+from tilework.targets.gpu.packing import REGISTER_BITS, access_shape
 from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value, constant
 
@@ -83,7 +83,8 @@ class Network:
         given: Registers = low[op.operands[0]]
         self.given = given[0].type
         self.values = [
-            low.builder.cast(value, self.given if self.given.bits > WORD else i32, is_signed) for value in given
+            low.builder.cast(value, self.given if self.given.bits > REGISTER_BITS else i32, is_signed)
+            for value in given
         ]
         self.falls = [False] * len(given)
         self.inverted: Value | None = None
@@ -173,7 +174,7 @@ class Network:
         for address, registers in self.accesses(layout):
             given = [self.values[register] for register in registers]
             if mine is not None:
-                low.gpu.store_shared(b, Access(address, words(bits, len(given)), mine), given)
+                low.gpu.store_shared(b, Access(address, access_shape(bits, len(given)), mine), given)
             else:
                 b.store(b.joined(given), address, align=len(given) * bits // 8)
 

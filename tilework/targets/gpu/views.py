@@ -30,8 +30,8 @@ def register_coords(layout: LinearLayout) -> list[Coords]:
     fields = [layout.fields[f"dim{dim}"] for dim in range(len(layout.outs))]
     if len(fields) == 2:
         (shift, mask), (other, more) = fields
-        return [(image >> shift & mask, image >> other & more) for image in layout.images("register")]
-    return [tuple(image >> shift & mask for shift, mask in fields) for image in layout.images("register")]
+        return [(packed >> shift & mask, packed >> other & more) for packed in layout.images("register")]
+    return [tuple(packed >> shift & mask for shift, mask in fields) for packed in layout.images("register")]
 
 
 def moved(source: LinearLayout, result: LinearLayout, where: Callable[[Coords], Coords]) -> list[int]:

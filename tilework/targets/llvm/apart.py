@@ -11,8 +11,8 @@ An LLVM module must be disposed before its context. Ctrl-C, a time-out in a test
 signal handler raises can strike between two bytecodes, also inside of llvmlite, and a traceback that is kept in a
 reference cycle leaves the objects to the garbage collector, which takes them in any order: the process dies. Signal
 handlers run in the main thread, and asynchronous exceptions in the thread they are meant for; so the caller waits here
-(and can be interrupted: the work then ends by itself), and every object is closed by the `ExitStack` that made it, the
-last one first.
+(and can be interrupted: the work then ends in the background), and every object is closed by the `ExitStack` that made
+it, the last one first.
 """
 
 import functools

@@ -148,7 +148,7 @@ class Casts:
     addrspacecast = cast_op(convert, "addrspacecast")
 
 
-NUMBERS = {"minnum": "minimum", "maxnum": "maximum"}  # what ignores a NaN, and the same with it
+PROPAGATING_NAN = {"minnum": "minimum", "maxnum": "maximum"}  # of intrinsics that ignore a NaN: those that propagate it
 COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul"})
 
 
@@ -184,8 +184,8 @@ def instruction(op: str) -> Callable[..., Value]:
                 if (bounds := self.ranges.get(a.text)) is not None:
                     return self.within(op, a, bounds, b, flags)
             first, second = a.text, b.text
-        words = self.flags if is_float else f"{flags} " if flags else ""
-        return self.pure(f"{op} {words}{type.text} {first}, {second}", type)
+        flags_text = self.flags if is_float else f"{flags} " if flags else ""
+        return self.pure(f"{op} {flags_text}{type.text} {first}, {second}", type)
 
     method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
     return method
@@ -360,8 +360,8 @@ class Arithmetic:
                 return folded
         elif name != "copysign" and (a.constant is not None or (b.constant is None and a.text > b.text)):
             a, b = b, a
-        if self.module.exact and name in NUMBERS:
-            return self.extreme_number(NUMBERS[name], a, b)
+        if self.module.exact and name in PROPAGATING_NAN:
+            return self.extremum_num(PROPAGATING_NAN[name], a, b)
         if (folded := folding.identity(name, a, b)) is not None:
             return folded
         if a.text == b.text and (folded := folding.same_operands(name, a)) is not None:
@@ -384,7 +384,7 @@ class Arithmetic:
         floats = vector(f32, a.type.bits // 32)
         return self.bitcast(self.intrinsic("arithmetic.fence", floats, self.bitcast(a, floats)), a.type)
 
-    def extreme_number(self: "Builder", name: str, a: Value, b: Value) -> Value:
+    def extremum_num(self: "Builder", name: str, a: Value, b: Value) -> Value:
         """The extreme of two floats, ignoring a NaN: LLVM's own intrinsics leave open which zero is the
         larger.
         """

@@ -34,11 +34,11 @@ def without_ir() -> Iterator[None]:
     if hasattr(package, "ir"):
         yield
         return
-    stand_in = package.ir = Later("llvmlite.ir")
+    lazy = package.ir = Later("llvmlite.ir")
     try:
         yield
     finally:
-        if package.__dict__.get("ir") is stand_in:  # no other thread has imported it meanwhile
+        if package.__dict__.get("ir") is lazy:  # no other thread has imported it in the meantime
             del package.ir
 
 

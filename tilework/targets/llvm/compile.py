@@ -193,8 +193,7 @@ def to_assembly(text: str, level: int, machine: Any) -> str:
 def host_jit() -> Any:
     """The JIT of this process; it links finished objects and compiles nothing."""
     initialize_host()
-    # JITLink puts the sections of an object next to each other; those of the older linker are where the system finds
-    # room
+    # JITLink allocates the sections of an object next to each other; the older linker scatters them
     _JITS.append(llvm.create_lljit_compiler(host_target_machine(), use_jit_link=True))
     return _JITS[-1]
 

@@ -30,6 +30,6 @@ def open_library() -> None:
 
     path = os.path.join(os.path.dirname(llvmlite.__file__), "binding", get_library_name())
     with OPENING, suppress(AttributeError):
-        dlopen = ctypes.CDLL(None).dlopen  # Python's own does not let others run meanwhile
+        dlopen = ctypes.CDLL(None).dlopen  # Python's import would hold the GIL during the load
         dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
         dlopen(os.fsencode(path), os.RTLD_NOW)

@@ -83,15 +83,15 @@ class Memory:
             start = self.load(vector(bf16, most), address, align=align)
             last = self.load(bf16, self.gep(address, rest), align=align and gcd(align, rest))
             return self.insert(self.widened(start, type.count), last, most)
-        words, ending = access_text("load", align, volatile, ordering, scope)
-        return self.effect(f"{words}{type.text}, {address.typed}{ending}", type)
+        opening, ending = access_text("load", align, volatile, ordering, scope)
+        return self.effect(f"{opening}{type.text}, {address.typed}{ending}", type)
 
     def store(self: "Builder", value: Value, address: Value, *, align: int = 0, ordering: str = "") -> None:
         """Write a scalar, or a vector in parts whose sizes are powers of two: LLVM aborts on stores of some others."""
         for first, part in enumerated_parts(self, value):
             lane_bytes = part.type.scalar.bits // 8
-            words, ending = access_text("store", align and gcd(align, first * lane_bytes), False, ordering, "")
-            self.line(f"{words}{part.typed}, {self.gep(address, first * lane_bytes).typed}{ending}")
+            opening, ending = access_text("store", align and gcd(align, first * lane_bytes), False, ordering, "")
+            self.line(f"{opening}{part.typed}, {self.gep(address, first * lane_bytes).typed}{ending}")
 
     def stream(self: "Builder", value: Value, address: Value, align: int) -> None:
         """Store what will not be read soon: past the caches, where the machine can."""
@@ -133,7 +133,9 @@ class Memory:
         self.call(symbol, void, [target, second, size, constant(i1, 0)])
 
     def prefetch(self: "Builder", address: Value, write: bool = False) -> None:
-        settings = [constant(i32, setting) for setting in (int(write), 3, 1)]  # it is data, and should stay near
+        settings = [
+            constant(i32, setting) for setting in (int(write), 3, 1)
+        ]  # locality 3 (keep in all caches), data cache
         self.call(f"llvm.prefetch.{address.type.suffix}", void, [address, *settings])
 
     # Atomics
@@ -248,9 +250,9 @@ def enumerated_parts(b: "Builder", value: Value) -> Iterator[tuple[int, Value]]:
 
 def access_text(verb: str, align: int, volatile: bool, ordering: str, scope: str) -> tuple[str, str]:
     """The text before the operands of a load or store, and the text after them."""
-    words = f"{verb} {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
+    opening = f"{verb} {'atomic ' if ordering else ''}{'volatile ' if volatile else ''}"
     atomic = f" {sync_scope(scope)}{ordering}" if ordering else ""
-    return words, f"{atomic}, align {align}" if align else atomic
+    return opening, f"{atomic}, align {align}" if align else atomic
 
 
 def sync_scope(scope: str) -> str:

@@ -140,10 +140,10 @@ class Module:
     ) -> Value:
         """``@name``; `initial` is LLVM text (None: defined elsewhere)."""
         if name not in self.globals:
-            words = [linkage or ("external" if initial is None else ""), f"addrspace({space})" if space else ""]
-            words += ["constant" if constant else "global", type.text, initial or ""]
+            parts = [linkage or ("external" if initial is None else ""), f"addrspace({space})" if space else ""]
+            parts += ["constant" if constant else "global", type.text, initial or ""]
             ending = f", align {align}" if align else ""
-            self.globals[name] = f"@{name} = {' '.join(word for word in words if word)}{ending}"
+            self.globals[name] = f"@{name} = {' '.join(part for part in parts if part)}{ending}"
         return Value(pointer(space), f"@{name}")
 
     def table(self, name: str, element: Type, values: Sequence[Any], align: int = 0) -> Value:

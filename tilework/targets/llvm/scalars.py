@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import arith, math, tt, ub
 from tilework.ir.arith import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
-from tilework.ir.integer_ops import predicate_of
 from tilework.ir.types import element_type, int_property, is_float
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.builder import Builder
@@ -153,6 +152,10 @@ FLOAT_PREDICATES = (
 )  # fmt: skip
 
 
+def predicate_of(op: Operation) -> int:
+    return int_property(op, "predicate")
+
+
 @scalar_rule(arith.CmpiOp)
 def lower_cmpi(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return low.builder.icmp(INTEGER_PREDICATES[predicate_of(op)], lhs, rhs)
@@ -203,7 +206,7 @@ def lower_float(low: Low, op: Operation, *args: Value) -> Value:
 
 @scalar_rule(arith.NegfOp)
 def lower_negf(low: Low, op: Operation, value: Value) -> Value:
-    """The sign bit alone; -0 and NaN share a code in some 8-bit floats, and stay as they are."""
+    """The sign bit alone; -0 and NaN share a code in some 8-bit floats, which is returned unchanged."""
     b, type_ = low.builder, result_type(op)
     if not is_float8(type_):
         return b.fneg(value)
@@ -216,7 +219,7 @@ def lower_clampf(low: Low, op: Operation, *args: Value) -> Value:
 
 
 def limited(b: Builder, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
-    """`min(max(x, lowest), highest)`; a NaN in `x` stays with propagateNan = all, and becomes `lowest` otherwise."""
+    """`min(max(x, lowest), highest)`; a NaN in `x` is kept with propagateNan = all, and becomes `lowest` otherwise."""
     if int_property(op, "propagateNan") == PropagateNan.ALL:
         return b.minimum(b.maximum(x, lowest), highest)
     return b.minnum(b.maxnum(x, lowest), highest)

@@ -28,7 +28,7 @@ from tilework import knobs
 from tilework.knobs import is_on
 from tilework.targets.llvm.binding import llvm
 
-WORDS = ("1", "on", "true", "y", "yes")  # DISABLE_LLVM_OPT means everything; other texts are names of switches
+TRUE_TEXTS = ("1", "on", "true", "y", "yes")  # DISABLE_LLVM_OPT means everything; other texts are names of switches
 STDERR = 2
 UNFIT = r"[^\w.-]"  # for the name of a file
 NAME = r'@(?:"([^"]+){0}"|([\w.$-]+){0})\s*\('
@@ -51,7 +51,7 @@ def level(wanted: int) -> int:
     text = (knobs.getenv("DISABLE_LLVM_OPT") or "").strip()
     if not is_on("DISABLE_LLVM_OPT"):
         return wanted
-    if text.lower() in WORDS:
+    if text.lower() in TRUE_TEXTS:
         return 0
     for name in re.split(r"[\s,]+", text):
         set_switch(name.lstrip("-"))
@@ -89,13 +89,13 @@ def watching(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def quick_reduction(has_flags: bool) -> Iterator[None]:
+def unguarded_strength_reduction(has_flags: bool) -> Iterator[None]:
     """Strength reduction in straight lines without its guard, for code whose operations have no flags like nsw and
     inbounds.
 
     Before it makes ``x * 4`` of an earlier ``x * 3`` LLVM checks whether that could be poison where ``x * 4`` is not,
     which needs a flag; the answer takes up to nine tenths of the time that code generation takes. Other threads
-    generate no code meanwhile: theirs may need the guard.
+    generate no code at the same time: theirs may need the guard.
     """
     if has_flags:
         yield
@@ -149,7 +149,7 @@ def show_only(names: str) -> None:
 def machine_code_in(path: Path | None) -> Iterator[None]:
     """Write the machine instructions of every function to a file; None does nothing.
 
-    LLVM prints them on standard error and nowhere else, so it is redirected to a file meanwhile.
+    LLVM prints them on standard error and nowhere else, so it is redirected to a file for this time.
     """
     if path is None:
         yield

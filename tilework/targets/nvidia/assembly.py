@@ -75,7 +75,7 @@ class LaterStages(Backend):
         return "ptx" if stage != "cubin" and assembler(capability_of(options.arch or "")) is None else "cubin"
 
     def kernel_facts(
-        self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
+        self, stage: str, artifact: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
         """Read name, warps, clusters, dynamic shared memory and scratch memory from PTX.
 
@@ -85,14 +85,14 @@ class LaterStages(Backend):
             return {}
         from tilework.targets.nvidia import ptx_text  # lazily: what a bundle serves is not compiled
 
-        kernels = ptx_text.entries(product)
+        kernels = ptx_text.entries(artifact)
         if name not in kernels:
             if len(kernels) != 1:
                 found = f"the kernels {', '.join(kernels)}: call the file after one of them" if kernels else NO_KERNEL
                 raise StageError(f"the PTX of {name} has {found}")
             (name,) = kernels
-        facts = {key: fact for key, fact in ptx_text.metadata(product).items() if key != "fp_contract"}
-        if "shared" not in facts and ptx_text.has_dynamic_shared(product):
+        facts = {key: fact for key, fact in ptx_text.metadata(artifact).items() if key != "fp_contract"}
+        if "shared" not in facts and ptx_text.has_dynamic_shared(artifact):
             warnings.warn(
                 f"the PTX of {name} uses dynamic shared memory and does not say how much: launches give it none."
                 ' Write the number of bytes into its first line: // tilework: {"shared": 4096}',

@@ -15,7 +15,10 @@ from tilework.targets.elf_sections import read_sections
 
 SIZED = 4  # the form
 PARAMETER, LARGE_PARAMETER, ALL_PARAMETERS = 0x17, 0x45, 0x19
-SIZES = {PARAMETER: (18, 0x3FFF), LARGE_PARAMETER: (0, 0xFFFF)}  # where the last word of a record has the size
+SIZES = {
+    PARAMETER: (18, 0x3FFF),
+    LARGE_PARAMETER: (0, 0xFFFF),
+}  # the shift and mask of the size in the last field of a record
 
 
 def info_records(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -36,9 +39,9 @@ def parameter_sizes(cubin: bytes, kernel: str) -> tuple[int, ...] | None:
             if attribute == ALL_PARAMETERS:
                 (total,) = struct.unpack("<H", value)
             elif attribute in SIZES:
-                _, index, offset, word = struct.unpack("<IHHI", value)
+                _, index, offset, field = struct.unpack("<IHHI", value)
                 shift, mask = SIZES[attribute]
-                found[index] = (offset, word >> shift & mask)
+                found[index] = (offset, field >> shift & mask)
         parameters = [found[index] for index in range(len(found))]
     except (StageError, struct.error, ValueError, KeyError):
         return None

@@ -26,7 +26,7 @@ LIMIT_PRINTF_FIFO = 1
 
 OWN_NAMES = {
     "count_devices": "cuDeviceGetCount",
-    "ask_context": "cuCtxGetCurrent",
+    "get_context": "cuCtxGetCurrent",
     "set_context": "cuCtxSetCurrent",
     "synchronize": "cuCtxSynchronize",
     "launch": "cuLaunchKernelEx",

@@ -208,12 +208,12 @@ class CudaBackend(LaterStages):
             **self.later_stages(options),
         }
 
-    def check_fit(self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]) -> None:
+    def check_fit(self, stage: str, artifact: Any, options: "CompileOptions", properties: Mapping[str, int]) -> None:
         """Raise DoesNotFit if TTGIR needs more shared memory, threads or registers than there are."""
         if stage == "ttgir":
             from tilework.targets.nvidia.fit import check_fit  # lazily: the compiler loads when something is compiled
 
-            check_fit(product, options, self.target_for(options), properties)
+            check_fit(artifact, options, self.target_for(options), properties)
 
     def hash(self) -> str:
         """Return the architecture and the releases of both assemblers, since the option `arch` may select either."""

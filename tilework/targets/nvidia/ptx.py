@@ -284,7 +284,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
                 module.link_in(flags)
         # the only flag in our own text is the nsw of a loop's increment, which LLVM does not exploit
         has_flags = is_linked or not is_ours
-        with switches.watching(text), switches.quick_reduction(has_flags):
+        with switches.watching(text), switches.unguarded_strength_reduction(has_flags):
             ptx = machine.emit_assembly(module)
     ptx = without_mistakes(ptx_text.with_version(ptx, dotted(settings.version)))
     if not settings.keeps_debug:

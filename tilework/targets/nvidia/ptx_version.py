@@ -28,8 +28,8 @@ SPECIFIC = 90  # from here on instructions exist only for one architecture, whos
 
 def cpu_name(arch: str) -> str:
     """Return the processor of an `arch` option; from Hopper on, architecture-specific ("a") unless it has a suffix."""
-    number, suffix = parts_of(arch)
-    name = f"sm_{number}{suffix or ('a' if number >= SPECIFIC else '')}"
+    version, suffix = parts_of(arch)
+    name = f"sm_{version}{suffix or ('a' if version >= SPECIFIC else '')}"
     if name not in LOWEST:
         raise ValueError(f"no GPU is called {name}; known: {', '.join(LOWEST)}")
     return name

@@ -131,7 +131,7 @@ class EmulatedHip(EmulatedLibrary):
         kernel = load_kernel(loaded.text, self.arch, loaded.notes.name, self.devices[loaded.device].memory)
         return results.given(function, self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, [])))
 
-    def ask_function(self, value: object, attribute: int, function: int) -> int:
+    def get_function_attribute(self, value: object, attribute: int, function: int) -> int:
         notes: KernelNotes = self.objects[function].notes
         facts = {
             driver_library.FUNCTION_MAX_THREADS: min(notes.max_threads, LARGEST_BLOCK),

@@ -213,7 +213,7 @@ class EmulatedLibrary:
     def unpin(self, address: ctypes.c_void_p) -> int:
         return self.free(address.value or 0)
 
-    def ask_pointer(self, value: Any, attribute: int, address: int) -> int:
+    def get_pointer_attribute(self, value: Any, attribute: int, address: int) -> int:
         assert attribute == driver_library.POINTER_DEVICE_ADDRESS
         if not any(device.memory.index(address) is not None for device in self.devices):
             return results.INVALID_VALUE

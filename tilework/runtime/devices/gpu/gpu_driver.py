@@ -340,7 +340,7 @@ class GpuDriver(Driver):
             return
         self.gpus.ensure_context()
         found, library = ctypes.c_uint64(), self.gpus.library()
-        if library.code("ask_pointer", ctypes.byref(found), driver_library.POINTER_DEVICE_ADDRESS, address):
+        if library.code("get_pointer_attribute", ctypes.byref(found), driver_library.POINTER_DEVICE_ADDRESS, address):
             library.forget_error()
             raise self._unreachable(position, "ordinary host memory")
         if found.value != address:

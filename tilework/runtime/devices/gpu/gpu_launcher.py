@@ -171,7 +171,7 @@ class GpuLauncher(Launcher):
         config = bytes(launch_config(self.attributes, self.block, self.shared))
         slots = [offset // native.SLOT for offset in layout.offsets]
         moves = library.address("set_context") if follows and not self.needs_scratch else 0
-        calls = library.address("ask_context"), library.context(), moves, library.address(self.call)
+        calls = library.address("get_context"), library.context(), moves, library.address(self.call)
         *device_call, functions = stream
         device_call.append(self.scratch_addresses if self.needs_scratch else None)
         counts = stream[1], self.by_values, len(slots)

@@ -59,15 +59,15 @@ def bits_of(target: Target, table: dict[CacheModifier, int], at: Access) -> Valu
 
 
 def form_of(at: Access) -> Type:
-    """Return the type of an access: a byte, 16 bits, or 32-bit words."""
-    _, count, size = at.words
+    """Return the type of an access: a byte, 16 bits, or 32-bit registers."""
+    _, count, size = at.shape
     total = size * count
     return integer(total) if total <= 32 else vector(i32, total // 32)
 
 
 def load(b: Builder, target: Target, address: BufferAddress, at: Access, other: Sequence[Value] | None) -> list[Value]:
     """As `device.Gpu.load`."""
-    type, count, size = at.words
+    type, count, size = at.shape
     form = form_of(at)
     operands = [*address.where(b, at.predicate), bits_of(target, LOAD_BITS, at)]
     found = b.call(f"llvm.amdgcn.raw.ptr.buffer.load.{form.suffix}", form, operands)
@@ -82,7 +82,7 @@ def load(b: Builder, target: Target, address: BufferAddress, at: Access, other: 
 
 def store(b: Builder, target: Target, address: BufferAddress, at: Access, given: Sequence[Value]) -> None:
     """As `device.Gpu.store`."""
-    type, _, size = at.words
+    type, _, size = at.shape
     form = form_of(at)
     value = b.trunc(given[0], form) if size < type.bits else b.bitcast(b.joined(given), form)
     operands = [value, *address.where(b, at.predicate), bits_of(target, STORE_BITS, at)]

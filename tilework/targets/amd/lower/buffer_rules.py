@@ -22,10 +22,10 @@ from tilework.targets.amd.lower import lowers
 from tilework.targets.amd.lower.buffer_access import BufferAddress, resource_of
 from tilework.targets.gpu.atomic_rules import change_tile, exchange_tile
 from tilework.targets.gpu.global_access import load, load_tile, pointee, segments, store_tile, width_of
-from tilework.targets.gpu.indices import combined, image
+from tilework.targets.gpu.indices import combined, xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
+from tilework.targets.gpu.packing import held_type
 from tilework.targets.gpu.shared_access import Move
-from tilework.targets.gpu.words import held_type
 from tilework.targets.llvm.types import i32, i64, void
 from tilework.targets.llvm.values import Value, constant
 
@@ -118,12 +118,12 @@ def copy(
     warp = low.warp
     if warp.constant is None:
         warp = low.gpu.uniform(b, warp)
-    start = combined(b, image(b, [(warp, warps)]), move.fixed[register])
+    start = combined(b, xor_columns(b, [(warp, warps)]), move.fixed[register])
     target = b.gep(move.base, b.mul(b.and_(start, ~(wave.size - 1)), move.bytes))
     inside = b.lshr(b.and_(start, wave.size - 1), width.bit_length() - 1)
     resource, offset, zero = address.where(b, mask)
     if not wave.is_in_order or inside.constant != 0:
-        lane = combined(b, image(b, [(b.xor(low.lane, inside), wave.back)]), 0)
+        lane = combined(b, xor_columns(b, [(b.xor(low.lane, inside), wave.back)]), 0)
         offset = low.gpu.shuffle(b, offset, lane)
     args = [resource, target, constant(i32, width * move.bytes), offset, zero, zero, zero]
     b.call("llvm.amdgcn.raw.ptr.buffer.load.lds", void, args)

@@ -140,7 +140,7 @@ LIBRARY: dict[str, Function] = {
 
 
 AXES = "xyz"
-WORD = 32
+REGISTER_BITS = 32
 CONSTANT_SPACE = 4
 IMPLICIT_ARGUMENTS = pointer(CONSTANT_SPACE)
 SCOPES = {MemSyncScope.GPU: "agent", MemSyncScope.CTA: "workgroup", MemSyncScope.SYS: ""}
@@ -231,31 +231,31 @@ class AmdGpu(Gpu):
         b.fence("acq_rel", "wavefront")
         b.call("llvm.amdgcn.wave.barrier", void, [], attributes="convergent")
 
-    def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
-        return b.call("llvm.amdgcn.ds.bpermute", i32, [b.shl(lane, 2), word], attributes="convergent")
+    def shuffle(self, b: Builder, value: Value, lane: Value) -> Value:
+        return b.call("llvm.amdgcn.ds.bpermute", i32, [b.shl(lane, 2), value], attributes="convergent")
 
-    def uniform(self, b: Builder, word: Value) -> Value:
-        return b.call("llvm.amdgcn.readfirstlane.i32", i32, [word], attributes="convergent")
+    def uniform(self, b: Builder, value: Value) -> Value:
+        return b.call("llvm.amdgcn.readfirstlane.i32", i32, [value], attributes="convergent")
 
-    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
+    def shuffle_xor(self, b: Builder, value: Value, mask: int) -> Value:
         """Use a DPP move within a row of 16 lanes, a swap between rows, else `ds.swizzle` or `ds.bpermute`."""
         if self.has(AmdFeature.DPP_MOVES) and mask in QUAD:
-            return self.moved(b, word, word, QUAD[mask], 0xF)
+            return self.moved(b, value, value, QUAD[mask], 0xF)
         if self.has(AmdFeature.DPP_MOVES) and mask in ROW:
-            found = word
+            found = value
             for control, banks in ROW[mask]:
-                found = self.moved(b, found, word, control, banks)
+                found = self.moved(b, found, value, control, banks)
             return found
         if mask == 16 and self.has(AmdFeature.ROW_SWAP):
             lanes = [constant(i32, 0x76543210), constant(i32, 0xFEDCBA98), constant(i1, 1), constant(i1, 0)]
-            return b.call("llvm.amdgcn.permlanex16.i32", i32, [word, word, *lanes], attributes="convergent")
+            return b.call("llvm.amdgcn.permlanex16.i32", i32, [value, value, *lanes], attributes="convergent")
         if self.exchanges(mask):
-            even, odd = self.exchange(b, word, word, mask)
+            even, odd = self.exchange(b, value, value, mask)
             return b.select(b.icmp("ne", b.and_(self.thread_id(b), mask), 0), even, odd)
         if mask < 32:
             pattern = constant(i32, mask << SWIZZLE_XOR | 0x1F)
-            return b.call("llvm.amdgcn.ds.swizzle", i32, [word, pattern], attributes="convergent")
-        return super().shuffle_xor(b, word, mask)
+            return b.call("llvm.amdgcn.ds.swizzle", i32, [value, pattern], attributes="convergent")
+        return super().shuffle_xor(b, value, mask)
 
     def exchanges(self, mask: int) -> bool:
         return mask in EXCHANGES and self.has(EXCHANGES[mask])
@@ -265,17 +265,17 @@ class AmdGpu(Gpu):
         made = b.call(f"llvm.amdgcn.{EXCHANGES[mask]}", struct(i32, i32), args, attributes="convergent")
         return [b.extract_value(made, index) for index in range(2)]
 
-    def moved(self, b: Builder, old: Value, word: Value, control: int, banks: int) -> Value:
-        """Return the word of another lane of the row in the lanes of these banks, and `old` in the others."""
+    def moved(self, b: Builder, old: Value, value: Value, control: int, banks: int) -> Value:
+        """Return the value of another lane of the row in the lanes of these banks, and `old` in the others."""
         settings = [constant(i32, control), constant(i32, 0xF), constant(i32, banks), constant(i1, 0)]
-        return b.call("llvm.amdgcn.update.dpp.i32", i32, [old, word, *settings], attributes="convergent")
+        return b.call("llvm.amdgcn.update.dpp.i32", i32, [old, value, *settings], attributes="convergent")
 
     # Global memory
 
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
         if isinstance(at.address, BufferAddress):
             return buffer_access.load(b, self.target, at.address, at, other)
-        type, count, size = at.words
+        type, count, size = at.shape
 
         def read() -> list[Value]:
             held = type if size == type.bits else integer(size)
@@ -293,7 +293,7 @@ class AmdGpu(Gpu):
             return buffer_access.store(b, self.target, at.address, at, given)
 
         def write() -> None:
-            parts = [b.trunc(part, integer(at.words.size)) for part in given]
+            parts = [b.trunc(part, integer(at.shape.size)) for part in given]
             b.line(f"store {access_text(b, at, b.joined(parts).typed, (CacheModifier.CS,))}")
 
         where(b, at.predicate, write)
@@ -318,7 +318,7 @@ class AmdGpu(Gpu):
     # Atomics
 
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
-        return held.bits >= (16 if kind in (RMWOp.FADD, None) else 32)  # LLVM expands 16 bits to a loop over a word
+        return held.bits >= (16 if kind in (RMWOp.FADD, None) else 32)  # LLVM expands 16 bits to a loop over 32 bits
 
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
         """Return 2 for additions of 16-bit floats, which are done in pairs."""
@@ -358,9 +358,12 @@ class AmdGpu(Gpu):
         order = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
 
         def read(b: Builder) -> Value:
-            word = integer(held.bits)
             found = b.load(
-                word, global_address(b, at.address), align=held.bits // 8, ordering=order, scope=SCOPES[at.scope]
+                integer(held.bits),
+                global_address(b, at.address),
+                align=held.bits // 8,
+                ordering=order,
+                scope=SCOPES[at.scope],
             )
             return b.bitcast(found, held)
 
@@ -379,7 +382,7 @@ class AmdGpu(Gpu):
 
     def assembly_type(self, code: str, type: Type) -> Type:
         """Return the operand type; wide values take several registers."""
-        return type if type.bits > WORD and not type.is_vector else super().assembly_type(code, type)
+        return type if type.bits > REGISTER_BITS and not type.is_vector else super().assembly_type(code, type)
 
     def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
         """Permute bytes; each selector of the instruction is a byte."""
@@ -409,7 +412,7 @@ def access_text(b: Builder, at: Access, what: str, streamed: Sequence[CacheModif
     """Return the operands of a load or store: ``volatile i32, ptr %p, align 4, !nontemporal !7``."""
     is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
     once = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache in streamed else ""
-    align = at.words.size * at.words.count // 8
+    align = at.shape.size * at.shape.count // 8
     address = global_address(b, at.address)
     return f"{'volatile ' if is_volatile else ''}{what}, {address.typed}, align {align}{once}"
 

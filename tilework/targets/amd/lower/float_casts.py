@@ -19,7 +19,7 @@ from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, int_prop
 from tilework.targets.amd.arch import AmdFeature
 from tilework.targets.amd.lower import lowers
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.words import in_words, pack_words, unpack_word
+from tilework.targets.gpu.packing import convert_packed, pack_registers, unpack_register
 from tilework.targets.llvm.conversions import FORMATS, to_odd, upper_half, widen
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
@@ -35,7 +35,7 @@ WIDE = (f16, bf16, f32, f64)
 
 @lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
 def lower_float_cast(low: Lowering, op: Operation) -> Registers:
-    return in_words(low, op, partial(cast, low, op))
+    return convert_packed(low, op, partial(cast, low, op))
 
 
 def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
@@ -73,21 +73,21 @@ def exactly(low: Lowering, value: Value, wanted: Type) -> Value:
 
 
 def from_tiny(low: Lowering, values: list[Value], name: str) -> list[Value]:
-    (word,) = pack_words(low, values)
+    (packed,) = pack_registers(low, values)
     halves = [constant(i1, half) for half in range((len(values) + 1) // 2)]
     call, pair = low.builder.call, vector(f32, 2)
-    found = [call(f"llvm.amdgcn.cvt.pk.f32.{name}", pair, [word, half], is_pure=True) for half in halves]
+    found = [call(f"llvm.amdgcn.cvt.pk.f32.{name}", pair, [packed, half], is_pure=True) for half in halves]
     return [value for pair in found for value in low.builder.lanes(pair)][: len(values)]
 
 
 def to_tiny(low: Lowering, values: list[Value], target: Attribute, name: str) -> list[Value]:
     b, limit = low.builder, FORMATS[target].limit
     inside = [limited(low, value, limit) for value in values]
-    word = constant(i32, 0)
+    packed = constant(i32, 0)
     for half in range((len(values) + 1) // 2):
         pair = [*inside[2 * half :], constant(f32, 0.0)][:2]
-        word = b.call(f"llvm.amdgcn.cvt.pk.{name}.f32", i32, [*pair, word, constant(i1, half)], is_pure=True)
-    return unpack_word(low, word, i8)[: len(values)]
+        packed = b.call(f"llvm.amdgcn.cvt.pk.{name}.f32", i32, [*pair, packed, constant(i1, half)], is_pure=True)
+    return unpack_register(low, packed, i8)[: len(values)]
 
 
 def limited(low: Lowering, value: Value, limit: float) -> Value:

@@ -24,7 +24,7 @@ from tilework.targets.amd.lower import lowers
 from tilework.targets.gpu.convert import lower_convert
 from tilework.targets.gpu.dot_rules import multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.words import pack_words
+from tilework.targets.gpu.packing import pack_registers
 from tilework.targets.llvm.types import Type, i1, i16, i32, i64, vector
 from tilework.targets.llvm.types import bf16 as brain
 from tilework.targets.llvm.types import f16 as f16_register
@@ -138,7 +138,9 @@ class Tiles:
 
 
 class ScaledSide(NamedTuple):
-    """An operand of scaled instructions, along all of K of a tile: vectors, their format code, words of four scales."""
+    """An operand of scaled instructions, along all of K of a tile: vectors, their format code, registers of four
+    scales.
+    """
 
     vectors: list[Value]
     format: int
@@ -148,7 +150,7 @@ class ScaledSide(NamedTuple):
 def scaled_side(low: Lowering, line: Registers, format: int, scales: Registers | None, unscaled: int) -> ScaledSide:
     each = SCALED_RUN // 2 if format == SCALED[ScaleDotElemType.E2M1] else SCALED_RUN
     vectors = [packed(low, line[at : at + each], vector(i32, each // 4)) for at in range(0, len(line), each)]
-    packed_scales = pack_words(low, scales) if scales is not None else [constant(i32, unscaled)] * len(vectors)
+    packed_scales = pack_registers(low, scales) if scales is not None else [constant(i32, unscaled)] * len(vectors)
     return ScaledSide(vectors, format, packed_scales)
 
 
@@ -156,7 +158,7 @@ def scaled_side(low: Lowering, line: Registers, format: int, scales: Registers |
 def lower_dot_scaled(low: Lowering, op: Operation) -> Registers:
     """Emit scaled mfma of 8-bit and 4-bit floats (gfx950); `accelerate_matmul` decomposes all other scaled dots.
 
-    Each step takes 32 elements of a lane, and the next byte of each word of scales.
+    Each step takes 32 elements of a lane, and the next byte of each register of scales.
     """
     encoding = encoding_of(op.results[0].type)
     if not isinstance(op, tt.DotScaledOp) or not isinstance(encoding, AmdMfma):

@@ -29,7 +29,7 @@ from tilework.targets.cpu.lower.debug import code_of, stop
 from tilework.targets.cpu.lower.lanes import Kind, Linear, OpenNest
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import lane_addresses, mask_bits, mask_of, pointer_vector
-from tilework.targets.cpu.run.interface import ENTRIES, TABLE, WORDS
+from tilework.targets.cpu.run.interface import ENTRIES, ENTRY_FIELDS, TABLE
 from tilework.targets.llvm.builder import Builder, unwritten
 from tilework.targets.llvm.rules import text_of
 from tilework.targets.llvm.scalar_types import pointee_bytes
@@ -114,7 +114,9 @@ def all_inside(
     addresses = [b.ptrtoint(address, address.type.with_scalar(i64)) for address in extremes]
     inside: Value | None = None
     for slot in slots:
-        start, end = (b.load(i64, b.gep(table, 8 * (ENTRIES + WORDS * slot + word)), align=8) for word in (0, 1))
+        start, end = (
+            b.load(i64, b.gep(table, 8 * (ENTRIES + ENTRY_FIELDS * slot + field)), align=8) for field in (0, 1)
+        )
         extent = b.sub(b.umax(b.sub(end, start), constant(i64, size - 1)), size - 1)
         offsets = [b.sub(address, like(b, start, address)) for address in addresses]
         here = reduce(b.and_, [every(b, b.icmp("ult", offset, like(b, extent, offset))) for offset in offsets])
@@ -178,15 +180,15 @@ def write_check(b: Builder) -> None:
     table, addresses, bits, size, strict, which, *report = b.function.args
     count, entries = b.load(i64, b.gep(table, 8 * (ENTRIES - 1)), align=8), b.gep(table, 8 * ENTRIES)
 
-    def entry_words(index: Value) -> list[Value]:
-        entry = b.gep(entries, b.mul(index, 8 * WORDS))
-        return [b.load(i64, b.gep(entry, 8 * word), align=8) for word in range(WORDS)]
+    def entry_fields(index: Value) -> list[Value]:
+        entry = b.gep(entries, b.mul(index, 8 * ENTRY_FIELDS))
+        return [b.load(i64, b.gep(entry, 8 * field), align=8) for field in range(ENTRY_FIELDS)]
 
     def has_bit(mask: Value, index: Value) -> Value:
         return b.trunc(b.lshr(mask, b.umin(index, constant(i64, MOST_BITS))), i1)
 
     with b.loop_carrying(constant(i64, 0), count, 1, [which]) as widened:
-        unknown = b.icmp("ne", entry_words(widened.index)[2], 0)
+        unknown = b.icmp("ne", entry_fields(widened.index)[2], 0)
         wide = b.and_(has_bit(which, widened.index), unknown)
         widened.next([b.select(wide, constant(i64, ANYWHERE), widened.carried[0])])
     with b.loop(constant(i64, 0), b.sub(constant(i64, 64), b.ctlz(bits))) as lane, b.if_(has_bit(bits, lane)):
@@ -194,7 +196,7 @@ def write_check(b: Builder) -> None:
         address = b.load(i64, b.gep(addresses, lane, i64), align=8)
         aligned = b.icmp("eq", b.and_(address, strict), 0)
         with b.loop(constant(i64, 0), b.select(aligned, count, constant(i64, 0))) as index:
-            start, end, _ = entry_words(index)
+            start, end, _ = entry_fields(index)
             inside = b.and_(b.icmp("uge", address, start), b.icmp("ult", address, end))
             fits = b.icmp("uge", b.sub(end, address), size)
             multiple = b.icmp("eq", b.and_(b.sub(address, start), b.sub(size, 1)), 0)

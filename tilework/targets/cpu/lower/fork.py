@@ -83,7 +83,7 @@ def lower_nest(low: Lowering, op: Operation) -> None:
 
 
 def emit_nest(nest: Nest) -> None:
-    """The nest, and the order of stores past the caches, which x86 does not keep by itself."""
+    """The nest, then a fence after stores past the caches, which x86 does not order."""
     nest.emit()
     if nest.low.target.arch == "x86_64" and nest.past:
         with nest.b.if_(reduce(nest.b.or_, nest.past.values())):

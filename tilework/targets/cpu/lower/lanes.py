@@ -162,7 +162,7 @@ def op_strides(op: Operation, operands: list[Strides], shape: Sequence[int]) -> 
         return found
     if cls is arith.MuliOp:
         factors = [constant_int(operand) for operand in op.operands]
-        return tuple(stride_of_product(a, b, factors) for a, b in zip(*operands, strict=True))
+        return tuple(stride_of_mul(a, b, factors) for a, b in zip(*operands, strict=True))
     if cls is arith.ShLIOp and (amount := constant_int(op.operands[1])) is not None and 0 <= amount < 31:
         return tuple(times(a, 1 << amount) for a in operands[0])
     if cls is tt.AddPtrOp:
@@ -198,7 +198,7 @@ def vary(operands: list[Strides], rank: int) -> Strides:
     return tuple(None if any(column) or None in column else 0 for column in zip(*operands, strict=True))
 
 
-def stride_of_product(a: Stride, b: Stride, factors: list[int | None]) -> Stride:
+def stride_of_mul(a: Stride, b: Stride, factors: list[int | None]) -> Stride:
     if a == 0:
         return times(b, factors[0])
     if b == 0:

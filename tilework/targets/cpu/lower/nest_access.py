@@ -24,7 +24,7 @@ from tilework.targets.llvm.scalar_types import element_bytes, memory_type, point
 from tilework.targets.llvm.types import Type, i1, i32, i64, integer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant, signed
 
-LONG_ROW = 2048  # bytes; of longer ones a processor finds most by itself, or a loop along them fetches them
+LONG_ROW = 2048  # bytes; the hardware prefetcher or the loop along a longer one fetches most of it
 
 
 def access_stride(op: Operation, strides: dict[SSAValue, Strides], dim: int) -> tuple[Stride, int] | None:

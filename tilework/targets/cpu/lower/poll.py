@@ -32,7 +32,7 @@ from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.folding.arith import constant_int
 
 SYMBOL = "tilework.poll"
-COSTLY = 2_000  # ns: a round that takes longer burns by itself
+COSTLY = 2_000  # ns: a round that takes longer counts as work of its own
 PORTION = 10_000  # ns of cheap rounds that are burnt at once
 SHORT = 20_000  # ns: shorter loops do not poll
 LEAST = 200  # that a program burns

@@ -11,7 +11,7 @@ holds.
 The size of the cache is that of the machine which compiles. Whether such stores pay depends on the processor:
 `target.py` has those that were measured; on others the kernel must request them. A loop around the nest multiplies what
 is stored by its rounds. Left alone are arrays that the kernel itself reads, tiles that each round of a loop stores to
-the same place, small ones, and kernels whose programs may wait for each other. x86 keeps no order of such stores: a
+the same address, small ones, and kernels whose programs may wait for each other. x86 keeps no order of such stores: a
 fence follows each nest (`fork.py`).
 
 Lines of memory that a nest fetches into the cache before they are needed: of rows further down, and of stores that

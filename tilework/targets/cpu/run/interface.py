@@ -33,7 +33,7 @@ CONTROL_FIELDS = {
     **{"fork": "Q", "sharers": "q", "poll": "Q", "launched": "Q"},
 }
 FAULT, FUEL, PROGRAM, COUNT, TABLE, FORK, SHARERS, POLL, LAUNCHED = 0, 4, 8, 16, 24, 32, 40, 48, 56
-ENTRIES, WORDS = 7, 3  # of the table of a sanitized launch: the index of the first entry, and the words of an entry
+ENTRIES, ENTRY_FIELDS = 7, 3  # the table of a sanitized launch: the index of its first entry, the fields of an entry
 FULL = 200_000  # fuel at the start of a program and after each poll: estimated nanoseconds
 NO_MEMORY, INTERRUPTED, STARVED = (
     -1,
@@ -86,7 +86,7 @@ class Interface:
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> "Interface":
-        """From a dictionary, in which JSON has turned tuples into lists."""
+        """Read a dictionary, in which JSON has replaced tuples by lists."""
         return cls(**{name: tuples(facts[name]) for name in vars(cls("", ())) if name in facts})
 
 

@@ -38,7 +38,7 @@ def num(value: int) -> Value:
     return constant(i64, value)
 
 
-def word(value: int) -> Value:
+def int32(value: int) -> Value:
     return constant(i32, value)
 
 

@@ -16,7 +16,7 @@ launch fails with the code STARVED instead of waiting for ever.
 
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, STARVED
 from tilework.targets.cpu.run.launch_record import LAUNCH_FIELDS, MOST_EXTRA, WORKER, WORKER_FIELDS
-from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
+from tilework.targets.cpu.run.machine_code import NULL, Code, code, int32, memory, num
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value
 
@@ -37,22 +37,22 @@ def check_signals(b: Code, launch: Value) -> None:
     it = b.record(launch, LAUNCH_FIELDS)
     mine = b.icmp("eq", b.look(MAIN_THREAD, "monotonic"), b.run("this_thread"))
     with b.unless(b.and_(mine, b.not_(b.is_null(launch)))):
-        b.ret(word(0))
+        b.ret(int32(0))
     with b.if_(b.icmp("ne", it.get("fault", "monotonic"), 0)):
-        b.ret(word(0))
+        b.ret(int32(0))
     state = b.run("PyGILState_Ensure")
     bad = b.icmp("ne", b.run("PyErr_CheckSignals"), 0)
     with b.if_(bad):
         b.run("PyErr_Fetch", *(it.at(name) for name in ("exception", "value", "trace")))
-        it.set("monotonic", fault=word(INTERRUPTED))
+        it.set("monotonic", fault=int32(INTERRUPTED))
     b.run("PyGILState_Release", state)
-    b.ret(b.select(bad, word(INTERRUPTED), word(0)))
+    b.ret(b.select(bad, int32(INTERRUPTED), int32(0)))
 
 
 @code("i32 pool_poll(ptr arena, i32 waits)")
 def pool_poll(b: Code, address: Value, waits: Value) -> None:
     arena = b.record(address, CONTROL_FIELDS)
-    arena.set(fuel=word(FULL))
+    arena.set(fuel=int32(FULL))
     launch = arena.get("launched")
     it = b.record(launch, LAUNCH_FIELDS)
 
@@ -73,8 +73,8 @@ def pool_poll(b: Code, address: Value, waits: Value) -> None:
     with b.if_(b.icmp("eq", waits, WAITS)):
         b.run("let_others", launch, time)
     with b.if_(b.icmp("eq", waits, RESTS)):
-        b.run("pause_some", word(20))
-    b.ret(word(0))
+        b.run("pause_some", int32(20))
+    b.ret(int32(0))
 
 
 @code("ptr extra_thread(ptr launch)")
@@ -119,7 +119,7 @@ def start_more(b: Code, launch: Value, time: Value, following: Value, left: Valu
     with b.if_(some):
         it.set("monotonic", started=b.add(started, new), since=time)
     hopeless = b.and_(b.not_(some), b.icmp("sgt", waited, PATIENCE_NS))
-    with b.if_(hopeless), b.if_(it.change("fault", 0, word(STARVED))):
+    with b.if_(hopeless), b.if_(it.change("fault", 0, int32(STARVED))):
         it.set(program=following)
     it.set("release", starting=num(0))
     b.ret()
@@ -145,5 +145,5 @@ def wait_for_extra(b: Code, launch: Value) -> None:
         with b.loop(0, 512):
             with b.if_(b.icmp("eq", left.get("extra", "acquire"), 0)):
                 b.ret()
-            b.run("pause_some", word(100))
+            b.run("pause_some", int32(100))
         b.run("check_signals", launch)

@@ -69,7 +69,7 @@ ENDED = [list(LAUNCH_OFFSETS).index(name) for name in ("fault", "program", "coun
 
 
 def private_memory(size: int) -> mmap.mmap:
-    """Memory of this process alone: what mmap gives by itself would be shared with forked children."""
+    """Private anonymous memory: Python's mmap would share it with forked children by default."""
     private = () if sys.platform == "win32" else (mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,)
     try:
         return mmap.mmap(-1, size, *private)

@@ -42,7 +42,7 @@ import sys
 from tilework.targets.cpu.run import poll_code  # noqa: F401  # pyright: ignore[reportUnusedImport]  # registers its functions
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS, fatal_signals
-from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word
+from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, int32, memory, num
 from tilework.targets.cpu.run.system_code import EPOCH, system
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import array, i1, i8, i32, i64, ptr, void
@@ -50,7 +50,7 @@ from tilework.targets.llvm.values import Value, constant
 
 PATIENCE_US = 200_000  # that a crashing thread waits while another one prints the line
 SAVED = 256  # bytes of a struct sigaction, or more
-STDERR = word(2)
+STDERR = int32(2)
 LAST = 8  # bytes behind @running
 FIND = "TRITON_SANITIZE=1: an error will name the line and the program\n"
 TEXTS = {  # before and after the name of the kernel
@@ -102,11 +102,11 @@ def crashed(b: Code, which: Value) -> None:
             for outside, during, after in zip(kind["outside"], kind["during"], kind["after"], strict=True)
         ]
         b.run("say", b.select(is_idle, last, name), *texts)
-        b.store(word(0), REPORTING, ordering="release", align=4)
+        b.store(int32(0), REPORTING, ordering="release", align=4)
         return []
 
     def wait() -> list[Value]:
-        b.run("usleep", word(PATIENCE_US))
+        b.run("usleep", int32(PATIENCE_US))
         return []
 
     with b.unless(b.is_null(last)):
@@ -121,8 +121,8 @@ def crashed(b: Code, which: Value) -> None:
 def pool_watch(b: Code, signals: Value) -> None:
     for which in () if b.platform.is_windows else fatal_signals():
         with b.if_(b.icmp("ne", b.and_(signals, 1 << which), 0)):
-            b.run("sigaction", word(which), NULL, handler_of(b, word(which)))
-            b.run("signal", word(which), memory("crashed"))
+            b.run("sigaction", int32(which), NULL, handler_of(b, int32(which)))
+            b.run("signal", int32(which), memory("crashed"))
     b.ret()
 
 
@@ -249,7 +249,7 @@ def find_core(b: Code) -> None:
         allowed, free, found = (b.alloca(array(i8, CORES // 8), align=8) for _ in range(3))
 
         def choose(name: str, cores: Value) -> Value:
-            return b.run(f"sched_{name}affinity", word(0), num(CORES // 8), cores)
+            return b.run(f"sched_{name}affinity", int32(0), num(CORES // 8), cores)
 
         with b.if_(b.icmp("sge", here, 0)):
             b.ret(here)
@@ -455,11 +455,11 @@ def run_launch(b: Code, launch: Value, unused: Value, worker: Value) -> None:
     it = b.record(launch, LAUNCH_FIELDS)
     address = b.run("arena_of", worker, it.get("arena"))
     with b.if_(b.is_null(address)):
-        it.set("monotonic", fault=word(NO_MEMORY), next=it.get("total"))
+        it.set("monotonic", fault=int32(NO_MEMORY), next=it.get("total"))
         b.ret()
     arena, sharers = b.record(address, CONTROL_FIELDS), it.get("sharers")
     share = b.select(b.icmp("sgt", sharers, 1), SHARE, NULL)
-    arena.set(fault=word(0), fuel=word(FULL), poll=POLL, launched=launch, fork=share, sharers=sharers)
+    arena.set(fault=int32(0), fuel=int32(FULL), poll=POLL, launched=launch, fork=share, sharers=sharers)
     given = [it.get("slots"), it.at("next"), *(it.get(name) for name in ("total", "chunk", "x", "y", "z")), address]
     failed = b.call(it.get("code"), i32, given)
     with b.if_(b.icmp("ne", failed, 0)), b.if_(it.change("fault", 0, failed)):

@@ -1,6 +1,6 @@
 """System functions for the code of the pool: sleep, clocks, threads, by Linux futexes, POSIX or Windows SRW locks."""
 
-from tilework.targets.cpu.run.machine_code import NULL, Code, code, memory, num, word
+from tilework.targets.cpu.run.machine_code import NULL, Code, code, int32, memory, num
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value
 
@@ -13,7 +13,7 @@ SECOND, NAP = 1_000_000_000, 50_000_000  # ns
 REQUESTS: dict[str, tuple[tuple[str, tuple[Value, ...]], tuple[str, tuple[Value, ...]]]] = {
     "take_lock": (("pthread_mutex_lock", (LOCK,)), ("AcquireSRWLockExclusive", (LOCK,))),
     "give_lock": (("pthread_mutex_unlock", (LOCK,)), ("ReleaseSRWLockExclusive", (LOCK,))),
-    "sleep": (("pthread_cond_wait", (WORK, LOCK)), ("SleepConditionVariableSRW", (WORK, LOCK, word(-1), word(0)))),
+    "sleep": (("pthread_cond_wait", (WORK, LOCK)), ("SleepConditionVariableSRW", (WORK, LOCK, int32(-1), int32(0)))),
     "wake_one": (("pthread_cond_signal", (WORK,)), ("WakeConditionVariable", (WORK,))),
     "wake_owners": (("pthread_cond_broadcast", (DONE,)), ("WakeAllConditionVariable", (DONE,))),
 }
@@ -73,7 +73,7 @@ def wake_sleepers(b: Code, count: Value) -> None:
 def clock(b: Code, which: int) -> tuple[Value, Value, Value]:
     """The address of a time, its seconds and its nanoseconds."""
     time = b.alloca(i64, 2, align=8)
-    b.run("clock_gettime", word(which), time)
+    b.run("clock_gettime", int32(which), time)
     return time, b.load(i64, time), b.load(i64, b.gep(time, 8))
 
 
@@ -120,7 +120,7 @@ def pause_some(b: Code, microseconds: Value) -> None:
 def sleep_some(b: Code) -> None:
     """Sleep until a worker is done, or for a twentieth of a second."""
     if b.platform.is_windows:
-        b.run("SleepConditionVariableSRW", DONE, LOCK, word(NAP // 1_000_000), word(0))
+        b.run("SleepConditionVariableSRW", DONE, LOCK, int32(NAP // 1_000_000), int32(0))
     else:
         time, seconds, rest = clock(b, REALTIME)
         later = b.add(rest, NAP)
@@ -136,7 +136,7 @@ def start_thread(b: Code, launch: Value) -> None:
     """Start a thread that runs `extra_thread(launch)`; return False if the system refuses."""
     begin = memory("extra_thread")
     if b.platform.is_windows:
-        thread = b.run("CreateThread", NULL, num(0), begin, launch, word(0), NULL)
+        thread = b.run("CreateThread", NULL, num(0), begin, launch, int32(0), NULL)
         good = b.not_(b.is_null(thread))
         with b.if_(good):
             b.run("CloseHandle", thread)

@@ -201,8 +201,8 @@ def fmod_body(b: Builder, args: tuple[Value, ...]) -> Value:
     exponent = b.select(b.icmp("slt", ea, ed), ea, ed)
     # rest * 2^(exponent - 1075): normalise by hand, so that subnormal results are exact
     zeros = b.sub(b.ctlz(rest), 11)
-    room = b.sub(exponent, 1)
-    shift = b.select(b.icmp("slt", zeros, room), zeros, room)
+    most = b.sub(exponent, 1)
+    shift = b.select(b.icmp("slt", zeros, most), zeros, most)
     moved = b.shl(rest, shift)
     kept = b.sub(exponent, shift)
     normal = b.icmp("ne", b.lshr(moved, 52), 0)

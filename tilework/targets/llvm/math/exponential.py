@@ -11,7 +11,7 @@ from tilework.targets.llvm.math.lanes import (
     BIAS,
     FRACTION,
     Lanes,
-    Number,
+    Operand,
     Pair,
     bits,
     clamp,
@@ -35,7 +35,7 @@ MAGIC = {f32: 1.5 * 2.0**23, f64: 1.5 * 2.0**52}
 RANGE = {f32: (-104.0, 89.0), f64: (-746.0, 710.0)}
 
 
-def nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
+def nearest(x: Lanes, factor: Operand) -> tuple[Lanes, Lanes]:
     """(n, n as an integer in the low bits) for n = rint(x * factor)."""
     magic = MAGIC[x.scalar]
     shifted = fma(x, factor, magic)
@@ -43,7 +43,7 @@ def nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
     return shifted - magic, (bits(shifted) << dropped) >> dropped
 
 
-def shifted_nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
+def shifted_nearest(x: Lanes, factor: Operand) -> tuple[Lanes, Lanes]:
     """(n, n in the exponent field) for n = rint(x * factor)."""
     magic = MAGIC[x.scalar]
     shifted = fma(x, factor, magic)

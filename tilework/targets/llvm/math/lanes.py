@@ -14,21 +14,21 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import Type, f32, f64, i32, i64
 from tilework.targets.llvm.values import Value, constant
 
-Number = Union["Lanes", int, float]
+Operand = Union["Lanes", int, float]
 
 
-def operator(whole: str, real: str, swap: bool = False) -> Callable[["Lanes", Number], "Lanes"]:
+def operator(whole: str, real: str, swap: bool = False) -> Callable[["Lanes", Operand], "Lanes"]:
     """A method of two operands, by the builder's methods for integers and for floats."""
 
-    def method(self: "Lanes", other: Number) -> "Lanes":
+    def method(self: "Lanes", other: Operand) -> "Lanes":
         build, value = getattr(self.b, real if self.v.type.is_float else whole), self.of(other)
         return Lanes(self.b, build(value, self.v) if swap else build(self.v, value))
 
     return method
 
 
-def comparison(real: str, whole: str) -> Callable[["Lanes", Number], "Lanes"]:
-    def method(self: "Lanes", other: Number) -> "Lanes":
+def comparison(real: str, whole: str) -> Callable[["Lanes", Operand], "Lanes"]:
+    def method(self: "Lanes", other: Operand) -> "Lanes":
         build = self.b.fcmp if self.v.type.is_float else self.b.icmp
         return Lanes(self.b, build(real if self.v.type.is_float else whole, self.v, self.of(other)))
 
@@ -52,13 +52,13 @@ class Lanes:
     def is_float(self) -> bool:
         return self.v.type.is_float
 
-    def of(self, other: Number) -> Value:
+    def of(self, other: Operand) -> Value:
         """An operand beside this one: numbers take this type."""
         return other.v if isinstance(other, Lanes) else constant(self.v.type, other)
 
-    def const(self, number: int | float) -> "Lanes":
+    def const(self, value: int | float) -> "Lanes":
         """A constant of the same type."""
-        return Lanes(self.b, constant(self.v.type, number))
+        return Lanes(self.b, constant(self.v.type, value))
 
     __add__ = operator("add", "fadd")
     __radd__ = operator("add", "fadd", swap=True)
@@ -115,7 +115,7 @@ class Pair:
     def __sub__(self, other: "Pair") -> "Pair":
         return self + -other
 
-    def __mul__(self, other: "Pair | Number") -> "Pair":
+    def __mul__(self, other: "Pair | Operand") -> "Pair":
         if not isinstance(other, Pair):
             high, low = two_product(self.hi, other)
             return fast_two_sum(high, fma(self.lo, other, low))
@@ -142,14 +142,14 @@ class Pair:
 def function(name: str) -> Callable[..., Lanes]:
     """A method of the builder as a function of lanes, of which all but the first may be numbers."""
 
-    def call(a: Lanes, *others: Number) -> Lanes:
+    def call(a: Lanes, *others: Operand) -> Lanes:
         return Lanes(a.b, getattr(a.b, name)(a.v, *map(a.of, others)))
 
     call.__name__ = name
     return call
 
 
-def fma(a: Lanes, b: Number, c: Number) -> Lanes:
+def fma(a: Lanes, b: Operand, c: Operand) -> Lanes:
     return Lanes(a.b, a.b.fma(a.v, a.of(b), a.of(c)))
 
 
@@ -158,7 +158,7 @@ smaller, larger = function("minimum"), function("maximum")  # NaN if one is
 sqrt, rint, floor, ceil, trunc = map(function, ("sqrt", "rint", "floor", "ceil", "trunc_float"))
 
 
-def where(condition: Lanes, a: Number, b: Number) -> Lanes:
+def where(condition: Lanes, a: Operand, b: Operand) -> Lanes:
     """`a` where the condition holds; at least one of them is Lanes."""
     like = a if isinstance(a, Lanes) else b
     assert isinstance(like, Lanes)
@@ -228,20 +228,20 @@ def polynomial_paired(x: Lanes, coefficients: Sequence[float]) -> Lanes:
 # Pairs
 
 
-def two_sum(a: Lanes, b: Number) -> Pair:
+def two_sum(a: Lanes, b: Operand) -> Pair:
     """a + b exactly."""
     total = a + b
     part = total - a
     return Pair(total, (a - (total - part)) + ((b if isinstance(b, Lanes) else a.const(b)) - part))
 
 
-def fast_two_sum(a: Lanes, b: Number) -> Pair:
+def fast_two_sum(a: Lanes, b: Operand) -> Pair:
     """a + b exactly, if a is 0 or not smaller than b in magnitude."""
     total = a + b
     return Pair(total, b - (total - a))
 
 
-def two_product(a: Lanes, b: Number) -> Pair:
+def two_product(a: Lanes, b: Operand) -> Pair:
     """a * b exactly."""
     product = a * b
     return Pair(product, fma(a, b, -product))

@@ -51,7 +51,7 @@ def decompose(x: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def edges(x: Lanes, result: Lanes) -> Lanes:
-    """Put -inf at 0, NaN below it, and infinity and NaN where they stay."""
+    """Return -inf at 0, NaN below it, and infinities and NaNs unchanged."""
     special = where(x.equal(0.0), -math.inf, where(x < 0.0, math.nan, x))
     return where((x > 0.0) & (x < math.inf), result, special)
 

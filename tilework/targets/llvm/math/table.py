@@ -63,7 +63,7 @@ CHUNK = 2
 
 
 def listed(name: str, formula: Formula, is_through_f64: bool) -> Function:
-    """By way of f64, f32 arguments are widened and the result is narrowed; integers stay as they are."""
+    """By way of f64, f32 arguments are widened and the result is narrowed; integers are left unchanged."""
 
     def body(b: Builder, args: Sequence[Value]) -> Value:
         lanes = [Lanes(b, arg) for arg in args]
@@ -72,7 +72,7 @@ def listed(name: str, formula: Formula, is_through_f64: bool) -> Function:
         return narrow(formula(*[widen(lane) if lane.scalar is f32 else lane for lane in lanes])).v
 
     def function(b: Builder, args: Sequence[Value]) -> Value:
-        with b.fast_math():  # the formulas count on each rounding: the caller's flags stay outside
+        with b.fast_math():  # the formulas rely on each rounding: the caller's flags do not apply
             is_short = name not in OUTLINED or (args[0].type.scalar is f32 and not is_through_f64)
             return body(b, args) if is_short else in_chunks(b, f"tilework.{name}", args, body)
 

@@ -1,4 +1,4 @@
-"""Numeric conversions by instructions of the GPU, for as many registers at a time as share a word.
+"""Numeric conversions by instructions of the GPU, for as many elements at a time as share a 32-bit register.
 
     arith.truncf : f32 -> bf16       cvt.rn.bf16x2.f32  %r, %high, %low
     tt.fp_to_fp : f32 -> f8E4M3FN    cvt.rn.satfinite.e4m3x2.f32  %h, %high, %low       from sm_89 on
@@ -20,7 +20,7 @@ from tilework.ir.types import bit_width, f8E4M3FN, f8E5M2, int_property
 from tilework.layouts.conversion import conversion, shared_plan
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.words import in_groups, in_words, pack_words
+from tilework.targets.gpu.packing import convert_packed, in_groups, pack_registers
 from tilework.targets.llvm.conversions import upper_half, widen
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
@@ -34,10 +34,10 @@ TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
 
 @lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
 def lower_float_cast(low: Lowering, op: Operation) -> Registers:
-    return in_words(low, op, partial(cast, low, op, is_moved(op)))
+    return convert_packed(low, op, partial(cast, low, op, is_only_exchanged(op)))
 
 
-def cast(low: Lowering, op: Operation, moved: bool, values: list[Value]) -> list[Value]:
+def cast(low: Lowering, op: Operation, exchanged: bool, values: list[Value]) -> list[Value]:
     """Convert a group of floats to another format."""
     source, target = operand_type(op), result_type(op)
     wanted, to_zero = register_type(target), int_property(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
@@ -47,26 +47,26 @@ def cast(low: Lowering, op: Operation, moved: bool, values: list[Value]) -> list
     elif target in TINY and type(op) is tt.FpToFpOp and values[0].type in (f16, bf16, f32):
         found = to_tiny_to_zero(low, values, source, target) if to_zero else to_tiny(low, values, source, target)
     elif wanted in (f16, bf16) and values[0].type.is_float:
-        found = to_16_bits(low, values, source, wanted, to_zero, moved)
+        found = to_16_bits(low, values, source, wanted, to_zero, exchanged)
     elif values[0].type is bf16 and wanted is f32:
         found = from_bfloats(low, values)
     return found if found is not None else [SCALARS[type(op)](low, op, value) for value in values]
 
 
-def word_of(low: Lowering, values: Sequence[Value]) -> Value:
-    """Pack values of 8 or 16 bits into a word, the first in the lowest bits; missing ones are 0."""
-    (word,) = pack_words(low, values)
-    return word
+def pack_one(low: Lowering, values: Sequence[Value]) -> Value:
+    """Pack values of 8 or 16 bits into a 32-bit register, the first in the lowest bits; missing ones are 0."""
+    (packed,) = pack_registers(low, values)
+    return packed
 
 
-def in_word(low: Lowering, word: Value, type: Type, count: int) -> list[Value]:
-    """Return the first `count` values of a word."""
-    return low.builder.lanes(low.builder.bitcast(word, vector(type, 32 // type.bits)))[:count]
+def unpack_first(low: Lowering, packed: Value, type: Type, count: int) -> list[Value]:
+    """Return the first `count` values of a packed register."""
+    return low.builder.lanes(low.builder.bitcast(packed, vector(type, 32 // type.bits)))[:count]
 
 
-def permute(low: Lowering, word: Value, other: int, selector: int) -> Value:
-    """Select four bytes of `word` (0 to 3) and `other` (4 to 7), the lowest by the lowest digit of `selector`."""
-    return low.gpu.choose_bytes(low.builder, word, constant(i32, other), selector)
+def permute(low: Lowering, packed: Value, other: int, selector: int) -> Value:
+    """Select four bytes of `packed` (0 to 3) and `other` (4 to 7), the lowest by the lowest digit of `selector`."""
+    return low.gpu.choose_bytes(low.builder, packed, constant(i32, other), selector)
 
 
 # 16 bits
@@ -74,16 +74,16 @@ def permute(low: Lowering, word: Value, other: int, selector: int) -> Value:
 
 def from_bfloats(low: Lowering, values: list[Value]) -> list[Value]:
     """Widen bf16, which is the upper half of f32."""
-    b, word = low.builder, word_of(low, values)
-    return [b.bitcast(half, f32) for half in (b.shl(word, 16), b.and_(word, -65536))][: len(values)]
+    b, packed = low.builder, pack_one(low, values)
+    return [b.bitcast(half, f32) for half in (b.shl(packed, 16), b.and_(packed, -65536))][: len(values)]
 
 
-def is_moved(op: Operation) -> bool:
-    """Return True if the results are only exchanged with other threads, in words that LLVM packs itself."""
-    return all(is_written_in_words(use.operation) for result in op.results for use in result.uses)
+def is_only_exchanged(op: Operation) -> bool:
+    """Return True if the results are only exchanged with other threads, in registers that LLVM packs itself."""
+    return all(exchanges_packed(use.operation) for result in op.results for use in result.uses)
 
 
-def is_written_in_words(op: Operation) -> bool:
+def exchanges_packed(op: Operation) -> bool:
     if type(op) is not ttg.ConvertLayoutOp:
         return False
     before, after, bits = layout_of(op.operands[0].type), layout_of(op.results[0].type), bit_width(op.results[0].type)
@@ -91,7 +91,7 @@ def is_written_in_words(op: Operation) -> bool:
 
 
 def to_16_bits(
-    low: Lowering, values: list[Value], source: Attribute, wanted: Type, to_zero: bool, in_words: bool
+    low: Lowering, values: list[Value], source: Attribute, wanted: Type, to_zero: bool, exchanged: bool
 ) -> list[Value] | None:
     """Convert f32 or f64 to f16 or bf16, or one of those to the other through f32.
 
@@ -105,10 +105,12 @@ def to_16_bits(
     if to_zero:
         kind = "f16" if wanted is f16 else "bf16"
         high = wide[1] if len(wide) == 2 else constant(f32, 0.0)
-        return in_word(low, ptx(b, f"cvt.rz.{kind}x2.f32 $0, $1, $2;", [i32], [high, wide[0]])[0], wanted, len(wide))
+        return unpack_first(
+            low, ptx(b, f"cvt.rz.{kind}x2.f32 $0, $1, $2;", [i32], [high, wide[0]])[0], wanted, len(wide)
+        )
     if len(wide) == 1 or wide[0].type is f64:
         return [b.fptrunc(value, wanted) for value in wide]
-    if in_words:
+    if exchanged:
         return b.lanes(b.fptrunc(b.build_vector(wide), vector(wanted, 2)))
     name = "f16x2" if wanted is f16 else "bf16x2"
     return b.lanes(nvvm(b, f"ff2{name}.rn", vector(wanted, 2), wide[1], wide[0]))
@@ -119,15 +121,15 @@ def to_16_bits(
 
 def from_tiny(low: Lowering, values: list[Value], source: Attribute) -> list[Value] | None:
     """Convert exactly to f16: e5m2 is the upper half of one; e4m3 needs an instruction, or the result is None."""
-    b, word = low.builder, word_of(low, values)
+    b, packed = low.builder, pack_one(low, values)
     if source == f8E5M2:
-        pairs = [permute(low, word, 0, selector) for selector in (0x1404, 0x3424)]
+        pairs = [permute(low, packed, 0, selector) for selector in (0x1404, 0x3424)]
     elif low.gpu.has(Feature.FP8_CONVERT):
-        codes = [b.trunc(b.lshr(word, shift), i16) for shift in range(0, 8 * len(values), 16)]
+        codes = [b.trunc(b.lshr(packed, shift), i16) for shift in range(0, 8 * len(values), 16)]
         pairs = [ptx(b, "cvt.rn.f16x2.e4m3x2 $0, $1;", [i32], [code])[0] for code in codes]
     else:
         return None
-    return [half for pair in pairs for half in in_word(low, pair, f16, 2)][: len(values)]
+    return [half for pair in pairs for half in unpack_first(low, pair, f16, 2)][: len(values)]
 
 
 def from_half(low: Lowering, halves: list[Value] | None, wanted: Type) -> list[Value] | None:
@@ -148,11 +150,11 @@ def to_tiny(low: Lowering, values: list[Value], source: Attribute, target: Attri
     for first in range(0, len(values), 2):
         pair = values[first : first + 2]
         if pair[0].type is f16:
-            codes += ptx(b, f"cvt.rn.satfinite.{name}x2.f16x2 $0, $1;", [i16], [word_of(low, pair)])
+            codes += ptx(b, f"cvt.rn.satfinite.{name}x2.f16x2 $0, $1;", [i16], [pack_one(low, pair)])
         else:
             lower, upper = (*(widen(b, value, source) for value in pair), constant(f32, 0.0))[:2]
             codes += ptx(b, f"cvt.rn.satfinite.{name}x2.f32 $0, $1, $2;", [i16], [upper, lower])
-    return in_word(low, word_of(low, codes), i8, len(values))
+    return unpack_first(low, pack_one(low, codes), i8, len(values))
 
 
 def to_tiny_to_zero(low: Lowering, values: list[Value], source: Attribute, target: Attribute) -> list[Value] | None:
@@ -181,13 +183,13 @@ def lower_from_integer(low: Lowering, op: Operation) -> Registers:
 
 def from_bytes(low: Lowering, values: list[Value], wanted: Type, is_signed: bool) -> list[Value]:
     """Convert bytes: as the low mantissa bits of 2^10 in f16 (2^23 in f32), minus that value."""
-    b, word, bias = low.builder, word_of(low, values), 0.0
+    b, packed, bias = low.builder, pack_one(low, values), 0.0
     if is_signed:
-        word, bias = b.xor(word, 0x80808080), 128.0
+        packed, bias = b.xor(packed, 0x80808080), 128.0
     if wanted is f16:
-        pairs = [b.bitcast(permute(low, word, 0x64646464, selector), vector(f16, 2)) for selector in (0x4140, 0x4342)]
+        pairs = [b.bitcast(permute(low, packed, 0x64646464, selector), vector(f16, 2)) for selector in (0x4140, 0x4342)]
         return [half for pair in pairs for half in b.lanes(b.fsub(pair, 1024.0 + bias))][: len(values)]
-    large = [permute(low, word, 0x4B000000, 0x7650 + index) for index in range(len(values))]
+    large = [permute(low, packed, 0x4B000000, 0x7650 + index) for index in range(len(values))]
     wide = [b.fsub(b.bitcast(value, f32), 2.0**23 + bias) for value in large]
     return wide if wanted is f32 else [upper_half(b, value) for value in wide]
 

@@ -44,9 +44,9 @@ from tilework.layouts.linear import LinearLayout
 from tilework.target import Feature, Target
 from tilework.targets.gpu import codegen
 from tilework.targets.gpu.arithmetic import lower_native
-from tilework.targets.gpu.device import Access, Atomic, Copy, Emission, Function, Gpu, Hints, Warps, Words
+from tilework.targets.gpu.device import Access, AccessShape, Atomic, Copy, Emission, Function, Gpu, Hints, Warps
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.words import pack, unpack
+from tilework.targets.gpu.packing import pack, unpack
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i16, i32, i64, integer, void
@@ -178,20 +178,20 @@ def access(
     gives: bool = True,
 ) -> list[Value]:
     """Emit one instruction on `width` adjacent elements and return the old values, 0 where masked off."""
-    word = integer(min(32, held.bits * width)) if held.bits < 32 else held if held.bits == 32 else integer(64)
-    count = held.bits * width // word.bits
+    register = integer(min(32, held.bits * width)) if held.bits < 32 else held if held.bits == 32 else integer(64)
+    count = held.bits * width // register.bits
     is_kept = gives and (at.is_used or count > 1 or held is bf16)  # ptxas 13.0 crashes on atom.add.bf16 into _
     outputs = count if is_kept else 0
     inputs: list[Value] = [at.address]
     spelled = [*([listed(0, outputs) or "_"] if gives else []), f"[${outputs}]"]
     for group in given:
-        packed = pack(low, group, word)
+        packed = pack(low, group, register)
         spelled.append(listed(outputs + len(inputs), len(packed)))
         inputs += packed
     line, inputs = guarded(f"{text} {', '.join(spelled)};", inputs, at.may, outputs)
     if at.may is not None:
-        line = "".join(f"mov.b{word.bits} ${output}, 0; " for output in range(outputs)) + line
-    old = ptx(low.builder, line, [word] * outputs, inputs, effect="write")
+        line = "".join(f"mov.b{register.bits} ${output}, 0; " for output in range(outputs)) + line
+    old = ptx(low.builder, line, [register] * outputs, inputs, effect="write")
     return unpack(low, old, held, width) if outputs else []
 
 
@@ -303,9 +303,9 @@ def special(b: Builder, name: str) -> Value:
     return b.call(f"llvm.nvvm.read.ptx.sreg.{name}", i32, [], is_pure=True)
 
 
-def access_kind(words: Words) -> str:
+def access_kind(shape: AccessShape) -> str:
     """``.v4.b32``."""
-    return f"{f'.v{words.count}' if words.count > 1 else ''}.b{words.size}"
+    return f"{f'.v{shape.count}' if shape.count > 1 else ''}.b{shape.size}"
 
 
 def hint_text(hints: Hints, space: str) -> str:
@@ -398,17 +398,17 @@ class NvidiaGpu(AtomicInstructions):
     def warp_barrier(self, b: Builder) -> None:
         b.call("llvm.nvvm.bar.warp.sync", void, [ALL_LANES], attributes="convergent")
 
-    def shuffle(self, b: Builder, word: Value, lane: Value, mode: str = "idx") -> Value:
-        args = [ALL_LANES, word, lane, constant(i32, self.warp_size - 1)]
+    def shuffle(self, b: Builder, value: Value, lane: Value, mode: str = "idx") -> Value:
+        args = [ALL_LANES, value, lane, constant(i32, self.warp_size - 1)]
         return b.call(f"llvm.nvvm.shfl.sync.{mode}.i32", i32, args, attributes="convergent")
 
-    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
-        return self.shuffle(b, word, constant(i32, mask), "bfly")
+    def shuffle_xor(self, b: Builder, value: Value, mask: int) -> Value:
+        return self.shuffle(b, value, constant(i32, mask), "bfly")
 
-    def reduce_warp(self, b: Builder, name: str, word: Value) -> Value | None:
+    def reduce_warp(self, b: Builder, name: str, value: Value) -> Value | None:
         if not self.has(Feature.WARP_REDUCTION):
             return None
-        return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
+        return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [value, ALL_LANES], attributes="convergent")
 
     def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
         """Compare three at a time as integers, which order non-negative floats correctly. A row whose maximum is
@@ -428,9 +428,9 @@ class NvidiaGpu(AtomicInstructions):
     # Memory
 
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> list[Value]:
-        (type, count, _), (hint, policy) = at.words, self.kept_by_l2(b, at.hints)
+        (type, count, _), (hint, policy) = at.shape, self.kept_by_l2(b, at.hints)
         last = f", ${count + 1}" if policy else ""
-        line = f"ld{hint_text(at.hints, 'global')}{hint}{access_kind(at.words)} {listed(0, count)}, [${count}]{last};"
+        line = f"ld{hint_text(at.hints, 'global')}{hint}{access_kind(at.shape)} {listed(0, count)}, [${count}]{last};"
         inputs = [at.address, *policy]
         if at.predicate is not None:
             line, inputs = guarded(line, inputs, at.predicate, count)
@@ -442,8 +442,8 @@ class NvidiaGpu(AtomicInstructions):
 
     def store(self, b: Builder, at: Access, given: Sequence[Value], space: str = "global") -> None:
         hint, policy = self.kept_by_l2(b, at.hints)
-        last = f", ${1 + at.words.count}" if policy else ""
-        line = f"st{hint_text(at.hints, space)}{hint}{access_kind(at.words)} [$0], {listed(1, at.words.count)}{last};"
+        last = f", ${1 + at.shape.count}" if policy else ""
+        line = f"st{hint_text(at.hints, space)}{hint}{access_kind(at.shape)} [$0], {listed(1, at.shape.count)}{last};"
         line, inputs = guarded(line, [at.address, *given, *policy], at.predicate)
         ptx(b, line, [], inputs, effect="write")
 

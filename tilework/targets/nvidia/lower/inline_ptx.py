@@ -1,7 +1,7 @@
 """Inline PTX: constraints derived from types, and the side effects that LLVM must assume.
 
     (sum,) = ptx(b, "add.rn.f32 $0, $1, $2;", [f32], [x, y])            # may be merged, moved, dropped
-    words = ptx(b, "ld.global.v2.b32 {$0, $1}, [$2];", [i32, i32], [p], effect="read")      # dropped if unused
+    pair = ptx(b, "ld.global.v2.b32 {$0, $1}, [$2];", [i32, i32], [p], effect="read")      # dropped if unused
     ptx(b, "st.global.b32 [$0], $1;", [], [p, x], effect="write")
 
 `effect="write"` is for stores, fences and asynchronous copies. Instructions that all lanes of a warp execute together

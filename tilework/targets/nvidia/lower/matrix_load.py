@@ -3,9 +3,9 @@ registers.
 
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%w0, %w1, %w2, %w3}, [%address];
 
-Lane 8j + r passes the address of row r of matrix j. Afterwards lane 4r + q holds in word j the 4 bytes 4q ... of that
-row. With `.trans` the elements have 16 bits, and lane 4c + q holds two of column c: those of rows 2q and 2q + 1. An
-element may be two of 8 bits.
+Lane 8j + r passes the address of row r of matrix j. Afterwards lane 4r + q holds in its j-th register the 4 bytes 4q
+... of that row. With `.trans` the elements have 16 bits, and lane 4c + q holds two of column c: those of rows 2q and 2q
++ 1. An element may be two of 8 bits.
 
 Registers can be loaded this way if the layout of their offsets in memory has this form, in elements of 16 bits:
 
@@ -15,7 +15,7 @@ Registers can be loaded this way if the layout of their offsets in memory has th
 and no other bit has an offset inside of 16 bytes. Rows can be anywhere. Two more bits of the register index select the
 matrix. The address of a lane comes from the same layout, with the bases of rows and matrices instead of those of lanes.
 
-For transposed 8-bit elements, each word of four is a byte permutation of the words of two matrices. The two may have
+For transposed 8-bit elements, each register of four is a byte permutation of those of two matrices. The two may have
 some rows exchanged, to avoid rows of one matrix in the same banks: lanes that get those rows permute the other way
 round.
 
@@ -32,8 +32,8 @@ from tilework.layouts.banks import lane_conflicts
 from tilework.layouts.linear import LinearLayout, log2
 from tilework.targets.gpu.axes import mask_of, subsets
 from tilework.targets.gpu.lowering import Lowering
+from tilework.targets.gpu.packing import REGISTER_BITS, pack_register, unpack_register
 from tilework.targets.gpu.shared_access import Move
-from tilework.targets.gpu.words import WORD, pack_word, unpack_word
 from tilework.targets.llvm.types import i32, struct, void
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower.inline_ptx import nvvm
@@ -41,8 +41,8 @@ from tilework.targets.nvidia.lower.inline_ptx import nvvm
 ROW = 128  # bits
 MOST = 2  # log2 of the matrices that move together
 LANE_BITS = 5
-OTHER_WORD = 0x4444  # xor of a byte selector that exchanges its two source words
-Pair = tuple[list[int], Value]  # registers, and the word that has them
+OTHER_SOURCE = 0x4444  # xor of a byte selector that exchanges its two sources
+Pair = tuple[list[int], Value]  # elements of a layout, and the 32-bit register that holds them
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ class Matrices:
         return 4 << len(self.matrices)
 
     def accesses(self, move: Move, round_index: int) -> list[tuple[int, list[list[int]]]]:
-        """Return (offset, the registers in each word) of every instruction of a round."""
+        """Return (offset, the elements in each 32-bit register) of every instruction of a round."""
         taken, inside = move.copies | mask_of((*self.inside, *self.matrices)), subsets(self.inside)
-        words = subsets(self.matrices)
+        matrices = subsets(self.matrices)
         return [
-            (offset % move.round_size, [[first | word | at for at in inside] for word in words])
+            (offset % move.round_size, [[first | matrix | at for at in inside] for matrix in matrices])
             for first, offset in enumerate(move.fixed)
             if not first & taken and offset // move.round_size == round_index
         ]
@@ -87,23 +87,23 @@ class Matrices:
         """Load the registers of one round."""
         low, b = move.low, move.low.builder
         found: dict[int, Value] = {}
-        for offset, words in self.accesses(move, round_index):
-            type = struct(*[i32] * len(words)) if len(words) > 1 else i32
+        for offset, groups in self.accesses(move, round_index):
+            type = struct(*[i32] * len(groups)) if len(groups) > 1 else i32
             made = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{self.name}", type, [move.address(offset)])
-            loaded = [b.extract_value(made, index) for index in range(len(words))] if len(words) > 1 else [made]
-            pairs = list(zip(words, loaded, strict=True))
-            for registers, word in pairs if self.swap is None else self.chosen(low, pairs):
-                found.update(zip(registers, unpack_word(low, word, move.held), strict=True))
+            loaded = [b.extract_value(made, index) for index in range(len(groups))] if len(groups) > 1 else [made]
+            pairs = list(zip(groups, loaded, strict=True))
+            for registers, packed in pairs if self.swap is None else self.chosen(low, pairs):
+                found.update(zip(registers, unpack_register(low, packed, move.held), strict=True))
         return found
 
     def swapped(self, low: Lowering) -> Value:
-        """Return the xor of a byte selector in lanes where the words of two matrices are exchanged."""
+        """Return the xor of a byte selector in lanes where the registers of two matrices are exchanged."""
         b = low.builder
         assert self.swap is not None
-        return b.mul(b.and_(b.lshr(low.lane, self.swap[0]), 1), OTHER_WORD)
+        return b.mul(b.and_(b.lshr(low.lane, self.swap[0]), 1), OTHER_SOURCE)
 
     def chosen(self, low: Lowering, pairs: Sequence[Pair]) -> Iterator[Pair]:
-        """Yield words with elements of one column each, from those of two matrices that may be exchanged."""
+        """Yield registers with elements of one column each, from those of two matrices that may be exchanged."""
         assert self.swap is not None
         b, away, column = low.builder, 1 << self.swap[1], 1 << self.inside[0]
         for index, (here, first) in enumerate(pairs):
@@ -114,8 +114,8 @@ class Matrices:
             for side in (0, column):
                 own = [(register, byte) for register, byte in members if register & column == side]
                 selector = sum(byte << 4 * at for at, (_, byte) in enumerate(own))
-                word = nvvm(b, "prmt", i32, first, second, b.xor(self.swapped(low), selector))
-                yield [register for register, _ in own], word
+                packed = nvvm(b, "prmt", i32, first, second, b.xor(self.swapped(low), selector))
+                yield [register for register, _ in own], packed
 
     def prepare(self, low: Lowering) -> None:
         """Hoist the selector, which depends only on the thread."""
@@ -124,12 +124,12 @@ class Matrices:
 
     def store(self, move: Move, registers: Sequence[Value], round_index: int) -> None:
         low, b = move.low, move.low.builder
-        for offset, words in self.accesses(move, round_index):
-            held = [pack_word(low, [registers[member] for member in members]) for members in words]
+        for offset, groups in self.accesses(move, round_index):
+            held = [pack_register(low, [registers[member] for member in members]) for members in groups]
             if self.swap is not None:
                 lane, bit = self.swap
                 is_other = b.icmp("ne", b.and_(low.lane, 1 << lane), 0)
-                held = [b.select(is_other, held[index ^ 1 << bit], word) for index, word in enumerate(held)]
+                held = [b.select(is_other, held[index ^ 1 << bit], own) for index, own in enumerate(held)]
             b.call(f"llvm.nvvm.stmatrix.sync.aligned.{self.name}", void, [move.address(offset), *held])
 
 
@@ -138,7 +138,7 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None
     registers, lanes = offsets.by_in["register"], offsets.by_in["lane"]
     if bits not in (8, 16, 32) or len(lanes) != LANE_BITS:
         return None
-    each, row = WORD // bits, ROW // bits
+    each, row = REGISTER_BITS // bits, ROW // bits
     usable = [bit for bit, column in enumerate(registers) if 0 < column < limit]
     inside = [bit for bit in usable if registers[bit] < each]
     inside.sort(key=lambda bit: registers[bit])

@@ -33,7 +33,7 @@ from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_address
 from tilework.transforms.building.tma import SWIZZLE_MODES, box_shape, element_kind
 
 MAP_BYTES = 128
-WORD = 4
+WORD_BYTES = 4
 
 
 def describe(type: Attribute, rows: int | None = None) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def lower_create(low: Lowering, op: Operation) -> None:
     slot, memory = low.scalar(op.operands[0]), low.scratch_address(op)
     map = shared_address(b, memory)
     with low.only_if(b.icmp("eq", low.warp, 0)):
-        b.store(constant(i32, 0), b.gep(memory, b.mul(low.lane, WORD)), align=WORD)
+        b.store(constant(i32, 0), b.gep(memory, b.mul(low.lane, WORD_BYTES)), align=WORD_BYTES)
         low.warp_barrier()
         with low.only_if(b.icmp("eq", low.lane, 0)):
             write_fields(low, op, map)
@@ -88,9 +88,9 @@ def write_fields(low: Lowering, op: Operation, map: Value) -> None:
     ):  # fmt: skip
         for dim, value in enumerate(values):
             replace(field, width, f"{dim}, $1", value)
-    replace("elemtype", 32, str(int_property(op, "elem_type")))
+    replace("elemtype", 32, str(int_property(op, "elem_type", 0)))
     for field in ("interleave_layout", "swizzle_mode", "fill_mode"):
-        replace(field, 32, str(int_property(op, field)))
+        replace(field, 32, str(int_property(op, field, 0)))
     stop_at_impossible(low, sizes[1:], strides)
 
 

@@ -101,7 +101,7 @@ def lower_inval_barrier(low: Lowering, op: Operation) -> None:
 @lowers(ttng.BarrierExpectOp)
 def lower_barrier_expect(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.MBARRIER_BYTES, "a barrier that counts bytes")
-    text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {int_property(op, 'size')}"
+    text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {int_property(op, 'size', 0)}"
     by_one(low, text, [barrier_address(low, op.operands[0])], op.operands[1])
 
 
@@ -155,14 +155,15 @@ def lower_async_copy_arrive(low: Lowering, op: Operation) -> None:
 @lowers(ttng.FenceAsyncSharedOp)
 def lower_fence(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.ASYNC_PROXY, "a fence before TMA and tensor cores")
-    space = "cluster" if int_property(op, "bCluster") else "cta"
+    space = "cluster" if int_property(op, "bCluster", 0) else "cta"
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
 
 
 @lowers(ttng.TakeTurnOp)
 def lower_take_turn(low: Lowering, op: Operation) -> None:
-    """Wait for the warp group's turn. The first group waits for the preceding phase: at first for the one before phase
-    0, which is complete.
+    """Wait on the ping-pong barrier of this warp group.
+
+    The first group waits for the preceding phase: at first for the one before phase 0, which is complete.
     """
     b = low.builder
     group = b.lshr(low.warp, GROUP_BITS)
@@ -186,7 +187,9 @@ def barrier_of_group(low: Lowering, op: Operation, group: Value) -> Value:
 @lowers(ttng.ClusterArriveOp, ttng.ClusterWaitOp)
 def lower_cluster_barrier(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.CLUSTERS, "a barrier of a cluster")
-    step = "wait" if type(op) is ttng.ClusterWaitOp else "arrive.relaxed" if int_property(op, "relaxed") else "arrive"
+    step = (
+        "wait" if type(op) is ttng.ClusterWaitOp else "arrive.relaxed" if int_property(op, "relaxed", 0) else "arrive"
+    )
     ptx(low.builder, f"barrier.cluster.{step}.aligned;", [], [], effect="write", convergent=True)
 
 
@@ -347,7 +350,7 @@ def lower_tma_store_wait(low: Lowering, op: Operation) -> None:
 
     Where each warp copies its own rows, the lanes wait for the elected one.
     """
-    ptx(low.builder, f"cp.async.bulk.wait_group.read {int_property(op, 'pendings')};", [], [], effect="write")
+    ptx(low.builder, f"cp.async.bulk.wait_group.read {int_property(op, 'pendings', 0)};", [], [], effect="write")
     if op in low.barriers.stores.waits:
         low.warp_barrier()
 

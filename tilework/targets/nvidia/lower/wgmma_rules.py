@@ -45,10 +45,10 @@ from tilework.ir.types import bit_width, element_type, int_property, shape_of
 from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.linear import LinearLayout, log2
 from tilework.target import Feature
-from tilework.targets.gpu.indices import image
+from tilework.targets.gpu.indices import xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
+from tilework.targets.gpu.packing import pack
 from tilework.targets.gpu.views import Coords, register_coords
-from tilework.targets.gpu.words import pack
 from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers
@@ -179,7 +179,7 @@ def matrix(low: Lowering, op: Operation, value: SSAValue, row_dim: int, rows: in
     apart = [0 if bit < GROUP_BITS else step for bit, step in enumerate(steps)]
     b = low.builder
     address = b.trunc(b.ptrtoint(memory.base, i64), i32)
-    address = b.add(address, image(b, [(low.warp, apart)]).value)
+    address = b.add(address, xor_columns(b, [(low.warp, apart)]).value)
     start = b.or_(b.zext(b.lshr(b.and_(address, ADDRESS), 4), i64), constant(i64, form.bits))
     return Matrix(start, form, offsets, memory.offset, bytes, row_dim)
 
@@ -199,11 +199,11 @@ class Fragments:
     registers: dict[Coords, Value]
     bytes: int
 
-    def words(self, low: Lowering, row: int, depth: int) -> list[Value]:
+    def operands(self, low: Lowering, row: int, depth: int) -> list[Value]:
         """Return the four registers of one instruction: two rows 8 apart, for two pieces of K 16 bytes apart."""
         each, made = 4 // self.bytes, []
-        for word in range(4):
-            first = (row + 8 * (word & 1), depth + (word >> 1) * 16 // self.bytes)
+        for part in range(4):
+            first = (row + 8 * (part & 1), depth + (part >> 1) * 16 // self.bytes)
             values = [self.registers[first[0], first[1] + index] for index in range(each)]
             made += pack(low, values, i32)
         return made
@@ -258,16 +258,16 @@ class Dot:
         b = operand(self.b.start)
         uses = "0" if sums is None else "1" if use is None else operand(use)
         each = count // len(self.tiles)
-        words: dict[Coords, str] = {}
+        operands: dict[Coords, str] = {}
         for index, (row, column) in enumerate(self.tiles):
             target = ", ".join(f"${at}" for at in range(index * each, (index + 1) * each))
             for depth in range(start, end, self.step):
                 if isinstance(self.a, Matrix):
                     left = advanced(lines, "da", a, self.a.step(row, depth))
                 else:
-                    if (row, depth) not in words:
-                        words[row, depth] = ", ".join(map(operand, self.a.words(low, row, depth)))
-                    left = f"{{{words[row, depth]}}}"
+                    if (row, depth) not in operands:
+                        operands[row, depth] = ", ".join(map(operand, self.a.operands(low, row, depth)))
+                    left = f"{{{operands[row, depth]}}}"
                 right = advanced(lines, "db", b, self.b.step(column, depth))
                 scale = uses if depth == start else "1"
                 name = f"wgmma.mma_async.sync.aligned.m{M}n{self.n}k{self.step}.{self.types}"
@@ -293,11 +293,11 @@ def advanced(lines: list[str], name: str, start: str, step: int) -> str:
     return name
 
 
-def sums_of(low: Lowering, words: list[Value], type: Type) -> list[Value]:
+def sums_of(low: Lowering, registers: list[Value], type: Type) -> list[Value]:
     if type is not f16:
-        return words
+        return registers
     b = low.builder
-    return [lane for word in words for lane in b.lanes(b.bitcast(word, vector(f16, 2)))]
+    return [lane for packed in registers for lane in b.lanes(b.bitcast(packed, vector(f16, 2)))]
 
 
 def operand_element(type: Attribute) -> Attribute:
@@ -345,7 +345,7 @@ def lower_warp_group_dot(low: Lowering, op: Operation) -> Registers:
     if (limit := imprecise(op)) is not None:
         made = in_parts(it, sums, use, depth, max(limit // it.step, 1) * it.step)
     else:
-        is_async = bool(int_property(op, "isAsync")) and it.sum_type is not f16
+        is_async = bool(int_property(op, "isAsync", 0)) and it.sum_type is not f16
         made = it.run(sums, use, 0, depth, wait=not is_async)
     found = dict(zip(it.coords, made, strict=True))
     return tuple(found[coords] for coords in known)
@@ -370,7 +370,7 @@ def is_zero(value: Value) -> bool:
 
 def imprecise(op: Operation) -> int | None:
     """Return the limit of imprecise accumulation (8-bit floats in f32) if the dot may exceed it, else None."""
-    limit = int_property(op, "maxNumImpreciseAcc")
+    limit = int_property(op, "maxNumImpreciseAcc", 0)
     factor, total = operand_element(op.operands[0].type), element_type(op.results[0].type)
     is_narrow = bit_width(factor) == 8 and not isinstance(factor, IntegerType) and isinstance(total, Float32Type)
     return limit if is_narrow and limit <= shape_of(op.operands[0].type)[1] else None
@@ -398,7 +398,7 @@ def lower_warp_group_dot_wait(low: Lowering, op: Operation) -> list[Registers | 
     flat = [register for value in passed for register in low[value]]
     rows = [register for value in op.operands if is_of_rows(value.type) for register in low[value]]
     names = [f"${index}" for index in range(2 * len(flat), 2 * len(flat) + len(rows))]
-    text = f"{held_back_by(names)}wgmma.wait_group.sync.aligned {int_property(op, 'pendings')};"
+    text = f"{held_back_by(names)}wgmma.wait_group.sync.aligned {int_property(op, 'pendings', 0)};"
     outputs = [value.type for value in flat]
     made = iter(ptx(low.builder, text, outputs, [*flat, *rows], effect="write", convergent=True, tied=len(flat)))
     found: list[Registers | Shared] = []

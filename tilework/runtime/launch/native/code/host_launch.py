@@ -15,7 +15,7 @@ from tilework.runtime.launch.native import layout
 from tilework.runtime.launch.native.code.guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_FIELDS, POOL_FIELDS, WORKER_FIELDS
-from tilework.targets.cpu.run.machine_code import NULL, Record, memory, num, word
+from tilework.targets.cpu.run.machine_code import NULL, Record, int32, memory, num
 from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, CROWDED_WAKE_NS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
 from tilework.targets.cpu.run.pool_code import LAST, MOST_NS
 from tilework.targets.llvm.types import f64, i8, i32, i64, ptr, void
@@ -70,7 +70,7 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     launch, arena = new_launch(b), b.record(scratch.arena, CONTROL_FIELDS)
     launch.set(next=num(1), owner=scratch.arena)  # no other program is to begin
     pool = b.record(b.at(record, layout.POOL, ptr), POOL_FIELDS)
-    arena.set(fault=word(0), fork=NULL, fuel=word(FULL), poll=pool.get("poll"), launched=launch.base)
+    arena.set(fault=int32(0), fork=NULL, fuel=int32(FULL), poll=pool.get("poll"), launched=launch.base)
     running = pool.get("running")
     has_pool = b.is_object(running)
     with b.if_(has_pool):
