@@ -234,7 +234,7 @@ def test_no_circles() -> None:
 ASKED_BY_NAME = {
     "tilework": {"tilework.compiler"},  # names of the package that load the compiler
     "tilework.aot.find_kernels": {"tilework.as_triton"},  # a program that was recorded under `as_triton`
-    "tilework.knobs.hooks": {
+    "tilework.process.events": {
         "tilework.inspect.explain.kernels",
         "tilework.inspect.explorer.interactive",
     },  # methods of kernels that explain them

@@ -12,7 +12,7 @@ from examples.service import client, kernels, shapes
 from tests.runtime.without_compiler import ROOT, environment_without_compiler, run_without_compiler
 from tilework import knobs
 from tilework.aot.precompile import precompile
-from tilework.knobs.hooks import LISTENERS
+from tilework.process.events import LISTENERS
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.bundle_targets import parse_target
 from tilework.runtime.recording.manifest import read_manifest

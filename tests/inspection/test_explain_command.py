@@ -13,7 +13,7 @@ from tests.inspection.kernels import add
 from tilework import knobs
 from tilework.inspect.explain.compiled import why_compiled
 from tilework.inspect.replay import Died, isolated
-from tilework.knobs.hooks import LISTENERS
+from tilework.process.events import LISTENERS
 from tilework.runtime.recording import recorder as recording
 from tilework.tools.cli import main
 

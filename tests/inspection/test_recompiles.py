@@ -57,7 +57,7 @@ BASE = (F32, F32, F32, 1024, 2)
 )  # fmt: skip
 def test_words_for_every_kind_of_argument(args: Any, options: Any, expected: Any) -> None:
     (found,) = differences(parts(*BASE, BLOCK=32), parts(*args, **{"BLOCK": 32, **options}))
-    assert (found.part, found.name, found.words) == expected
+    assert (found.part, found.name, found.message) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_words_for_everything_else(key: str, text: str, part: str, words: str) -
     new = parts(*BASE, BLOCK=32)
     assert key in new.others
     (found,) = differences(replace(new, others={**new.others, key: text}), new)
-    assert found.part == part and words in found.words
+    assert found.part == part and words in found.message
 
 
 def test_the_nearest_earlier_specialisation_is_compared() -> None:
     earlier = [parts(*BASE, BLOCK=32), parts(*BASE, BLOCK=64, num_warps=8), parts(F32[1:], *BASE[1:], BLOCK=128)]
     found = compared(parts(*BASE, BLOCK=64, num_warps=4), earlier)
     assert found.nearest is earlier[1]  # as near as the first, and later
-    assert found.words() == "the option num_warps is 4, not 8"
+    assert found.message() == "the option num_warps is 4, not 8"
     assert compared(parts(*BASE, BLOCK=32, num_warps=2), earlier).nearest is earlier[0]
-    assert compared(earlier[0], []).words() == f"there is no other specialisation of {earlier[0].kernel}"
+    assert compared(earlier[0], []).message() == f"there is no other specialisation of {earlier[0].kernel}"
 
 
 def test_parts_can_be_stored() -> None:

@@ -17,7 +17,7 @@ import pytest
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 from tilework.runtime.devices.dlpack import CUDA, Tensor
-from tilework.runtime.launch.native.entries import Memory, element_word
+from tilework.runtime.launch.native.entries import Memory, element_bits
 from tilework.targets.llvm.compile import jit_load, to_object
 
 ELEMENTS = {"float32": (2, 32), "float64": (2, 64)}
@@ -100,7 +100,7 @@ def stand_in_memory(describe: int) -> Callable[[Any], Memory | None]:
         if type(value) is not StandIn or not value.data_ptr():
             return None
         found = Tensor.from_address(id(value._described) + HEADER)
-        return "guard_dlpack", element_word(found), describe, type(value).is_neg
+        return "guard_dlpack", element_bits(found), describe, type(value).is_neg
 
     return memory_of
 

@@ -178,7 +178,7 @@ def test_a_choice_for_ordinary_launches_is_none_for_reproducible_ones(monkeypatc
         return [choice(fill, fill.fn, config, given, options)]
 
     served = type("Served", (), {"path": "x", "kernels": [], "tunings": []})()
-    monkeypatch.setattr(serving, "SERVERS", [served])
+    monkeypatch.setattr(serving, "BUNDLES", [served])
     served.tunings = rows(configs[1]) + rows(configs[2], reproducible=True)
     assert serving.choice_for(fill, given, {}) is configs[1]
     assert serving.choice_for(fill, given, {"reproducible": True}) is configs[2]
@@ -216,7 +216,7 @@ def test_code_for_this_machine_uses_what_can_be_compared(monkeypatch: pytest.Mon
 
 def test_who_changes_stages_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilework.runtime.bundle.serving.kernel_for", lambda *_: pytest.fail("it was served"))
-    monkeypatch.setattr("tilework.runtime.launch.python.jit.SERVERS", [object()])
+    monkeypatch.setattr("tilework.runtime.launch.python.jit.BUNDLES", [object()])
     out = np.zeros(1, np.float32)
     with knobs.runtime.scope():
         knobs.runtime.add_stages_inspection_hook = lambda *_: None

@@ -14,7 +14,7 @@ from tests.runtime.test_compile_options import GIVEN
 from tilework import Config, knobs
 from tilework.aot.precompile import precompile
 from tilework.knobs import cuda_tools
-from tilework.knobs.hooks import LISTENERS, SERVERS
+from tilework.process.events import BUNDLES, LISTENERS
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.bundle_targets import parse_target
 from tilework.runtime.devices.cuda.device import DeviceArray
@@ -156,7 +156,7 @@ def test_a_bundle_has_it(tmp_path: Path) -> None:
             with pytest.raises(tilework.errors.NotRecorded):
                 every[(1,)](out, 8)
     finally:
-        SERVERS.clear()
+        BUNDLES.clear()
 
 
 def test_tools_that_launch_again() -> None:

@@ -23,7 +23,7 @@ from tests.runtime.without_compiler import run_without_compiler
 from tilework import knobs
 from tilework.aot.precompile import precompile
 from tilework.errors import BundleError, NotRecorded
-from tilework.knobs.hooks import LISTENERS, SERVERS
+from tilework.process.events import BUNDLES, LISTENERS
 from tilework.runtime.bundle import bundle_targets, missing
 from tilework.runtime.bundle.bundle_file import Contents, Entry, write_bundle
 from tilework.runtime.bundle.bundle_targets import parse_target
@@ -50,7 +50,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with knobs.runtime.scope(), knobs.cache.scope():
         forget()
         yield
-    SERVERS.clear()
+    BUNDLES.clear()
     LISTENERS[:] = [one for one in LISTENERS if type(one).__name__ != "ProgramRecorder"]
     missing.SAID.clear()
     forget()
@@ -185,7 +185,7 @@ def test_the_environment_loads_it_too(bundle_file: Path, tmp_path: Path) -> None
     knobs.runtime.no_jit, knobs.runtime.bundle = True, f"{bundle_file}{os.pathsep}{bundle_file}"
     program.run_fill(100)
     program.run_add(1024)
-    assert len(SERVERS) == 1
+    assert len(BUNDLES) == 1
     knobs.runtime.bundle_digest = "00"
     forget()
     with pytest.raises(BundleError, match="not the requested bundle"):

@@ -194,7 +194,7 @@ CPU_INCLUDES = """#ifndef TT_CPU_INCLUDES
 #include <stdint.h>
 
 typedef void *TTptr;
-typedef int32_t TTresult; /* {codes}; a number above 0 is an assert that failed: NAME_error_string says which */
+typedef int32_t TTresult; /* {codes}; a code above 0 is an assert that failed: NAME_error_string says which */
 enum {{ {values} }};
 
 /* The threads that run the programs of a launch. `run` calls `work(launch)` any number of times, in any threads, at

@@ -112,7 +112,7 @@ def compiled(job: Job, finder: Finder) -> CompiledJob:
     files = {recorded.key: bundled(kernel, job.with_ptx)}
     if without := unconditional(kernel.metadata):
         plain = recorded.key + PLAIN_SUFFIX
-        unguarded = specialization.compile_for(job.target, **{**kernel.metadata.asked, **without})
+        unguarded = specialization.compile_for(job.target, **{**kernel.metadata.requested_options, **without})
         files[plain] = bundled(unguarded, job.with_ptx)
         files[recorded.key] = with_metadata(files[recorded.key], {PLAIN: plain})
     return CompiledJob(recorded.key, recorded.source, files, recorded.parts(), changes(record, recorded))
@@ -156,8 +156,8 @@ def as_bytes(result: Any) -> bytes:
 
 def with_metadata(files: Mapping[str, bytes], more: Mapping[str, Any]) -> dict[str, bytes]:
     data = {**json.loads(files["json"]), **more}
-    if "asked" in data:
-        data["asked"]["extern_libs"] = []
+    if "requested_options" in data:
+        data["requested_options"]["extern_libs"] = []
     return {**files, "json": json.dumps(data, sort_keys=True).encode()}
 
 

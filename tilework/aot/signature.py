@@ -9,8 +9,9 @@
 {'n'}
 
 An entry is a type (``*fp32``, ``i32``), with ``:16`` for a multiple of 16 or ``:1`` for the value 1, or the value of a
-compile-time parameter: a number, as in Triton, or also ``True``, ``None``, ``"text"`` and a type for a parameter that
-is a `tl.constexpr`. `tilework compile` without `--aot` also takes ``:S`` (``:16S``), an array of less than 2 GiB.
+compile-time parameter: an integer or a float, as in Triton, or also ``True``, ``None``, ``"text"`` and a type for a
+parameter that is a `tl.constexpr`. `tilework compile` without `--aot` also takes ``:S`` (``:16S``), an array of less
+than 2 GiB.
 
 A grid is three C expressions over the arguments. For GPUs a C compiler reads them. For CPUs there is none:
 `Expression.emit` writes the same arithmetic as LLVM instructions, in signed 64 bits, for C's operators on integers;

@@ -246,7 +246,7 @@ def target_of(metadata: Mapping[str, Any]) -> GPUTarget:
 def request_for(source: Any, metadata: Mapping[str, Any], target: GPUTarget, launch: Launch | None) -> Request:
     """The request for one target, with the options that differ from the defaults of the kernel's own target."""
     compiled = target_of(metadata)
-    settings = settings_for(metadata.get("asked") or metadata, compiled, target)
+    settings = settings_for(metadata.get("requested_options") or metadata, compiled, target)
     if target != compiled:
         settings = {**find_backend(target).launch_defaults(), **settings}
     return Request(source, target, settings, launch)

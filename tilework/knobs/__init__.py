@@ -19,10 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
-
-from tilework.knobs.hooks import CompileTimes as CompileTimes
-from tilework.knobs.hooks import HookChain
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 if TYPE_CHECKING:
     from tilework.knobs.cuda_tools import NvidiaTool
@@ -328,6 +325,57 @@ class base_knobs:
                 values[name].calls = before
             for key, text in texts.items():
                 os.environ.pop(key, None) if text is None else os.environ.update({key: text})
+
+
+# ---- hooks of users for launches and compilations: `runtime.launch_enter_hook`, `compilation.listener`
+
+
+class HookChain:
+    """Functions called one after the other, in the order they were added or the opposite one. Results are dropped."""
+
+    def __init__(self, reversed: bool = False) -> None:
+        self.calls: list[Callable[..., Any]] = []
+        self.reversed = reversed
+
+    def add(self, func: Callable[..., Any]) -> None:
+        """Call `func` too; adding it twice does nothing."""
+        if func not in self.calls:
+            self.calls.append(func)
+
+    def remove(self, func: Callable[..., Any]) -> None:
+        """Stop calling `func`; nothing happens if it was not there."""
+        self.calls[:] = [call for call in self.calls if call != func]  # the same list: native launches watch it
+
+    def __bool__(self) -> bool:
+        return bool(self.calls)
+
+    def copy(self) -> "HookChain":
+        """A chain with the same functions."""
+        other = HookChain(self.reversed)
+        other.calls = list(self.calls)
+        return other
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        for call in self.calls[::-1] if self.reversed else tuple(self.calls):
+            call(*args, **kwargs)
+
+
+class CompileTimes(NamedTuple):
+    """The microseconds of a compilation by stage, for `compilation.listener`."""
+
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]]
+    store_results: int
+
+    @property
+    def total_lowering(self) -> int:
+        """All stages together."""
+        return sum(time for _, time in self.lowering_stages)
+
+    @property
+    def total(self) -> int:
+        """Everything."""
+        return self.ir_initialization + self.total_lowering + self.store_results
 
 
 # ---- the groups

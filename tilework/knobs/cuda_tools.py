@@ -4,19 +4,20 @@
     NvidiaTool(path='/usr/local/cuda/bin/ptxas', version='13.0')
 
 They come from the PATH, a CUDA toolkit or NVIDIA's wheels; the newest wins. Nothing is bundled, and nothing is
-required. Running a program for its release takes 20 ms, so the results are kept (`hooks.RELEASE_KEEPERS`).
+required. Running a program for its release takes 20 ms, so the results are kept (`RELEASE_KEEPERS`).
 """
 
 import os
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from tilework.knobs.hooks import RELEASE_KEEPERS
-
 TOOLKIT = "/usr/local/cuda"
 LIBDEVICE = os.path.join("nvvm", "libdevice", "libdevice.10.bc")
+# functions of layers above that remember releases: keeper(identity of a program, its query)
+RELEASE_KEEPERS: list[Callable[[str, Callable[[], str | None]], str | None]] = []
 
 
 class NvidiaTool(NamedTuple):

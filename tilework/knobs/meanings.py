@@ -1,4 +1,4 @@
-"""The meaning of every environment variable, in words: the table of the documentation, and nothing that a program
+"""The meaning of every environment variable as text: the table of the documentation, and nothing that a program
 needs.
 
 `MEANINGS` has the variables of knobs (type and default are the knob's), `WITHOUT_KNOB` the others, as (type, what it

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tilework.knobs.hooks import CompileTimes
+from tilework.knobs import CompileTimes
 from tilework.language.core import base_value
 from tilework.runtime.devices.active_driver import driver
 from tilework.targets.base import GPUTarget

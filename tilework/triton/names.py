@@ -109,7 +109,7 @@ NAMES: dict[str, dict[str, str]] = {
     "triton.compiler.compiler": {
         "tilework": "knobs",
         "tilework.errors": "OutOfResources",
-        "tilework.knobs.hooks": "CompileTimes",
+        "tilework.knobs": "CompileTimes",
         "tilework.runtime.compile.compiled": "AsmDict",
         "tilework.runtime.compile.sources": "ASTSource IRSource",
         "tilework.runtime.devices.active_driver": "driver",

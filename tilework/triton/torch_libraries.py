@@ -62,7 +62,7 @@ def kernel_library(ttcir: bytes | str, metadata: Mapping[str, Any]) -> bytes:
 
     compiler = cxx_compiler()
     if without := unconditional(SimpleNamespace(**metadata)):
-        plain = compile(metadata["source"], metadata["target"], {**metadata["asked"], **without})
+        plain = compile(metadata["source"], metadata["target"], {**metadata["requested_options"], **without})
         return kernel_library(plain.asm["ttcir"], {**plain.metadata._asdict(), "source": plain.src})
     name, kinds = metadata["name"], metadata["interface"]["parameters"]
     passed = [index for index, type in enumerate(metadata["source"].signature.values()) if type != "constexpr"]

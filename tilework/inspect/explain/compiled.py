@@ -58,7 +58,7 @@ def finding_of(kernel: str, group: Sequence[Record], own: Sequence[Record]) -> F
     first, name = group[0], kernel.rpartition(".")[2]
     seconds = sum(row["seconds"] for row in group)
     differences = first.get("differences", [])
-    reasons = "; ".join(difference["words"] for difference in differences)
+    reasons = "; ".join(difference["message"] for difference in differences)
     again = {"process": "was compiled again", "disk": "was compiled, though the disk cache has it otherwise"}
     is_tuning = bool(first.get("is_tuning"))
     title = f"{name} {again.get(first.get('against') or '', 'was compiled for the first time')}"
@@ -136,7 +136,7 @@ def why_tuned(records: Sequence[Record]) -> Section:
 def tuning_finding(row: Record, rows: Sequence[Record]) -> Finding:
     """One tuning: why it was done, and what became of each configuration."""
     name = row["kernel"].rpartition(".")[2]
-    reasons = "; ".join(difference["words"] for difference in row["differences"])
+    reasons = "; ".join(difference["message"] for difference in row["differences"])
     title = f"{name} was tuned again: {reasons}" if reasons else f"{name} was tuned for the first time in this process"
     configs = row["configs"]
     states = {state: [one for one in configs if one["state"] == state] for state in SHOWN}

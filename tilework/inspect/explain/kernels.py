@@ -146,7 +146,7 @@ def compiled_section(
     findings: list[Finding] = []
     for position, parts in enumerate(known):
         found = compared(parts, known[:position])
-        reason = f"the first in this process: {parts.text()}" if found.nearest is None else found.words()
+        reason = f"the first in this process: {parts.text()}" if found.nearest is None else found.message()
         findings.append(made(name, where, f"specialisation {position + 1} of {name}: {reason}", found, tuned))
     return Section("compiled", f"{counted(len(known), 'specialisation')} of {name} in this process", tuple(findings))
 
@@ -166,7 +166,7 @@ def call_finding(name: str, where: Any, found: Comparison, known: Sequence[KeyPa
     elif not found.differences:
         title = f"this call of {name} needs nothing new: one of its {counted(len(known), 'specialisation')} fits"
     else:
-        title = f"this call of {name} needs a new specialisation: {found.words()}"
+        title = f"this call of {name} needs a new specialisation: {found.message()}"
     return made(name, where, title, found, tuned)
 
 
@@ -231,7 +231,7 @@ MOST_COUNTED = 2  # specialisations of a kernel
 
 
 class Watcher:
-    """Listens to the events of `knobs.hooks` beside a recorder."""
+    """Listens to the events of `process/events.py` beside a recorder."""
 
     def __init__(self, recorder: Recorder, settings: Mapping[str, Any]) -> None:
         self.recorder = recorder

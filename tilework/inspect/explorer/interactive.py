@@ -24,7 +24,7 @@ from tilework import knobs
 from tilework.inspect.compilation import Request, request_for, requests_of, target_of
 from tilework.inspect.explorer.document import NotExplored, build, file_name, write
 from tilework.inspect.replay import Launch
-from tilework.knobs.hooks import LISTENERS
+from tilework.process.events import LISTENERS
 from tilework.runtime.tuning.heuristics import jit_function
 from tilework.targets.base import GPUTarget
 
@@ -91,7 +91,7 @@ class Seen:
     moment: int = 0
 
     def listen(self, what: str, facts: Mapping[str, Any]) -> None:
-        """An event of `knobs.hooks`."""
+        """An event of `process/events.py`."""
         if what == "compiled":
             self.add(facts["kernel"])
 

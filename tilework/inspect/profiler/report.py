@@ -20,7 +20,7 @@ from tilework.inspect.profiler.limits import Limits
 from tilework.inspect.profiler.recorder import RECORDER
 from tilework.inspect.profiler.sessions import TraceData, TreeData, trace_event
 from tilework.inspect.profiler.stacks import Path, flags
-from tilework.knobs.hooks import LISTENERS
+from tilework.process.events import LISTENERS
 
 
 @dataclass

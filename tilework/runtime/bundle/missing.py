@@ -38,7 +38,7 @@ def missing_kernel(record: Any, bundles: Sequence[Any]) -> None:
     if (why := forbidden()) is not None:
         count("refusals", kernel=new.kernel)
         raise NotRecorded(text_of(found, f"is not in {paths}, and {why}", bundles))
-    changes = [one.words for one in found.differences if one.part in CHANGED]
+    changes = [one.message for one in found.differences if one.part in CHANGED]
     if changes and is_changed(new, rows):
         warn_once(
             f"{new.text()} is compiled, although {paths} has the kernel: {'; '.join(changes)} since it was recorded."
@@ -74,7 +74,7 @@ def text_of(found: Comparison, title: str, bundles: Sequence[Any] = ()) -> str:
     else:
         lines.append(f"  nearest: {found.nearest.text()}")
     for difference in found.differences:
-        lines.append(f"  - {difference.words}")
+        lines.append(f"  - {difference.message}")
         if difference.help:
             lines.append(f"    help: {difference.help}")
     own = ".".join(platform.python_version_tuple()[:2])

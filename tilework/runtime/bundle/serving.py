@@ -16,7 +16,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.knobs.hooks import LISTENERS, SERVERS, tell
+from tilework.process.events import BUNDLES, LISTENERS, notify
 from tilework.process.forks import cached_property, held_at_fork
 from tilework.process.metrics import count
 from tilework.runtime.bundle import bundle_targets
@@ -63,7 +63,7 @@ class Bundle:
     def close(self) -> None:
         """Serve no more launches."""
         with LOCK:
-            SERVERS[:] = [one for one in SERVERS if one is not self]
+            BUNDLES[:] = [one for one in BUNDLES if one is not self]
 
     def __enter__(self) -> "Bundle":
         return self
@@ -136,7 +136,7 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
             " precompile`"
         )
     with LOCK:
-        SERVERS.insert(0, bundle := Bundle(file))
+        BUNDLES.insert(0, bundle := Bundle(file))
         if own_object not in PROVIDERS:
             PROVIDERS.append(own_object)
     return bundle
@@ -144,13 +144,13 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
 
 def own_object(name: str) -> bytes | None:
     """Machine code of the runtime itself, of the first bundle that has it."""
-    return next((data for bundle in tuple(SERVERS) if (data := bundle.file.blob(name)) is not None), None)
+    return next((data for bundle in tuple(BUNDLES) if (data := bundle.file.blob(name)) is not None), None)
 
 
 def begin() -> None:
     """Start what TILEWORK_RECORD and TILEWORK_BUNDLE request."""
     if knobs.runtime.record:
-        from tilework.runtime.recording.manifest import record_into  # lazily: few ask
+        from tilework.runtime.recording.manifest import record_into  # lazily: few programs record
 
         record_into(knobs.runtime.record)
     paths = knobs.runtime.bundle
@@ -164,10 +164,10 @@ def begin() -> None:
 def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
     """The compiled kernel of a specialisation from a bundle; None if there is none."""
     begin()
-    if not SERVERS:
+    if not BUNDLES:
         return None
     record = SpecializationRecord(specialization, backend)
-    for bundle in tuple(SERVERS):
+    for bundle in tuple(BUNDLES):
         if (files := bundle.files(record.usable_keys(), target)) is not None:
             count("cache_hits", kernel=specialization.fn._fn_name, cache="bundle")
             kernel = compiled(specialization.source(), files)
@@ -179,12 +179,12 @@ def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
 
 def check_missing(specialization: Any, target: GPUTarget, backend: Any) -> None:
     """An error about what no bundle has, unless the compiler may make it."""
-    if not SERVERS:
+    if not BUNDLES:
         return
     check_target(target)
     from tilework.runtime.bundle.missing import missing_kernel  # lazily: only what is missing needs it
 
-    missing_kernel(SpecializationRecord(specialization, backend), tuple(SERVERS))
+    missing_kernel(SpecializationRecord(specialization, backend), tuple(BUNDLES))
 
 
 def report_hit(
@@ -197,7 +197,7 @@ def report_hit(
         return
     options = backend.parse_options(specialization.options)
     facts = {"source": kernel.src, "target": target, "backend": backend, "options": options, "environment": environment}
-    tell("compiled", kernel=kernel, hit=True, seconds=0.0, **facts)
+    notify("compiled", kernel=kernel, hit=True, seconds=0.0, **facts)
 
 
 def compiled(source: Any, files: dict[str, bytes]) -> Any:
@@ -208,18 +208,18 @@ def compiled(source: Any, files: dict[str, bytes]) -> Any:
 def plain_kernel(source: Any, metadata: Any) -> Any:
     """The kernel without the launch preconditions of a kernel from a bundle; None if it is not from one."""
     key = getattr(metadata, PLAIN, None)
-    found = (bundle.files([key], metadata.target) for bundle in tuple(SERVERS)) if key is not None else ()
+    found = (bundle.files([key], metadata.target) for bundle in tuple(BUNDLES)) if key is not None else ()
     files = next((files for files in found if files is not None), None)
     return None if files is None else compiled(source, files)
 
 
 def check_target(target: GPUTarget) -> None:
     """An error if no bundle has code for a device."""
-    if any(bundle.fitting(target) for bundle in tuple(SERVERS)):
+    if any(bundle.fitting(target) for bundle in tuple(BUNDLES)):
         return
     has = "; ".join(
         f"{bundle.path} has code for {bundle_targets.explained(bundle.file.targets, target)}"
-        for bundle in tuple(SERVERS)
+        for bundle in tuple(BUNDLES)
     )
     raise BundleError(f"no bundle has code for {target}: {has}. Compile it with `--target {wanted(target)}` too")
 
@@ -243,7 +243,7 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
     fn = tuner.fn
     while not is_kernel(fn) and hasattr(fn, "fn"):
         fn = fn.fn
-    if not SERVERS or not is_kernel(fn):
+    if not BUNDLES or not is_kernel(fn):
         return None
     key = argument_key(tuner.keys, tuner.arg_names, {**named, **kwargs})
     try:
@@ -251,7 +251,7 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
     except Unwritable:
         texts = None
     device, wanted = str(*device_part()), (portable_key(fn), texts, is_reproducible(tuner.fn, kwargs))
-    rows = (row for bundle in tuple(SERVERS) for row in bundle.tunings)
+    rows = (row for bundle in tuple(BUNDLES) for row in bundle.tunings)
     found = [row for row in rows if (row["source"], row["tuning"], bool(row["reproducible"])) == wanted]
     bits = fixed(tuner.configs[0])  # what may not differ where the same bits are promised
     for row in sorted(found, key=lambda row: row["device"] != device):
@@ -260,5 +260,5 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
                 return config
     from tilework.runtime.bundle.missing import missing_choice  # lazily: only what is missing needs it
 
-    missing_choice(tuner, fn, key, found, tuple(SERVERS))
+    missing_choice(tuner, fn, key, found, tuple(BUNDLES))
     return None

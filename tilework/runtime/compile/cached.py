@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tilework import knobs
 from tilework.errors import OutOfResources
-from tilework.knobs.hooks import tell
+from tilework.process.events import notify
 from tilework.process.metrics import count
 from tilework.runtime.compile.compiled import CompiledKernel, Timer, by_stage, microseconds, report_fallback
 from tilework.runtime.compile.compiler_presence import require_compiler
@@ -94,5 +94,5 @@ def compile(
 
         install()
     facts = {"source": source, "target": chosen, "backend": backend, "options": parsed, "environment": environment}
-    tell("compiled", kernel=kernel, hit=hit, seconds=time.perf_counter() - began, **facts)
+    notify("compiled", kernel=kernel, hit=hit, seconds=time.perf_counter() - began, **facts)
     return kernel

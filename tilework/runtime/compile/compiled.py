@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import OutOfResources
-from tilework.knobs.hooks import above
+from tilework.process.events import above
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
 from tilework.runtime.launch.python.dynamo_rules import untraced

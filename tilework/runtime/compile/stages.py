@@ -219,7 +219,7 @@ def build(
     if "rectangles" in facts or facts.get("interface", {}).get(
         "apart"
     ):  # to compile the kernel again the options as given are needed, not as resolved
-        metadata["asked"] = asdict(options)
+        metadata["requested_options"] = asdict(options)
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
     return files
 

@@ -83,7 +83,7 @@ def none_active() -> str:
     listed = lines or [
         f"there are none: the table of tilework/process/plugins.py has no {GROUP}, and no package declares any"
     ]
-    return "\n  ".join(["0 active drivers. There should be one. These were asked:", *listed])
+    return "\n  ".join(["0 active drivers. There should be one. These were queried:", *listed])
 
 
 def requested_driver(requested: str) -> "type[Driver]":

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from tilework.knobs.hooks import SERVERS
+from tilework.process.events import BUNDLES
 from tilework.runtime.devices.launcher import Launcher
 
 
@@ -36,14 +36,14 @@ class ConditionalLauncher(Launcher):
     def without(self) -> Any:
         """The kernel without preconditions, from the bundle of this one or compiled when a launch first needs it."""
         with self.lock:
-            if self.plain is None and SERVERS:
+            if self.plain is None and BUNDLES:
                 from tilework.runtime.bundle.serving import plain_kernel  # lazily: few programs are served
 
                 self.plain = plain_kernel(self.source, self.metadata)
             if self.plain is None:
                 from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when it is needed
 
-                options = {**self.metadata.asked, **unconditional(self.metadata)}
+                options = {**self.metadata.requested_options, **unconditional(self.metadata)}
                 self.plain = compile(self.source, self.metadata.target, options)
             self.plain._init_handles()
         return self.plain

@@ -58,7 +58,7 @@ class Driver(ABC):
 
     @classmethod
     def why_inactive(cls) -> str:
-        """Return what is missing, for the error of a user who requests this driver."""
+        """Return what is missing, for the error about a request for this driver."""
         return "the driver cannot be used"
 
     @abstractmethod

@@ -29,9 +29,7 @@ HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory a
 
 
 def declared_types(source: object) -> dict[str, Any] | None:
-    """The types by which a launch passes its arguments; None for a file of IR, whose arguments say themselves what they
-    are.
-    """
+    """The types by which a launch passes its arguments; None for a file of IR, which declares no types."""
     return getattr(source, "signature", None) if getattr(source, "is_declared", True) else None
 
 
@@ -72,7 +70,8 @@ class Launcher:
         exit_hook: Hook,
         *args: object,
     ) -> None:
-        """One launch, called as Triton's launchers are; `args` and the scratch memory stay alive until `start` returns.
+        """One launch, called as Triton's launchers are; the caller keeps `args` and the scratch memory alive until
+        `start` returns.
 
         Chains of hooks may be empty: generated launching code, such as Inductor's, passes
         `knobs.runtime.launch_enter_hook` as it is.
@@ -132,9 +131,7 @@ def checked(buffer: Any, alignment: int) -> Any:
     if not hasattr(buffer, "data_ptr"):
         raise TypeError(f"{gave} a {type(buffer).__name__}, which has no `data_ptr()`")
     if (address := buffer.data_ptr()) % alignment:
-        raise ValueError(
-            f"{gave} memory at {address:#x}, which is not aligned to {alignment} bytes, as it was asked to be"
-        )
+        raise ValueError(f"{gave} memory at {address:#x}, which is not aligned to {alignment} bytes, as requested")
     return buffer
 
 

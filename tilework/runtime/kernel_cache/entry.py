@@ -7,12 +7,12 @@
         .tilework                   empty; its time is that of the last use, and it marks the folder as ours
       .tmp/3141-9f86d081.../        an entry being written, or being deleted
 
-A writer fills a folder under ``.tmp`` and renames it into place, so a process killed at any moment leaves the old
-entry or the new one. Nothing is locked: of two writers one renames first, and the other finds its content there, or
-exchanges the two folders in one step, or, where the file system cannot, leaves the first in place. A reader opens the
-folder once and reads through that handle, so it never mixes two versions, and it checks what it reads: the checksums
-are also why entries need no fsync, for a power cut can only leave an entry that is seen to be damaged and built
-again. Folders and files that someone else owns or may write are not read.
+A writer fills a folder under ``.tmp`` and renames it to its final path, so a process killed at any moment leaves the
+old entry or the new one. Nothing is locked: of two writers one renames first, and the other finds its content there, or
+exchanges the two folders in one step, or, where the file system cannot, keeps the first. A reader opens the folder once
+and reads through that handle, so it never mixes two versions, and it checks what it reads: the checksums are also why
+entries need no fsync, for a power cut can only leave an entry that is seen to be damaged and built again. Folders and
+files that another user owns or may write are not read.
 """
 
 import errno
@@ -88,7 +88,7 @@ class EntryStore:
         return None
 
     def write(self, folder: str, group: str, files: Mapping[str, bytes]) -> dict[str, str]:
-        """Put a group in place, all files at once; the path of each. OSError when the disk does not take it."""
+        """Write a group, all files in one step; return the path of each. OSError when the disk does not take it."""
         path = self.path(folder)
         paths = {file: os.path.join(path, file) for file in files}
         manifest = make_manifest(paths, {file: digest(data) for file, data in files.items()})
@@ -132,7 +132,7 @@ class EntryStore:
         return path
 
     def discard(self, folder: str, damaged: os.stat_result | None = None) -> None:
-        """Delete an entry, in one step for everybody else; with `damaged`, only if it is still that folder."""
+        """Delete an entry, in one step for other processes; with `damaged`, only if it is still that folder."""
         path, scratch = self.path(folder), os.path.join(self.root, SCRATCH)
         aside = os.path.join(scratch, unique_name())
         try:
@@ -195,7 +195,7 @@ class EntryStore:
             rename_unless_taken(temporary, path)
 
     def install(self, temporary: str, folder: str, group: str, manifest: Manifest) -> None:
-        """Rename a full folder into place; keep what is there if it is equal, replace it if it is not."""
+        """Rename a full folder to the path of its entry; keep an entry that is equal, replace one that is not."""
         path = self.path(folder)
         try:
             os.rename(temporary, path)
@@ -229,7 +229,7 @@ class EntryStore:
 
 
 def rename_unless_taken(temporary: str, path: str) -> None:
-    """Put an entry in place, unless another writer was faster, whose entry is as good."""
+    """Rename an entry to its path, unless another writer was faster, whose entry is as good."""
     try:
         os.rename(temporary, path)
     except OSError as error:
@@ -378,7 +378,7 @@ def touch(folder: int | str) -> None:
                 os.utime(STAMP, dir_fd=folder)
         elif abs(time.time() - os.stat(stamp := os.path.join(folder, STAMP)).st_mtime) > TOUCH_EVERY:
             os.utime(stamp)
-    except OSError:  # deleted meanwhile, or a read-only disk: the order of eviction is a guess there anyway
+    except OSError:  # another process deleted it, or a read-only disk: the order of eviction is a guess there anyway
         return
 
 

@@ -81,7 +81,7 @@ def occupied(info: os.stat_result) -> int:
 
 
 def verify(store: EntryStore, entry: Entry) -> list[str]:
-    """Return a description of an entry's damage; empty if it is intact or was deleted meanwhile."""
+    """Return a description of an entry's damage; empty if it is intact or another process deleted it."""
     problems: list[str] = []
     for group in entry.groups:
         try:

@@ -5,8 +5,8 @@
     ...     store_entry(key, "add", files := {"add.ttir": ..., "add.json": ...})
 
 `load_entry` and `store_entry` read and write all files of a kernel in one step; `compile` uses them. The managers are
-Triton's interface to single files. `entry.py` explains how entries stay consistent, `evict.py` how the cache stays
-small.
+Triton's interface to single files. `entry.py` explains how entries are kept consistent, `evict.py` how the cache is
+kept small.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from importlib.util import cache_from_source
 from typing import Any
 
 from tilework import knobs
-from tilework.knobs.hooks import RELEASE_KEEPERS
+from tilework.knobs.cuda_tools import RELEASE_KEEPERS
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.files import DISK, CacheManager, FileCacheManager, read_entry, warn_unusable
 from tilework.runtime.kernel_cache.key import NOTHING_KEPT, ROOT, content_of, file_stem, folder_of, keep

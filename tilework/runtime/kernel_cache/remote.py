@@ -83,7 +83,7 @@ def warn_unreachable(why: str) -> None:
 
 
 class RemoteCacheManager(CacheManager):
-    """The local files of a key, with those of a `RemoteCacheBackend` behind them; dumps and overrides stay local."""
+    """The local files of a key, with those of a `RemoteCacheBackend` behind them; dumps and overrides are local."""
 
     origin = DISK  # of the group that was read last
 

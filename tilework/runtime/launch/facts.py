@@ -6,7 +6,7 @@ launcher.
     n, do_not_specialize_on_alignment               WIDTH | ONE
     n, do_not_specialize                            WIDTH
     n: tl.int64                                     ONE | MULTIPLE
-    x: tl.float32                                   none: any number is converted
+    x: tl.float32                                   none: any scalar is converted
     BLOCK: tl.constexpr                             VALUE
     items of a tuple                                WIDTH | ONE | MULTIPLE
 

@@ -1,11 +1,12 @@
 """Constants of kernels as JSON, so that another process has the same ones.
 
     constant_to_json(-0.0), constant_to_json(tl.float16)    {"float": "-0x0.0p+0"}, {"dtype": "fp16"}
-    constant_to_json((4, helper))                                    {"tuple": [4, {"object": "app:helper"}]}
-    constant_from_json(constant_to_json(value))                                    the value again
+    constant_to_json((4, scaled))                           {"tuple": [4, {"object": "app:scaled"}]}
+    constant_from_json(constant_to_json(value))             the value again
 
-Numbers, strings, None and booleans are unchanged; any other value is an object with one key, its kind. Functions and
-classes are written by name; one that cannot be imported by its name (a lambda, a local function) is `Unwritable`.
+Integers, floats, strings, None and booleans are unchanged; any other value is an object with one key, its kind.
+Functions and classes are written by name; one that cannot be imported by its name (a lambda, a local function) is
+`Unwritable`.
 
 Two other formats are right where they are: `workers/sent_kernel.py` sends functions as text and refuses classes,
 because a worker compiles for this very program and must not import it, while a manifest is read later by a process that

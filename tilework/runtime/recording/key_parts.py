@@ -1,10 +1,10 @@
-"""The parts of a cache key: what decides which code a launch needs, and two keys compared in words.
+"""The parts of a cache key: what decides which code a launch needs, and the differences of two keys as sentences.
 
     parts = parts_of(kernel.src, kernel.metadata, ...)
     parts.arguments["n"]        Argument(type="i32", facts="D", constant=None)          a multiple of 16
     parts.others["option num_warps"], parts.others["source"]        "4", "5e1f..."
     found = compared(new, earlier)                    the nearest of the earlier ones, and what differs from it
-    found.differences[0].words                        "`n` = 1000 is not a multiple of 16, and 1024 was"
+    found.differences[0].message                      "`n` = 1000 is not a multiple of 16, and 1024 was"
     found.differences[0].help                         "@jit(do_not_specialize=['n']) makes one kernel ..."
 
 The key of the cache is a hash of all parts; two hashes show that something differs, two `KeyParts` show what. The parts
@@ -103,7 +103,7 @@ class Difference:
     name: str
     before: str
     after: str
-    words: str
+    message: str
     help: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -119,13 +119,13 @@ class Comparison:
     nearest: KeyParts | None
     differences: tuple[Difference, ...] = ()
 
-    def words(self) -> str:
-        """One sentence."""
+    def message(self) -> str:
+        """Return the differences as one sentence."""
         if self.nearest is None:
             return f"there is no other specialisation of {self.new.kernel}"
         if not self.differences:
             return "all parts of the key are the same"
-        return "; ".join(difference.words for difference in self.differences)
+        return "; ".join(difference.message for difference in self.differences)
 
 
 def compared(new: KeyParts, earlier: Sequence[KeyParts]) -> Comparison:
@@ -168,28 +168,28 @@ def differences(old: KeyParts, new: KeyParts) -> tuple[Difference, ...]:
 def argument_difference(name: str, before: Argument, after: Argument, was: str | None, now: str | None) -> Difference:
     """One argument of which the code knows another thing."""
 
-    def made(part: str, words: str, help: str = "") -> Difference:
-        return Difference(part, name, argument_key(before), argument_key(after), words, help)
+    def made(part: str, message: str, help: str = "") -> Difference:
+        return Difference(part, name, argument_key(before), argument_key(after), message, help)
 
     is_now = f"`{name}` = {now}" if now is not None else f"`{name}`"
     was_then = was if was is not None and was != now else "it"
     if NONE in (before, after):
         return made("parameter", f"`{name}` is {'no parameter any more' if after is NONE else 'a new parameter'}")
     if after.declared and before.constant != after.constant:
-        words = f"the constant `{name}` is {after.constant}, not {before.constant}"
-        return made("constant", words, CONSTANT_HELP.format(name=name))
+        message = f"the constant `{name}` is {after.constant}, not {before.constant}"
+        return made("constant", message, CONSTANT_HELP.format(name=name))
     if (one := next((side for side in (before, after) if side.constant not in (None, "None")), None)) is not None:
-        words = (
+        message = (
             f"`{name}` is {one.constant}, which the code takes as a constant; before it was {described(before, was)}"
             if one is after
             else f"{is_now} is not {one.constant}, which was a constant of the code"
         )
-        return made(f"value {one.constant}", words, f"@jit(do_not_specialize=[{name!r}]) {ONE_KERNEL}")
+        return made(f"value {one.constant}", message, f"@jit(do_not_specialize=[{name!r}]) {ONE_KERNEL}")
     if before.constant != after.constant:
         return made("None", f"`{name}` is {described(after, now)}, not {described(before, was)}")
     if before.type != after.type:
-        return made(*type_words(name, before.type, after.type, is_now))
-    return made(*fact_words(name, before, after, is_now, was_then))
+        return made(*type_message(name, before.type, after.type, is_now))
+    return made(*fact_message(name, before, after, is_now, was_then))
 
 
 CONSTANT_HELP = (
@@ -214,7 +214,7 @@ def described(argument: Argument, value: str | None) -> str:
     return f"any {argument.type}" + (f" ({value})" if value is not None else "")
 
 
-def type_words(name: str, before: str, after: str, is_now: str) -> tuple[str, ...]:
+def type_message(name: str, before: str, after: str, is_now: str) -> tuple[str, ...]:
     if before.startswith("*") and after.startswith("*"):
         return "dtype", f"`{name}` points to {after[1:]}, not to {before[1:]}", DTYPE_HELP
     if before[:1] in "iu" and after[:1] in "iu" and before[1:].isdecimal() and after[1:].isdecimal():
@@ -226,7 +226,7 @@ def type_words(name: str, before: str, after: str, is_now: str) -> tuple[str, ..
 DTYPE_HELP = "another dtype always needs other code: convert the array, if it was not meant to differ"
 
 
-def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_then: str) -> tuple[str, ...]:
+def fact_message(name: str, before: Argument, after: Argument, is_now: str, was_then: str) -> tuple[str, ...]:
     changed = set(before.facts) ^ set(after.facts)
     is_pointer = after.type.startswith("*")
     if changed == {"S"}:
@@ -239,13 +239,13 @@ def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_th
     holds, one = "D" in after.facts, f"@jit(do_not_specialize_on_alignment=[{name!r}]) {ONE_KERNEL}"
     if is_pointer:
         is_multiple, was_not = ("a", " not") if holds else ("not a", "")
-        words = f"the address of `{name}` is {is_multiple} multiple of 16 bytes, and before it was{was_not}"
+        message = f"the address of `{name}` is {is_multiple} multiple of 16 bytes, and before it was{was_not}"
         better = "slice at multiples of 16 bytes, copy what is not aligned, or "
-        return "divisibility by 16", words, one if holds else better + one
-    words = f"{is_now} is {'a' if holds else 'not a'} multiple of 16, and {was_then} was{' not' if holds else ''}"
+        return "divisibility by 16", message, one if holds else better + one
+    message = f"{is_now} is {'a' if holds else 'not a'} multiple of 16, and {was_then} was{' not' if holds else ''}"
     return (
         "divisibility by 16",
-        words,
+        message,
         one if holds else f"pad it to a multiple of 16, which is faster code, too; or {one}",
     )
 
@@ -253,10 +253,10 @@ def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_th
 # ---- everything else: a row for each group of parts
 
 
-def plain(part: str, words: str, help: str = "") -> Callable[[str, str | None, str | None], Difference]:
+def plain(part: str, message: str, help: str = "") -> Callable[[str, str | None, str | None], Difference]:
     def row(name: str, before: str | None, after: str | None) -> Difference:
         old, new = ("not set" if text is None else text for text in (before, after))
-        text = words.format(name=name, before=old, after=new).replace(", not not set", ", and was not set")
+        text = message.format(name=name, before=old, after=new).replace(", not not set", ", and was not set")
         return Difference(part, name, old, new, text, help.format(name=name))
 
     return row

@@ -7,7 +7,7 @@ The file has a line of JSON for each specialisation (`specialization_record.py`)
 Any number of processes append to it at once, and later runs add what they need: a line is written in one step, under a
 lock, and duplicates are read once. Files can be concatenated with `cat`, and lines deleted with an editor.
 
-The recorder is a listener (`knobs/hooks.py`). It hears of each specialisation that a launch needs, whatever its code
+The recorder is a listener (`process/events.py`). It hears of each specialisation that a launch needs, whatever its code
 then comes from, and of each choice of an autotuner; configurations that the autotuner only tries are not written.
 Launches like earlier ones cost nothing more.
 """
@@ -20,8 +20,8 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.knobs.hooks import LISTENERS, WORKERS
 from tilework.language.portable_key import portable_key
+from tilework.process.events import LISTENERS, is_worker
 from tilework.process.forks import held_at_fork
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import changes_stages
@@ -128,7 +128,7 @@ class ProgramRecorder:
 
     def __call__(self, what: str, facts: Mapping[str, Any]) -> None:
         """One event."""
-        if (rule := RULES.get(what)) is not None and not QUIET.is_quiet and os.getpid() not in WORKERS:
+        if (rule := RULES.get(what)) is not None and not QUIET.is_quiet and not is_worker():
             rule(self, facts)
 
     def write(self, fn: Any, make: Callable[[], dict[str, Any]]) -> None:
@@ -171,7 +171,7 @@ def record_choice(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
     fn, arguments = tuner.fn, {**kwargs, **config.all_kwargs()}
     while not is_kernel(fn):
         if not hasattr(fn, "extend"):
-            return  # interpreted, or a foreign wrapper, whose launches are recorded by themselves
+            return  # interpreted, or a foreign wrapper, whose launches are recorded separately
         fn, arguments = fn.fn, fn.extend(args, arguments)
     arguments = {name: value for name, value in arguments.items() if name not in ("grid", "warmup")}
     _, _, _, backend, bind = fn.device_caches[driver.cache_key(driver.active)]

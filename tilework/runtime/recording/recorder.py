@@ -24,7 +24,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import Diagnostic, Span, span_at
-from tilework.knobs.hooks import LISTENERS, WORKERS, above
+from tilework.process.events import LISTENERS, above, is_worker
 from tilework.process.forks import held_at_fork
 from tilework.runtime.kernel_cache.key import file_stem
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of, stored_parts
@@ -33,7 +33,7 @@ LONGEST_VALUE = 60
 
 
 class Quiet(threading.local):
-    """A thread-local switch that turns recording off: explanations launch, too."""
+    """A thread-local switch that disables recording: explanations launch, too."""
 
     is_quiet = False
 
@@ -57,7 +57,7 @@ class Recorder:
         self.loading: dict[str, float] = {}
 
     def __call__(self, what: str, facts: dict[str, Any]) -> None:
-        """One event of `knobs.hooks`."""
+        """One event of `process/events.py`."""
         if (rule := RULES.get(what)) is not None and not QUIET.is_quiet:
             with RECORDING:
                 rule(self, facts)
@@ -138,7 +138,7 @@ def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
 
 def is_tuning() -> bool:
     """Return True if this thread compiles configurations of an autotuner, here or in a worker process."""
-    if os.getpid() in WORKERS:
+    if is_worker():
         return True
     module = sys.modules.get("tilework.runtime.tuning.autotuner")
     return module is not None and module.LAUNCH.named is not None
@@ -200,7 +200,12 @@ def on_disk(name: str, new: KeyParts, own: str) -> list[KeyParts]:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             parts = stored_parts(data["key_parts"], data)
-        except (OSError, ValueError, KeyError, TypeError):  # removed meanwhile, damaged, or of an older version
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+        ):  # another process removed it, damaged, or of an older version
             continue
         has_moved = parts.others["source"] == new.others["source"] and not os.path.isfile(parts.others["file"])
         is_same = parts.others["file"] == new.others["file"] or has_moved
@@ -219,7 +224,7 @@ def modified(path: Path) -> float:
 def live_text(parts: KeyParts, found: Comparison, calls: tuple[Span, ...], seconds: float) -> str:
     """A recompilation in a running program, at the line of the launch."""
     name = parts.kernel.rpartition(".")[2]
-    title = f"{name} is compiled again ({seconds * 1e3:.0f} ms): {found.words()}"
+    title = f"{name} is compiled again ({seconds * 1e3:.0f} ms): {found.message()}"
     helps = [difference.help for difference in found.differences if difference.help]
     if not calls:
         return f"{name}: note: {title}"

@@ -1,1 +1,1 @@
-"""Launches of kernels that check themselves."""
+"""Launches of kernels with sanitizer checks."""

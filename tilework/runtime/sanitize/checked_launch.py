@@ -1,4 +1,4 @@
-"""Launches of kernels that check themselves: TRITON_SANITIZE=1, `@jit(sanitize=True)`, or `sanitize=True` at a launch.
+"""Launches of kernels with sanitizer checks: TRITON_SANITIZE=1, `@jit(sanitize=True)`, or `sanitize=True` at a launch.
 
     x = np.zeros(1000, np.float32)
     double[(8,)](x, 1024, BLOCK=128)
@@ -130,21 +130,21 @@ class Extents:
 
     def table(self) -> Any:
         """Return the table that machine code reads and writes (`targets/cpu/lower/checks.py`)."""
-        words = [0] * (len(self.interface.faults) + ENTRIES - 1)
+        values = [0] * (len(self.interface.faults) + ENTRIES - 1)
         count = len(self.interface.parameters)
-        words.append(count + len(self.registered))
+        values.append(count + len(self.registered))
         for slot in range(count):
             region = self.regions.get(slot)
-            words += (region.start, region.end, 0) if region is not None else (0, 0, int(slot in self.addresses))
+            values += (region.start, region.end, 0) if region is not None else (0, 0, int(slot in self.addresses))
         for _, region in self.registered:
-            words += (region.start, region.end, 0)
-        return (ctypes.c_uint64 * len(words))(*words)
+            values += (region.start, region.end, 0)
+        return (ctypes.c_uint64 * len(values))(*values)
 
     def error(self, table: Any, interface: Interface, grid: Extent, code: int, linear: int) -> Exception:
         """Return the error of a fault code."""
         if table[0]:
             _, address, code, x, y, z = table[:6]
-            below = int(address) >> 63  # memory may lie so low that a wrong index reaches below address 0
+            below = int(address) >> 63  # a wrong index into memory at a low address reaches below address 0
             return self.access_error(int(code), int(address) - (below << 64), (x, y, z))
         message, location = interface.faults[code - 1]
         if not message.startswith(SANITIZER):
@@ -163,7 +163,7 @@ class Extents:
         text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
         title, _, use = text.partition("\n")
         notes = (f"used in {source_line(use)}",) if use else ()
-        help = next((text for words, text in HELPS.items() if words in title), "")
+        help = next((text for part, text in HELPS.items() if part in title), "")
         return rendered(location, f"program {id_of(linear, grid)}: {title}", help=help, notes=notes, severity=severity)
 
     def access_error(self, code: int, address: int, program: tuple[int, int, int]) -> KernelAccessError:

@@ -1,6 +1,6 @@
-"""Launches on GPUs of kernels that check themselves: the table is copied to the device and back.
+"""Launches on GPUs of kernels with sanitizer checks: the table is copied to the device and back.
 
-A launch waits for its kernel. An access that fails its check is not executed, so the device stays usable.
+A launch waits for its kernel. An access that fails its check is not executed, so the device remains usable.
 
 The checks of GPUs and of the CPU differ on purpose: see `transforms/sanitize/check_bounds.py`.
 """
@@ -73,7 +73,7 @@ class SanitizedLauncher(GpuLauncher):
 
 @cache
 def checked(launcher: type[GpuLauncher]) -> type[SanitizedLauncher]:
-    """The launcher of a device, for kernels that check themselves."""
+    """Return the launcher class of a device for kernels with sanitizer checks."""
     return type(f"Sanitized{launcher.__name__}", (SanitizedLauncher, launcher), {})
 
 

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.errors import AutotunerError as AutotunerError
 from tilework.errors import CompileTimeAssertionFailure, NotRecorded, OutOfResources, PTXASError
-from tilework.knobs.hooks import LISTENERS, SERVERS, tell
 from tilework.language.grid import BoundLaunch
+from tilework.process.events import BUNDLES, LISTENERS, notify
 from tilework.process.metrics import count
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.dynamo_rules import untraced
@@ -221,7 +221,7 @@ class Autotuner(Wrapper):
         if config.pre_hook is not None:
             config.pre_hook({**named, **kwargs, **settings})
         if LISTENERS:
-            tell("chosen", tuner=self, config=config, args=args, kwargs=kwargs)
+            notify("chosen", tuner=self, config=config, args=args, kwargs=kwargs)
         return launch_inside(self.fn, args, {**kwargs, **settings})
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
@@ -315,7 +315,7 @@ class Autotuner(Wrapper):
             "from_disk": len(configs) - len(missing),
             "elsewhere": compiling.elsewhere,
         }
-        tell("tuned", tuner=self, key=key)
+        notify("tuned", tuner=self, key=key)
         if knobs.autotuning.print:
             print(summary(self, key))
         return best
@@ -389,11 +389,11 @@ class Autotuner(Wrapper):
         best = min((order(timing) for timing in timings.values()), default=[math.inf])
         token = time_to_beat.set(best[0] if self._do_bench is None else math.inf)
         given_up.set(None)
-        tell("measuring", tuner=self, begins=True)
+        notify("measuring", tuner=self, begins=True)
         try:
             return self._bench(*args, config=config, **kwargs)
         finally:
-            tell("measuring", tuner=self, begins=False)
+            notify("measuring", tuner=self, begins=False)
             time_to_beat.reset(token)
             if (reason := given_up.get()) is not None:
                 self.stopped[config] = reason
@@ -507,7 +507,7 @@ def autotune(
 
 def served_choice(tuner: Autotuner, named: Mapping[str, object], kwargs: Mapping[str, object]) -> Config | None:
     """The configuration that a bundle has for these arguments; None if there is no bundle, or tuning may find it."""
-    if not (SERVERS or knobs.runtime.bundle):
+    if not (BUNDLES or knobs.runtime.bundle):
         return None
     from tilework.runtime.bundle.serving import choice_for  # lazily: few programs are served
 

@@ -182,7 +182,7 @@ def do_bench_cudagraph(
 ) -> Any:
     """Like `do_bench`, for calls so short that launching them takes longer: many in one CUDA graph, replayed.
 
-    The inputs stay in the cache from one call to the next. Needs torch and an NVIDIA GPU.
+    The caches are not flushed between calls. Needs torch and an NVIDIA GPU.
 
     Example:
         try:

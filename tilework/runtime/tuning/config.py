@@ -25,7 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "pre_hook": None,
     "ir_override": None,
 }
-NUMBERS = frozenset({type(None), bool, int, float})  # reading an attribute that they lack takes long
+SCALARS = frozenset({type(None), bool, int, float})  # reading an attribute that they lack takes long
 DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
 SHOWN = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 
@@ -104,7 +104,7 @@ def argument_key(keys: Sequence[str], names: Sequence[str], given: Mapping[str, 
     """The values of the arguments called `keys`, and the dtypes of all that have one."""
     key = [given[name] for name in keys if name in given and name in names]
     for value in map(given.get, names):
-        if type(value) not in NUMBERS and (dtype := getattr(value, "dtype", None)) is not None:
+        if type(value) not in SCALARS and (dtype := getattr(value, "dtype", None)) is not None:
             key.append(DTYPE_TEXTS.get(dtype) or dtype_text(dtype))
     return tuple(key)
 

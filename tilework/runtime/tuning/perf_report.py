@@ -13,7 +13,7 @@
     0  4096  0.013200  0.004100
     ...
 
-The function returns one number per point, or (value, low, high). Nothing here needs pandas; `return_df=True` does.
+The function returns one value per point, or (value, low, high). Nothing here needs pandas; `return_df=True` does.
 """
 
 import csv
@@ -30,8 +30,8 @@ from tilework.runtime.progress import Progress
 class Benchmark:
     """A description of measurements: the points of the x axis, one line per value of `line_arg`, fixed `args` for both.
 
-    `x_names` are the arguments that take each value of `x_vals` (a tuple of values, for several); `line_names` stand
-    in the legend beside `line_vals`, `plot_name` names the files. `xlabel`, `ylabel`, `x_log`, `y_log` and `styles`
+    `x_names` are the arguments that take each value of `x_vals` (a tuple of values, for several); `line_names` are the
+    names of `line_vals` in the legend, `plot_name` names the files. `xlabel`, `ylabel`, `x_log`, `y_log` and `styles`
     are for the plot.
 
     Example:
@@ -78,7 +78,7 @@ class Benchmark:
 
 @dataclass
 class Table:
-    """Named columns and rows of numbers; a cell is None where there is nothing to say."""
+    """Named columns and rows of values; a cell is None where there is nothing to say."""
 
     columns: list[str]
     rows: list[list[Any]] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Table:
 
     def text(self, precision: int = 6) -> str:
         """Aligned to the right under the names, rows numbered."""
-        body = [[str(number), *(cell_text(cell, precision) for cell in row)] for number, row in enumerate(self.rows)]
+        body = [[str(index), *(cell_text(cell, precision) for cell in row)] for index, row in enumerate(self.rows)]
         lines = [["", *self.columns], *body]
         widths = [max(len(line[index]) for line in lines) for index in range(len(self.columns) + 1)]
         return "\n".join(
@@ -104,7 +104,7 @@ class Table:
         return table_html(self)
 
     def write_csv(self, path: Path, precision: int) -> None:
-        """The same numbers, comma-separated, under one line of names."""
+        """Write the same values, comma-separated, under one line of names."""
         with path.open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.columns)
@@ -216,7 +216,7 @@ class Mark:
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
-    """Decorate a function of one point, which returns a number or (value, low, high); `.run(...)` measures them all.
+    """Decorate a function of one point, which returns a value or (value, low, high); `.run(...)` measures them all.
 
     Example:
         from tilework.testing import Benchmark, perf_report

@@ -8,9 +8,9 @@ the kernel's source, the environment and the tuning key. So a list of configurat
 measurement. A configuration that cannot run has the timing null, and is not tried again. A file that cannot be read, or
 that holds something else, is as good as none.
 
-While a tuning goes on each timing is a file of its own (``matmul.<hash>.timing.json``), put in place in one step:
-whatever happens to a process, what it has measured stays, and others that tune the same find it. `tilework tune`
-writes all timings also to ``matmul.tuned.json``, which is read by every run; the other files by those that ask for it
+While a tuning goes on each timing is a file of its own (``matmul.<hash>.timing.json``), written in one step: the
+timings of a process that is killed are kept, and others that tune the same find them. `tilework tune`
+writes all timings also to ``matmul.tuned.json``, which is read by every run; the other files by those that request it
 (TRITON_CACHE_AUTOTUNING=1, `cache_results`). With a remote cache all of them are shared by its machines.
 """
 
@@ -189,7 +189,7 @@ def config_text(config: Config) -> str:
 
 
 def is_storable(timing: Timing) -> bool:
-    """Return True for numbers; other results of a user's benchmarker cannot be stored."""
+    """Return True for ints and floats; other results of a user's benchmarker cannot be stored."""
     values = timing if isinstance(timing, list | tuple) else [timing]
     return all(isinstance(value, int | float) for value in values)
 

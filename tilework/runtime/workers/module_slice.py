@@ -8,9 +8,9 @@
     benchmark(x)
 
 Kept are the statements that bind a name the kernel refers to, directly or through other statements that are kept; how
-it is tuned (`autotune`, `heuristics`) is left out. Line numbers stay, so the kernel's source and hash are those of
-the original. What the slice misses (names bound by calls, for example) shows as an error or as another hash, and the
-caller then compiles the kernel where it is.
+it is tuned (`autotune`, `heuristics`) is left out. Line numbers are preserved, so the kernel's source and hash are
+those of the original. What the slice misses (names bound by calls, for example) shows as an error or as another hash,
+and the caller then compiles the kernel where it is.
 """
 
 import ast

@@ -27,8 +27,8 @@ from functools import partial
 from types import FunctionType
 
 from tilework import knobs
-from tilework.knobs.hooks import WORKERS
 from tilework.process import plugins
+from tilework.process.events import is_worker
 from tilework.process.forks import in_child
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.kernel_cache.files import can_write
@@ -221,13 +221,13 @@ class WorkerPool:
             self.idle -= 1
             if job is None and not self.is_closed:
                 with suppress(queue.Empty):
-                    job = self.jobs.get_nowait()  # submitted meanwhile
+                    job = self.jobs.get_nowait()  # submitted since the timeout
             if job is None:
                 self.workers.pop(threading.current_thread(), None)
         return job
 
     def close(self) -> None:
-        """End all workers in the middle of their work. Requests stay unanswered: at exit only daemon threads wait."""
+        """End all workers in the middle of their work. Requests get no answer: only daemon threads wait at exit."""
         with self.lock:
             self.is_closed = True
             found = dict(self.workers)
@@ -276,7 +276,7 @@ def most_workers() -> int:
     is_program = not sys.executable or getattr(
         sys, "frozen", False
     )  # not an interpreter, but a program with one inside
-    if os.name != "posix" or is_program or os.getpid() in WORKERS:
+    if os.name != "posix" or is_program or is_worker():
         return 0
     wanted = knobs.autotuning.workers
     return max(0, available_cores() - 1 if wanted is None else wanted)

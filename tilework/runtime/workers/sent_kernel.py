@@ -2,8 +2,8 @@
 
     @tilework.jit                            {"name": "scale", "file": "train.py", "line": 7, "lines": ["def ..."],
     def scale(x):                      ==>    "names": {"tl": {"module": "tilework.language"},
-        tl.store(x, FACTOR * helper(x))                 "FACTOR": {"constexpr": 3}, "helper": {"function": 1}}, ...},
-                                             {"name": "helper", ...}
+        tl.store(x, FACTOR * scaled(x))                 "FACTOR": {"constexpr": 3}, "scaled": {"function": 1}}, ...},
+                                             {"name": "scaled", ...}
 
 A message has the kernel and the jit functions that it calls, each with its file and line and the values of the names
 that its text uses: constants as they are now, parts of tilework by name. So a kernel may be defined in a script, in a

@@ -23,7 +23,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import DoesNotFit
-from tilework.knobs.hooks import WORKERS
+from tilework.process.events import WORKER
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.sent_kernel import Message, Refused, decoded_compilation
@@ -39,7 +39,7 @@ def main() -> None:
     with open(os.devnull, "r+b") as nothing:
         for stream in range(3):
             os.dup2(nothing.fileno(), stream)
-    WORKERS[:] = [os.getpid()]
+    WORKER[:] = [os.getpid()]
     waiting: queue.SimpleQueue[Message] = queue.SimpleQueue()
     threading.Thread(target=read_requests, args=(requests, waiting), daemon=True).start()
     while True:
@@ -54,7 +54,7 @@ def read_requests(file: int, waiting: "queue.SimpleQueue[Message]") -> None:
         is_ready = bool(select.select([file], (), (), PARENT_CHECK_SECONDS)[0])
         data = os.read(file, CHUNK) if is_ready else b""
         if (is_ready and not data) or os.getppid() != parent:
-            os._exit(0)  # nothing to clean up: entries of the cache are put in place in one step
+            os._exit(0)  # nothing to clean up: entries of the cache are written in one step
         *lines, arrived = (arrived + data).split(b"\n")
         for line in lines:
             waiting.put(json.loads(line))

@@ -110,8 +110,8 @@ class GuardedLauncher(ConditionalLauncher):
         masks = [ALIGNMENT - 1 if moves and index in self.precondition.pointers else -1 for index in args]
 
         def find(key: bytes) -> bytes | None:
-            *words, x, y, z = struct.unpack(f"<{len(key) // 8}q", key)
-            values = tuple(map(as_kind, kinds, words))
+            *slots, x, y, z = struct.unpack(f"<{len(key) // 8}q", key)
+            values = tuple(map(as_kind, kinds, slots))
             maps = self.maps(values, (x, y, z))
             if maps is None or not moves:
                 return None if maps is None else b"".join(maps)
@@ -158,8 +158,8 @@ def addresses_come_first(cuda: Cuda, swizzle: int, elem_size: int, elem_type: in
     return True
 
 
-def as_kind(kind: str, word: int) -> int:
+def as_kind(kind: str, bits64: int) -> int:
     """The value of a slot as a kernel reads it."""
     bits = 8 * WIDTHS[kind]
-    low = word % (1 << bits)
+    low = bits64 % (1 << bits)
     return low - (1 << bits) if kind != "ptr" and low >> (bits - 1) else low

@@ -43,7 +43,7 @@ def require(fact: bool) -> None:
         raise NotJustified
 
 
-def product(one: Interval, two: Interval) -> Interval:
+def multiplied(one: Interval, two: Interval) -> Interval:
     if one[0] >= 0 and two[0] >= 0:
         return one[0] * two[0], one[1] * two[1]
     corners = [a * b for a in one for b in two]
@@ -103,7 +103,7 @@ def poly_text(terms: Sequence[tuple[int, Sequence[int]]]) -> str:
     """Return the text of a sum's lower and upper end; a term with a negative factor swaps them."""
     ends: tuple[list[str], list[str]] = ([], [])
     for coefficient, factors in terms:
-        value = reduce("product({}, n{})".format, factors[1:], f"n{factors[0]}") if factors else "(1, 1)"
+        value = reduce("multiplied({}, n{})".format, factors[1:], f"n{factors[0]}") if factors else "(1, 1)"
         for end, texts in enumerate(ends):
             texts.append(f"{coefficient} * {value}[{end if coefficient > 0 else 1 - end}]")
     return f"({' + '.join(ends[0]) or 0}, {' + '.join(ends[1]) or 0})"
@@ -132,7 +132,7 @@ def evaluator(nodes: Sequence[Node], fits: Sequence[tuple[int, int]]) -> Callabl
         f"    require({' and '.join(limits) or True})",
         f"    return ({found},)",
     ]
-    scope: dict[str, Any] = {"product": product, "counter": counter, "require": require, **OPERATIONS, **KEPT}
+    scope: dict[str, Any] = {"multiplied": multiplied, "counter": counter, "require": require, **OPERATIONS, **KEPT}
     exec(compile("\n".join(source), "<precondition of a launch>", "exec"), scope)
     return scope["evaluate"]
 

@@ -1,11 +1,11 @@
-"""Tensor maps: what the copy engine of Hopper (TMA) must know about a tensor and the box that one copy moves.
+"""Tensor maps: the descriptions by which Hopper's copy engine (TMA) finds a tensor and the box that one copy moves.
 
     layout = {"block_size": [64, 64], "shape": [512, 256], "strides": [256, 1]}
     bits = fill_tma_descriptor(x.data_ptr(), swizzle=3, elem_size=2, elem_type=6, **layout)
     bytes(bits)                                      # 128 bytes, which a kernel takes by value
 
 Sizes, strides (in elements) and blocks are given outermost first, as for a `TensorDescriptor`; the driver wants them
-the other way round and in bytes. Elements and swizzles are numbered as kernels number them (PTX, `tensormap.replace`):
+the other way round and in bytes. The ids of element types and swizzles are those of PTX (`tensormap.replace`):
 elem_type 0 u8, 1 u16, 2 u32, 3 s32, 4 u64, 5 s64, 6 f16, 7 f32, 8 f32.ftz, 9 f64, 10 bf16, 11 tf32, 12 tf32.ftz;
 swizzle 0 none, 1 32 bytes, 2 64, 3 128. Encoding takes the driver 7 us, so the maps of recent descriptors are kept.
 """

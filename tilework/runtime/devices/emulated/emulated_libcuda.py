@@ -1,7 +1,7 @@
 """The CUDA driver library without a GPU: what only NVIDIA's has, on top of the PTX emulator; see `emulated_library.py`.
 
-Where launches are counted the clock of events counts instructions of warps, sectors of global memory and turns of
-shared memory. A cubin is an ELF magic number and the PTX behind it.
+Where launches are counted the clock of events counts instructions of warps, sectors of global memory and wavefronts of
+shared memory. A cubin is the magic bytes of ELF and the PTX behind them.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 """AMD's runtime library without a GPU: what only HIP has, on top of the emulator of LLVM text; see
 `emulated_library.py`.
 
-A code object is loaded if it is for the architecture of the device, and the LLVM text that it was made of stands behind
-it (`targets/amd/kernel_notes.py`): that is what runs. Its notes say what the kernel takes.
+A code object is loaded if it is for the architecture of the device, and the LLVM text from which it was built follows
+it in the file (`targets/amd/kernel_notes.py`): that text runs. Its notes list the parameters of the kernel.
 """
 
 import ctypes

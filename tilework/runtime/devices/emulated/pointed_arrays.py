@@ -22,7 +22,9 @@ from tilework.oracles.interpreter.allowed_memory import Region
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices.host.evaluator_launcher import as_array
 
-LOWEST = min(1 << 32, id(None))  # smaller numbers are sizes and indices; a heap may lie low, but behind the interpreter
+LOWEST = min(
+    1 << 32, id(None)
+)  # smaller values are sizes and indices; a heap may begin below 4 GiB, but not before the interpreter
 LARGEST = 1 << 44
 BATCH = 1000
 ARRAY, CONTAINER = 1, 2  # a container may hold arrays without the collector knowing it

@@ -175,10 +175,10 @@ class GpuLauncher(Launcher):
         *device_call, functions = stream
         device_call.append(self.scratch_addresses if self.needs_scratch else None)
         counts = stream[1], self.by_values, len(slots)
-        words = native.GPU.pack(*calls, function, self.num_ctas, *functions, *counts, config)
+        fields = native.GPU.pack(*calls, function, self.num_ctas, *functions, *counts, config)
         maps = [lambda descriptor, meta=meta: self.map_of(descriptor, meta) for meta in self.maps if meta]
         return Native(
-            plan[0].kinds, slots, buffer.raw, "run_gpu", words + struct.pack(f"<{len(slots)}q", *layout.offsets),
+            plan[0].kinds, slots, buffer.raw, "run_gpu", fields + struct.pack(f"<{len(slots)}q", *layout.offsets),
             lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(device_call), self.memory_of,
             None if moves else "ready_gpu", maps=maps, kept=(self, library),
         )  # fmt: skip

@@ -151,7 +151,7 @@ class CpuDriver(Driver):
 
     def _check_argument(self, position: int, arg: Any) -> None:
         """One argument of a class that is not known to live on the host."""
-        if getattr(arg, "is_cpu", False) is True:  # torch: cheaper than asking for the device
+        if getattr(arg, "is_cpu", False) is True:  # torch: cheaper than reading the device
             return refuse_negated(position, arg)
         if isinstance(arg, tuple):
             for item in arg:

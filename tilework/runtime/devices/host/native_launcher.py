@@ -103,7 +103,7 @@ class NativeLauncher(ConditionalLauncher):
 
         interface, cost = self.interface, ctypes.c_double(function.program_ns or 0.0)
         code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))
-        words = native.HOST.pack(
+        fields = native.HOST.pack(
             code, interface.arena, ctypes.addressof(cost), work, thread_count(), function.has_forks,
             ctypes.addressof(POOL.fields), interface.waits, function.name_address,
         )  # fmt: skip
@@ -113,7 +113,7 @@ class NativeLauncher(ConditionalLauncher):
         calls = fault_raiser(interface), shared_runner(function, self, cost)
         kinds = interface.parameters
         return Native(
-            kinds, range(len(kinds)), self.pack(args), "run_host", words, *calls, self.memory_of, None, stored,
+            kinds, range(len(kinds)), self.pack(args), "run_host", fields, *calls, self.memory_of, None, stored,
             watched=watched, kept=(cost, function),
         )  # fmt: skip
 

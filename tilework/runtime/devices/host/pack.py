@@ -96,7 +96,7 @@ class Slots:
             self.add_plain(type, text)
 
     def add_plain(self, type: object, text: str) -> None:
-        """The slot of one number or pointer."""
+        """Add the slot of one scalar or pointer."""
         self.add_value(text)
 
     def add_value(self, text: str) -> None:
@@ -157,12 +157,12 @@ def rounded(kind: str, value: float) -> float:
 
 
 def float16_bits(value: float) -> int:
-    """The bits of the fp16 nearest to a number, ties to even."""
+    """Return the bits of the fp16 nearest to a float, ties to even."""
     return struct.unpack("<H", struct.pack("<e", rounded("f16", float(value))))[0]
 
 
 def bfloat16_bits(value: float) -> int:
-    """The bits of the bf16 nearest to a number, ties to even."""
+    """Return the bits of the bf16 nearest to a float, ties to even."""
     wide: int = struct.unpack("<I", struct.pack("<f", rounded("f32", float(value))))[0]
     if value != value:
         return 0x7FC0
@@ -234,7 +234,7 @@ def tensor_address(arg: Any) -> int:
     if not location and math.prod(getattr(arg, "shape", (0,))):
         raise ValueError(
             f"an argument of type {type(arg).__name__} and shape {tuple(arg.shape)} has no memory: its storage was"
-            " freed, or it only stands for a tensor"
+            " freed, or it is a placeholder for a tensor"
         )
     return location
 

@@ -44,7 +44,7 @@ class Native:
     """The device's part of an entry.
 
     `kinds` are the types of the kernel's parameters, `indices` the first slot of each, and `slots` the values that the
-    Python path would pass. `run` and `ready` name routines of the machine code, `words` are their part of the record,
+    Python path would pass. `run` and `ready` name routines of the machine code, `fields` are their part of the record,
     `fault` and `call` the Python functions that they call. `memory_of` returns the guard for memory, None for memory
     that the device cannot read; `stored` maps the parameters that the kernel writes through to their alignment; `maps`
     are functions from descriptors to their tensor maps. `apart` are pairs of parameters: a launch fits if no pair
@@ -55,7 +55,7 @@ class Native:
     indices: Sequence[int]
     slots: bytes
     run: str
-    words: bytes
+    fields: bytes
     fault: Callable[..., None]
     call: object
     memory_of: Callable[[object], Memory | None]
@@ -158,7 +158,7 @@ def entry_of(
 ) -> Entry:
     """Return an entry as `code/launcher.py` reads it; a launch that fits it runs on the device and returns `result`.
 
-    `watched` are (dictionary, key, value) triples in one tuple; `empties` are lists that have to stay empty.
+    `watched` are (dictionary, key, value) triples in one tuple; `empties` are lists that must be empty.
     """
     watched = (*watched, *device.watched)
     groups, kept = grouped(watched)
@@ -168,7 +168,7 @@ def entry_of(
     integers = (value for _, value in guards.integers)
     mark = native.mark_of(extent, integers) if extent is not None else native.ANY_INTEGERS
     record = native.Record(
-        positional, len(keywords), address(device.run), ready, device.words, tuple(guards.found), device.slots, groups,
+        positional, len(keywords), address(device.run), ready, device.fields, tuple(guards.found), device.slots, groups,
         tuple(map(id, empties)), logged.identity, mark, tuple(slot for slot, _ in guards.integers),
         tuple(guards.roots),
     )  # fmt: skip
@@ -225,7 +225,7 @@ class Guards:
         self.found.append(native.Guard(address(name), **fields))
 
     def inside(self, count: int) -> int:
-        """Reserve places in the frame for objects that a guard stores; return the index of the first."""
+        """Reserve slots of the frame for objects that a guard stores; return the index of the first."""
         first, self.objects = self.objects, self.objects + count
         return first
 
@@ -453,14 +453,14 @@ def tensor_memory(value: Any) -> Memory | None:
         return "guard_tensor", 0, 1, (value.dtype, value.device)
     if (found := described(value, api)) is None:
         return None
-    return "guard_dlpack", element_word(found), api.describe, type(value).is_neg
+    return "guard_dlpack", element_bits(found), api.describe, type(value).is_neg
 
 
-def element_word(tensor: Tensor) -> int:
+def element_bits(tensor: Tensor) -> int:
     """Return the element type, lanes and device of a tensor in 64 bits."""
     element = tensor.code | tensor.bits << 8 | tensor.lanes << 16
-    word = element | tensor.kind << 32 | tensor.device << 48
-    return word - (1 << 64) if word >> 63 else word
+    bits = element | tensor.kind << 32 | tensor.device << 48
+    return bits - (1 << 64) if bits >> 63 else bits
 
 
 @cache

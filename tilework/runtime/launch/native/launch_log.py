@@ -83,7 +83,7 @@ class State:
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
-        self.words: list[Any] = []  # of the launcher's context, once it is loaded
+        self.pointers: list[Any] = []  # to the block, in the launcher's context, once it is loaded
         self.kept: list[Logged] = []  # alive until their lines have been read
         self.buffers: list[LineBuffer] = []  # the first is written to
         self.block: Any = None
@@ -109,16 +109,16 @@ def forget_lock() -> None:
 in_child(forget_lock)
 
 
-def attach(context_word: int) -> None:
-    """Note where the loaded launcher reads the address of the block."""
-    STATE.words.append(ctypes.c_int64.from_address(context_word))
+def attach(location: int) -> None:
+    """Note the location from which the loaded launcher reads the address of the block."""
+    STATE.pointers.append(ctypes.c_int64.from_address(location))
     if STATE.listener is not None:
         point(ctypes.addressof(STATE.block))
 
 
 def point(block: int) -> None:
-    for word in STATE.words:
-        word.value = block
+    for pointer in STATE.pointers:
+        pointer.value = block
 
 
 def begin(listener: Listener, *, fits: int = ALL_FIT) -> None:

@@ -194,9 +194,9 @@ class Record(NamedTuple):
         )  # fmt: skip
         guards = [GUARD.pack(*guard) for guard in self.guards]
         groups = [struct.pack("<q", 0), *(GROUP.pack(*group) for group in self.groups)]
-        words = struct.pack(f"<{len(self.empties) + len(self.integers)}q", *self.empties, *self.integers)
+        lists = struct.pack(f"<{len(self.empties) + len(self.integers)}q", *self.empties, *self.integers)
         roots = struct.pack(f"<{len(self.roots)}q", *self.roots)
-        parts = (header, self.device, *guards, roots, *groups, words, self.slots)
+        parts = (header, self.device, *guards, roots, *groups, lists, self.slots)
         return bytearray(b"".join((*parts, bytes(3 * SLOT))))  # slots are copied by fours
 
 

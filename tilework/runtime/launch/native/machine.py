@@ -143,18 +143,18 @@ def counts_changes(
 def dictionary_offset() -> int:
     """Return the offset of an object's `__dict__`, as in Python 3.11 and later; 0 if it is elsewhere.
 
-    Before the first use there may be no dictionary: then the word is null or odd.
+    Before the first use there may be no dictionary: then the pointer is null or odd.
     """
 
-    def word(holder: Holder) -> int:
+    def pointer(holder: Holder) -> int:
         return pointer_at(id(holder) + native.DICTIONARY)
 
     def is_there(holder: Holder) -> bool:
-        return id(vars(holder)) == word(holder)
+        return id(vars(holder)) == pointer(holder)
 
     for _ in range(40):  # Python replaces what runs often by something faster
         first, second = Holder(), Holder()
-        if any(at and not at & 1 and at != id(vars(holder)) for holder in (first, second) for at in [word(holder)]):
+        if any(at and not at & 1 and at != id(vars(holder)) for holder in (first, second) for at in [pointer(holder)]):
             return 0
         second.__dict__ = {"other": 1}
         if not (is_there(first) and is_there(second)):
@@ -196,8 +196,8 @@ def digits() -> int:
     """The representation of ints of one digit in this Python, verified on some and on longer ones."""
     short, long = (0, 1, -1, 16, 1000, 2**30 - 1, 1 - 2**30), (2**30, -(2**30), 2**62, -(2**62))
     signs: dict[int, Callable[[int], int | None]] = {
-        native.DIGITS_BY_SIZE: lambda word: word if word in (-1, 0, 1) else None,
-        native.DIGITS_BY_TAG: lambda word: 1 - (word & 3) if 0 <= word < 16 else None,
+        native.DIGITS_BY_SIZE: lambda size: size if size in (-1, 0, 1) else None,
+        native.DIGITS_BY_TAG: lambda tag: 1 - (tag & 3) if 0 <= tag < 16 else None,
     }
 
     def read(value: int, sign_of: Callable[[int], int | None]) -> int | None:
@@ -286,10 +286,10 @@ def make_key(index: tuple[object, ...]) -> Callable[..., int]:
     return make_function(loaded.key, index)
 
 
-def set_context(name: str, word: int) -> None:
+def set_context(name: str, value: int) -> None:
     """Store an address in `launch.context`, where the machine code reads it."""
     location = address("launch.context") + 8 * native.CONTEXT.index(name)
-    ctypes.c_int64.from_address(location).value = word
+    ctypes.c_int64.from_address(location).value = value
 
 
 def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:

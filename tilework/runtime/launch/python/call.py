@@ -27,8 +27,8 @@ def call(fn: object, /, *args: object, **kwargs: object) -> Any:
     """Call a function of the language on blocks with these values; the results as NumPy arrays.
 
     `fn` is a name of `tl` or a jit function. A NumPy array (or a tensor of torch) is passed as a block of its shape, a
-    NumPy number or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all
-    else (Python's numbers, shapes, dtypes, functions) is a constant of the kernel. A tuple of results gives a tuple of
+    NumPy scalar or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all
+    else (Python's scalars, shapes, dtypes, functions) is a constant of the kernel. A tuple of results gives a tuple of
     arrays. NumPy has no bfloat16 and no float8: results of these types come back as float32, which holds all their
     values.
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import OptionError
-from tilework.knobs.hooks import SERVERS, above, tell
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import BoundLaunch, grid_extent
+from tilework.process.events import BUNDLES, above, notify
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages, get_cache_key
@@ -262,7 +262,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             launch = add.bind(x, out, 2, grid=(1,))
             launch()
             assert out[0] == 42
-            launch(amount=3)  # the rest stays
+            launch(amount=3)  # the other arguments are kept
             assert out[0] == 43
         """
         bound = BoundLaunch(self, self.arg_names, args, grid, kwargs)
@@ -347,12 +347,12 @@ class JITFunction(KernelInterface, LanguageFunction):
                 keys[marker] = key
             kernel = kernels.get(key)
             if kernel is None:
-                tell("new", fn=self, values=values)
+                notify("new", fn=self, values=values)
                 kernel = self.compile_for(specialization, target, backend, kernels, warmup)
                 if kernel is None:
                     return None
                 if not warmup:
-                    tell("ready", fn=self, values=values, grid=grid, kernel=kernel, options=options)
+                    notify("ready", fn=self, values=values, grid=grid, kernel=kernel, options=options)
             else:
                 from tilework.process.metrics import count  # lazily: a program that imports tilework may launch nothing
 
@@ -443,7 +443,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self, specialization: Specialization, target: "GPUTarget", backend: "Backend", kernels: Kernels, warmup: bool
     ) -> CompiledKernel | async_compile.FutureKernel | None:
         """Compile a specialisation that is not known yet, unless a bundle has it."""
-        is_served, hooks = bool(SERVERS or knobs.runtime.bundle) and not changes_stages(), self.compile_hooks()
+        is_served, hooks = bool(BUNDLES or knobs.runtime.bundle) and not changes_stages(), self.compile_hooks()
         # those of what a bundle has are known to be right
         options: Any = None if is_served and not any(hooks) else self.parsed_options(specialization, backend)
         self._globals = unless_same(self._globals, collect_globals(self))
@@ -454,7 +454,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
-            tell("needed", specialization=specialization, backend=backend)
+            notify("needed", specialization=specialization, backend=backend)
             self.call_hook(hooks[1], specialization, options, warmup)
 
         if is_served:
@@ -555,7 +555,7 @@ def first_binder(fn: KernelInterface) -> BindGrid | None:
     """The function that makes `fn[grid]` for the first launch of a process that a bundle serves: the result comes
     sooner through Python, and the second launch loads the native launcher.
     """
-    if LAUNCHED or not (SERVERS or knobs.runtime.bundle):
+    if LAUNCHED or not (BUNDLES or knobs.runtime.bundle):
         return None
     LAUNCHED.append(True)
     return fn.by_python

@@ -1,4 +1,4 @@
-"""Stand-ins for arrays: a tensor seen with another dtype, and a tensor that is only a type."""
+"""Placeholders for arrays: a tensor seen with another dtype, and a tensor that is only a type."""
 
 from typing import Any
 

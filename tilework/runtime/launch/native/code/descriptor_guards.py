@@ -20,8 +20,8 @@ MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
 
 
 def dictionary_here(b: Writer, object: Value) -> Value:
-    """The word in front of an object that holds its dictionary (`dictionary_offset` of `machine.py`). It is null or odd
-    if there is no dictionary yet.
+    """Load the pointer to an object's dictionary, which is in front of the object (`dictionary_offset` of
+    `machine.py`). It is null or odd if there is no dictionary yet.
     """
     return b.load(ptr, b.gep(object, b.ptrtoint(b.context("dictionary"), i64)))
 
@@ -50,7 +50,7 @@ def known_line(b: Writer, version: Value) -> Value:
 
 
 def need_lists(b: Writer, lists: Value, rank: Value, items: Value, otherwise: Block) -> None:
-    """Continue if all lists of a descriptor (NULL stands for a tuple) hold the `rank` objects that they held before."""
+    """Continue if all lists of a descriptor (NULL: it is a tuple) hold the `rank` objects that they held before."""
     for part in range(3):
         holder = b.at(lists, 8 * part, ptr)
         with b.if_(b.is_object(holder)):
@@ -77,8 +77,8 @@ def guard_known(b: Writer, g: Guard) -> None:
         value = b.load(i64, b.gep(b.gep(line, layout.KNOWN_VALUES), index, i64))
         b.store(value, b.gep(g.slot, index, i64))
         with b.if_(b.icmp("ne", second, 0)):
-            b.store(value, b.gep(g.word(second), index, i64))
-    b.store(b.at(line, layout.KNOWN_BASE), g.word(g.other()))
+            b.store(value, b.gep(g.slot_at(second), index, i64))
+    b.store(b.at(line, layout.KNOWN_BASE), g.slot_at(g.other()))
     b.ret(g.stored())
     b.enter(unknown)
 
@@ -113,7 +113,7 @@ def guard_remember(b: Writer, g: Guard) -> None:
     b.need(b.is_object(items))
     version = b.at(dictionary(b, g.arg), layout.DICT_VERSION)
     b.need(b.icmp("eq", version, b.load(i64, saved)), leave)
-    objects = g.word(g.other())
+    objects = g.slot_at(g.other())
     with b.loop(0, MEMBERS) as index:
         member, kept = (b.load(ptr, b.gep(first, index, ptr)) for first in (objects, b.gep(saved, 8)))
         b.need(b.icmp("eq", member, kept), leave)
@@ -170,15 +170,15 @@ def guard_map(b: Writer, g: Guard) -> None:
     The key of the cache is the address in the slot `other`, and the `mode` sizes and strides in the slots behind the
     map.
     """
-    sizes, words = b.gep(g.slot, 8 * layout.MAP_WORDS), b.sext(g.mode(), i64)
-    address = b.load(i64, g.word(g.other()))
+    sizes, count = b.gep(g.slot, 8 * layout.MAP_WORDS), b.sext(g.mode(), i64)
+    address = b.load(i64, g.slot_at(g.other()))
     mixed = b.xor(b.lshr(address, 9), b.lshr(address, 21))
     offset = b.mul(b.and_(mixed, layout.MAP_LINES - 1), 8 * layout.MAP_LINE)
     line = b.gep(g.low_address(), offset)
     kept, made, done = b.gep(line, 8), b.new_block("made"), b.new_block("done")
     known = b.gep(line, 8 * (layout.MAP_LINE - layout.MAP_WORDS))
     b.need(b.icmp("eq", b.load(i64, line), address), made)
-    with b.loop(0, words) as index:
+    with b.loop(0, count) as index:
         is_equal = b.icmp("eq", b.load(i64, b.gep(sizes, index, i64)), b.load(i64, b.gep(kept, index, i64)))
         b.need(is_equal, made)
     b.br(done)
@@ -188,7 +188,7 @@ def guard_map(b: Writer, g: Guard) -> None:
     b.store(num(0), line)
     b.copy(known, b.api("PyBytes_AsString", found), num(8 * layout.MAP_WORDS))
     b.drop(found)
-    b.copy(kept, sizes, b.mul(words, 8))
+    b.copy(kept, sizes, b.mul(count, 8))
     b.store(address, line)
     b.br(done)
     b.enter(done)
@@ -210,8 +210,8 @@ def guard_hidden_maps(b: Writer, g: Guard) -> None:
     with b.if_(b.icmp("eq", b.load(i64, grid), num(-1))):
         b.ret(YES)
     values, key = b.alloca(i64, layout.MOST_INPUTS + 3), b.alloca(i64, layout.MOST_INPUTS + 3)
-    mixed, words = b.alloca(i64), b.add(count, 3)
-    key_size = b.mul(words, 8)
+    mixed, key_count = b.alloca(i64), b.add(count, 3)
+    key_size = b.mul(key_count, 8)
     line_size = b.add(b.add(key_size, size), 8)
     slots = b.gep(table, b.mul(line_size, layout.HIDDEN_LINES))
     masks = b.gep(slots, count, i64)
@@ -222,7 +222,7 @@ def guard_hidden_maps(b: Writer, g: Guard) -> None:
     for whole in (values, key):
         b.copy(b.gep(whole, count, i64), grid, num(24))
     b.store(num(0), mixed)
-    with b.loop(0, words) as index:
+    with b.loop(0, key_count) as index:
         both = b.xor(b.load(i64, mixed), b.load(i64, b.gep(key, index, i64)))
         b.store(b.mul(both, num(SPREAD)), mixed)
     row = b.lshr(b.load(i64, mixed), num(64 - (layout.HIDDEN_LINES - 1).bit_length()))
@@ -231,7 +231,7 @@ def guard_hidden_maps(b: Writer, g: Guard) -> None:
     maps = b.gep(kept, key_size)
     made, done = b.new_block("made"), b.new_block("done")
     b.need(b.icmp("ne", b.load(i64, line), 0), made)
-    with b.loop(0, words) as index:
+    with b.loop(0, key_count) as index:
         known = b.load(i64, b.gep(kept, index, i64))
         b.need(b.icmp("eq", known, b.load(i64, b.gep(key, index, i64))), made)
     b.br(done)

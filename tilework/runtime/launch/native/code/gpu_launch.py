@@ -105,7 +105,7 @@ def current_stream(b: Writer, entry: Value, record: Value, otherwise: Block | No
 
     def through_python() -> list[Value]:
         call = b.item(entry, layout.DEVICE_CALL)
-        return [b.take_word(b.call_object(b.item(call, 0), [b.item(call, 1)]), otherwise)]
+        return [b.take_int(b.call_object(b.item(call, 0), [b.item(call, 1)]), otherwise)]
 
     (handle,) = b.if_else(b.is_object(get_stream), from_torch, through_python)
     return handle

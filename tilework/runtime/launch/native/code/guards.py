@@ -123,12 +123,12 @@ class Writer(NativeBuilder):
         self.store(object, address)
         return self.api("PyObject_VectorcallMethod", self.context(f"name_{name}"), address, num(1), NULL)
 
-    def take_word(self, object: Value, otherwise: Block | None = None) -> Value:
+    def take_int(self, object: Value, otherwise: Block | None = None) -> Value:
         """Return the low 64 bits of a Python int and release it; branch to `otherwise` if `object` is NULL."""
         self.need(self.is_object(object), otherwise)
-        word = self.api("PyLong_AsUnsignedLongLongMask", object, result=i64)
+        value = self.api("PyLong_AsUnsignedLongLongMask", object, result=i64)
         self.drop(object)
-        return word
+        return value
 
     def context(self, name: str) -> Value:
         """Load an address that `machine.py` has put into `launch.context`."""
@@ -155,10 +155,10 @@ class Guard:
     def __init__(self, b: Writer, arg: Value, settings: Value, cls: Value, expected: Value, frame: Value) -> None:
         self.b, self.arg, self.settings, self.expected, self.frame = b, arg, settings, expected, frame
         b.need(b.icmp("eq", b.at(arg, layout.TYPE, ptr), cls))
-        self.slot = self.word(b.at(settings, 28, i32))  # for what it finds
+        self.slot = self.slot_at(b.at(settings, 28, i32))  # for what it finds
 
-    def word(self, index: Value) -> Value:
-        """The address of a word of the frame."""
+    def slot_at(self, index: Value) -> Value:
+        """The address of a slot of the frame."""
         return self.b.gep(self.frame, self.b.sext(index, i64), i64)
 
     def low(self) -> Value:
@@ -279,7 +279,7 @@ def guard_array(b: Writer, g: Guard) -> None:
 
 def store_ends(b: Writer, g: Guard, first: Value, end: Value) -> None:
     """Store the extent that a kernel may reach through an argument, as `runtime/devices/host/pack.py` finds it."""
-    address = g.word(g.other())
+    address = g.slot_at(g.other())
     b.store(first, address)
     b.store(end, b.gep(address, 8))
 
@@ -321,7 +321,7 @@ def guard_tensor(b: Writer, g: Guard) -> None:
 @guard
 def guard_dlpack(b: Writer, g: Guard) -> None:
     """A torch tensor, which the function at `high` describes (DLPack's exchange interface): `low` is its
-    `element_word`, and the expected object is the method `is_neg`.
+    `element_bits`, and the expected object is the method `is_neg`.
 
     Torch negates the elements of some views when it reads them: imaginary parts, which are at odd multiples of their
     size. At another address is one only if `as_strided` or `set_` has moved such a view to the real parts, which is not
@@ -355,7 +355,7 @@ def is_false(b: Writer, answer: Value) -> None:
 def store_storage(b: Writer, g: Guard) -> None:
     """Store both ends of a torch tensor's storage, all of which a kernel may reach, if the entry compares extents."""
     with b.if_(b.icmp("ne", g.other(), 0)):
-        address = g.word(g.other())
+        address = g.slot_at(g.other())
         b.need(b.icmp("ne", b.run("storage_extent", g.arg, address), 0))
 
 
@@ -364,8 +364,8 @@ def storage_extent(b: Writer, tensor: Value, ends: Value) -> None:
     """Write the first address of a torch tensor's storage and the end of it; return 0 if torch raises."""
     storage, leave = b.call_method(tensor, "untyped_storage"), b.new_block("leave")
     b.need(b.is_object(storage))
-    first = b.take_word(b.call_method(storage, "data_ptr"), leave)
-    size = b.take_word(b.call_method(storage, "nbytes"), leave)
+    first = b.take_int(b.call_method(storage, "data_ptr"), leave)
+    size = b.take_int(b.call_method(storage, "nbytes"), leave)
     b.drop(storage)
     b.store(first, ends)
     b.store(b.add(first, size), b.gep(ends, 8))
@@ -386,15 +386,15 @@ def guard_small(b: Writer, g: Guard) -> None:
 
 def data_pointer(b: Writer, arg: Value) -> Value:
     """Return ``arg.data_ptr()``; leave if it is null."""
-    address = b.take_word(b.call_method(arg, "data_ptr"))
+    address = b.take_int(b.call_method(arg, "data_ptr"))
     b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
     return address
 
 
 @guard
 def guard_converted(b: Writer, g: Guard) -> None:
-    """Accept an object that the expected function converts to an address or to the bits of a number."""
-    store_address(b, g, b.take_word(b.call_object(g.expected, [g.arg])))
+    """Accept an object that the expected function converts to an address or to the bits of a float."""
+    store_address(b, g, b.take_int(b.call_object(g.expected, [g.arg])))
 
 
 @guard

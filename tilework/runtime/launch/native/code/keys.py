@@ -16,11 +16,11 @@ SPREAD = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
 POSITIVE, NEGATIVE = 8, 16  # integers of more than 32 bits; the facts themselves are the other bits
 
 
-def mixed(b: Writer, *words: Value) -> Value:
-    """Hash several 64-bit words into one."""
+def mixed(b: Writer, *values: Value) -> Value:
+    """Return a 64-bit hash of some 64-bit values."""
     found = num(0)
-    for word in words:
-        both = b.mul(b.xor(found, word), num(SPREAD))
+    for value in values:
+        both = b.mul(b.xor(found, value), num(SPREAD))
         found = b.xor(both, b.lshr(both, 29))
     return found
 
@@ -30,8 +30,8 @@ def if_fact(b: Writer, known: Value, fact: int, value: Value) -> Value:
     return b.select(b.icmp("ne", b.and_(known, fact), 0), value, num(0))
 
 
-@routine("i64 key_word(ptr object, i64 facts)")
-def key_word(b: Writer, object: Value, known: Value) -> None:
+@routine("i64 argument_hash(ptr object, i64 facts)")
+def argument_hash(b: Writer, object: Value, known: Value) -> None:
     """Return the 64 bits that an argument contributes to a key."""
     cls = b.at(object, layout.TYPE)
     with b.if_(is_class(b, object, "int")):
@@ -41,8 +41,8 @@ def key_word(b: Writer, object: Value, known: Value) -> None:
         multiple = b.select(b.icmp("eq", b.and_(value, 15), 0), num(facts.MULTIPLE), num(0))
         large = b.select(b.icmp("sgt", value, 2**31 - 1), num(POSITIVE), num(0))
         width = b.select(b.icmp("slt", value, -(2**31)), num(NEGATIVE), large)
-        words = ((facts.VALUE, value), (facts.ONE, one), (facts.MULTIPLE, multiple), (facts.WIDTH, width))
-        b.ret(mixed(b, cls, *(if_fact(b, known, fact, word) for fact, word in words)))
+        parts = ((facts.VALUE, value), (facts.ONE, one), (facts.MULTIPLE, multiple), (facts.WIDTH, width))
+        b.ret(mixed(b, cls, *(if_fact(b, known, fact, part) for fact, part in parts)))
     with b.if_(is_class(b, object, "float")):
         bits = b.bitcast(b.api("PyFloat_AsDouble", object, result=f64), i64)
         b.ret(mixed(b, cls, if_fact(b, known, facts.VALUE, bits)))
@@ -50,11 +50,11 @@ def key_word(b: Writer, object: Value, known: Value) -> None:
         b.ret(mixed(b, cls, b.api("PyObject_Hash", object, result=i64)))
     with b.if_(is_class(b, object, "tuple")):
         inner = b.select(b.icmp("ne", b.and_(known, facts.VALUE), 0), num(facts.VALUE), num(facts.ITEM))
-        word = b.alloca(i64)
-        b.store(mixed(b, cls, b.size(object)), word)
+        hash = b.alloca(i64)
+        b.store(mixed(b, cls, b.size(object)), hash)
         with b.loop(0, b.size(object)) as index:
-            b.store(mixed(b, b.load(i64, word), b.run("key_word", b.item(object, index), inner)), word)
-        b.ret(b.load(i64, word))
+            b.store(mixed(b, b.load(i64, hash), b.run("argument_hash", b.item(object, index), inner)), hash)
+        b.ret(b.load(i64, hash))
     with b.if_(is_class(b, object, "array")):
         address = if_fact(b, known, facts.MULTIPLE, b.and_(b.at(object, layout.ARRAY_DATA), 15))
         b.ret(mixed(b, cls, b.at(object, layout.ARRAY_DTYPE), is_zero(b, address)))
@@ -71,21 +71,21 @@ def key_word(b: Writer, object: Value, known: Value) -> None:
     b.finish(mixed(b, cls, if_fact(b, known, facts.VALUE, b.ptrtoint(object, i64))))
 
 
-def is_zero(b: Writer, word: Value) -> Value:
-    return b.zext(b.icmp("eq", word, 0), i64)
+def is_zero(b: Writer, value: Value) -> Value:
+    return b.zext(b.icmp("eq", value, 0), i64)
 
 
 @routine("i64 call_key(ptr index, ptr args, i64 nargs, ptr kwnames)")
 def call_key(b: Writer, index: Value, args: Value, nargs: Value, kwnames: Value) -> None:
     """The key of a call."""
-    by_position, by_name, word = b.item(index, layout.INDEX_FACTS), b.item(index, layout.INDEX_NAMED), b.alloca(i64)
+    by_position, by_name, hash = b.item(index, layout.INDEX_FACTS), b.item(index, layout.INDEX_NAMED), b.alloca(i64)
     b.need(b.icmp("sle", nargs, b.size(by_position)))  # too many arguments: the Python path says so
-    b.store(nargs, word)
+    b.store(nargs, hash)
     first = b.at(by_position, layout.BYTES_START, ptr)
     with b.loop(0, nargs) as position:
         known = b.zext(b.load(i8, b.gep(first, position)), i64)
-        part = b.run("key_word", b.load(ptr, b.gep(args, position, ptr)), known)
-        b.store(mixed(b, b.load(i64, word), part), word)
+        part = b.run("argument_hash", b.load(ptr, b.gep(args, position, ptr)), known)
+        b.store(mixed(b, b.load(i64, hash), part), hash)
     (named,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
     with b.loop(0, named) as index:
         name = b.item(kwnames, index)
@@ -95,9 +95,9 @@ def call_key(b: Writer, index: Value, args: Value, nargs: Value, kwnames: Value)
             lambda: [num(facts.OPTION)],
             lambda: [b.api("PyLong_AsLongLong", found, result=i64)],
         )
-        part = b.run("key_word", b.load(ptr, b.gep(args, b.add(nargs, index), ptr)), known)
-        b.store(mixed(b, b.load(i64, word), b.ptrtoint(name, i64), part), word)
-    b.finish(b.load(i64, word))
+        part = b.run("argument_hash", b.load(ptr, b.gep(args, b.add(nargs, index), ptr)), known)
+        b.store(mixed(b, b.load(i64, hash), b.ptrtoint(name, i64), part), hash)
+    b.finish(b.load(i64, hash))
 
 
 @routine("ptr launch_key(ptr index, ptr args, i64 nargs, ptr kwnames)")

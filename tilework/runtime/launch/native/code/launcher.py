@@ -39,7 +39,7 @@ from tilework.runtime.launch.native.code.guards import (
     read_small_int,
     routine,
 )
-from tilework.runtime.launch.native.code.log_lines import clear_log_words, need_loggable
+from tilework.runtime.launch.native.code.log_lines import clear_log_fields, need_loggable
 from tilework.targets.cpu.run.machine_code import NULL, memory, num
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import array, i32, i64, ptr, void
@@ -201,7 +201,7 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
     b.enter(ready)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
     run = b.at(record, layout.RUN, ptr)
-    clear_log_words(b, sizes)
+    clear_log_fields(b, sizes)
     (done,) = b.if_else(
         b.icmp("eq", total, 0), lambda: [YES], lambda: [b.call(run, i32, [entry, record, slots, sizes, total])]
     )

@@ -120,7 +120,7 @@ class Events(NamedTuple):
             b.call(self.record, i32, [b.at(self.pair, 8 * index, ptr), stream])
 
 
-def clear_log_words(b: Writer, sizes: Value) -> None:
+def clear_log_fields(b: Writer, sizes: Value) -> None:
     """Initialise the fields of the log that the device may fill in."""
     for offset, value in ((layout.STARTED_AT, num(0)), (layout.TOOK_AT, constant(i64, -1)), (layout.EVENTS_AT, num(0))):
         b.store(value, b.gep(sizes, offset))
