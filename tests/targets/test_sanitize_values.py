@@ -63,7 +63,7 @@ WRONG = [
     ("//", column(7), column(0), "division by zero, and the result is stored"),
     ("%", column(7), column(0), "division by zero, and the result is stored"),
     ("//", column(7, dtype=np.uint8), column(0, dtype=np.uint8), "division by zero, and the result is stored"),
-    ("//", column(LOWEST), column(-1), "int32 overflow detected for operation div (the smallest number by -1)"),
+    ("//", column(LOWEST), column(-1), "int32 overflow detected for operation div (the smallest integer by -1)"),
     ("//", column(-128, dtype=np.int8), column(-1, dtype=np.int8), "int8 overflow detected for operation div"),
     ("//", column(-(2**63), dtype=np.int64), column(-1, dtype=np.int64), "int64 overflow detected for operation div"),
     ("<<", column(1), column(32), "an int32 is shifted by 32 bits or more, and the result is stored"),
@@ -198,7 +198,7 @@ def test_histogram(bad: int) -> None:
     assert (out == 2).all()
     x[20] = bad
     text = report(lambda: counting[(1,)](x, out, 32, BINS=16, MASK=False))
-    assert "program (0, 0, 0): tl.histogram counts a number that is outside of its 16 bins" in text
+    assert "program (0, 0, 0): tl.histogram counts a value that is outside of its 16 bins" in text
     assert text.startswith(f"{HERE}:{line_of('counts = tl.histogram(')}:")
     counting[(1,)](x, out, 20, BINS=16, MASK=True)
     report(lambda: counting[(1,)](x, out, 21, BINS=16, MASK=True))

@@ -3,7 +3,7 @@
 There are three kinds of buffers: a `ttg.local_alloc` is live as long as a value refers to it; the scratch memory of an
 op (`scratch.py`) is live during that op; a call has the whole frame of the function it calls. Two buffers may share
 bytes unless they are live at the same time, or in two regions that run concurrently. A `ttg.local_dealloc` in such a
-region frees a buffer from there on, for that region: others that know the buffer are done with it by then.
+region frees a buffer from there on: the other regions no longer use it by then.
 
     %m = ttg.local_alloc %x      4096 bytes, live [0, 3)         offset 0
     %y = ttg.convert_layout %x   4096 bytes, live [1, 2)         offset 4096
@@ -22,9 +22,9 @@ A value is live from its definition to its last use in each block, through all b
 of branches. A buffer is live while any value that may refer to it is.
 
 Large buffers are allocated first. `first_fit` keeps a list of free corners, each an offset with an interval of time in
-which everything above it is still free, and puts into the lowest corner the first buffer that fits there without
-covering another corner's time. That may still leave conflicts with buffers outside of the time of the corner, so
-`separate` then moves buffers up, one colour of the interference graph after the other, until there is none.
+which everything above it is still free, and assigns the lowest corner to the first buffer whose lifetime overlaps that
+interval and no other corner's. That may still leave conflicts with buffers outside of the interval, so `separate` then
+moves buffers up, one colour of the interference graph after the other, until there is none.
 
 Global scratch memory is not shared:
 
@@ -256,7 +256,7 @@ def collect(
             size = 0 if frame is None else frame.size
             alignment = alignment if frame is None else max(alignment, frame.alignment)
         elif op is function:
-            size, kind = partition_warps(op), "scratch"  # a byte for each: its state, from which it reads its next task
+            size, kind = partition_warps(op), "scratch"  # a byte per warp: the partition that it is to run next
         else:
             size, kind = scratch_size(op, target), "scratch"
         if size:

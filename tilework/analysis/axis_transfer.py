@@ -38,7 +38,7 @@ from tilework.ir.integer_ops import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE,
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_float, shape_of
 
-MAX = 1 << 62  # divides zero; products saturate here
+MAX = 1 << 62  # the divisor of zero; multiplications of divisors saturate here
 
 PerAxis = tuple[int, ...]
 
@@ -125,7 +125,8 @@ def each(function: Callable[[int, int], int], a: PerAxis, b: PerAxis) -> PerAxis
     return tuple(map(function, a, b))
 
 
-def product(a: int, b: int) -> int:
+def saturated(a: int, b: int) -> int:
+    """Return `a` * `b`, at most `MAX`."""
     return min(a * b, MAX)
 
 
@@ -262,7 +263,7 @@ def moved(a: AxisInfo, b: AxisInfo, size: int) -> AxisInfo:
         for ca, ka, cb, kb in zip(a.contiguity, a.constancy, b.contiguity, b.constancy, strict=True)
     )
     left, right = at_run_starts_in_units(a, contiguity, size), at_run_starts(b, contiguity)
-    divisibility = tuple(gcd(x, product(y, size)) for x, y in zip(left, right, strict=True))
+    divisibility = tuple(gcd(x, saturated(y, size)) for x, y in zip(left, right, strict=True))
     return AxisInfo(contiguity, divisibility, each(gcd, a.constancy, b.constancy))
 
 
@@ -289,7 +290,7 @@ def multiply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
         return of_constant(0, op.results[0].type)
     if is_constant(b, 1) or is_constant(a, 1):
         return a if is_constant(b, 1) else b
-    divisibility = each(product, in_every_element(a), in_every_element(b))
+    divisibility = each(saturated, in_every_element(a), in_every_element(b))
     return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, b.constancy))
 
 
@@ -367,7 +368,7 @@ def shift_left(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, shift = known
     if is_constant(shift, 0):
         return a
-    divisibility = tuple(product(d, 1 << min(shift.constant or 0, 62)) for d in in_every_element(a))
+    divisibility = tuple(saturated(d, 1 << min(shift.constant or 0, 62)) for d in in_every_element(a))
     return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, shift.constancy))
 
 

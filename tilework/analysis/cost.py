@@ -20,10 +20,10 @@ The cost of moving a tile from one layout to another, and to global memory:
         stored in that layout                                              64 instructions, 1024 sectors
         stored as it was computed, [1, 2]                                  256 instructions, 2048 half sectors
 
-A thread that has two neighbours of 2 bytes writes 4 bytes, four of them 16 bytes of a row. L2 has to read the rest of
-such a sector from DRAM, and may have written it before the other half comes. A trip through shared memory costs the
-bytes that it writes and reads there, with bank conflicts; all warps wait for each other, before it is read and before
-it is written again, unless each reads what it has written itself.
+A thread that holds two adjacent elements of 2 bytes writes 4 bytes, and four threads write 16 bytes of a row. L2 has to
+read the rest of such a sector from DRAM, and may write it back before the other half arrives. A conversion through
+shared memory costs the bytes that it writes and reads there, with bank conflicts; all warps wait for each other before
+the memory is read and before it is written again, unless each warp reads only what it wrote.
 
 DRAM delivers 17.8 bytes per cycle to a multiprocessor, 700 cycles after a request, and a block lives about 3.5 times as
 long as it waits for its tiles: blocks that hold 43 KB of tiles together keep DRAM busy (`keep_dram_busy`). Stage:
@@ -161,8 +161,7 @@ class Cost:
 
     @property
     def serial(self) -> float:
-        """The cycles that one block needs by itself: dots and the rest one after the other, if it waits for them; and
-        memory latency."""
+        """The cycles of a block that is alone: dots, then the rest if it waits for them, or the memory latency."""
         rest = max(self.cycles[MUFU], self.cycles[ISSUE])
         return max(self.bound, self.latency, self.cycles[TENSOR] + rest if self.drains else 0)
 
@@ -189,7 +188,7 @@ def straight_cost(function: Operation) -> Cost | None:
     return code_cost(own_ops(function), function)
 
 
-def together(costs: Sequence[Cost]) -> Cost:
+def concurrent_cost(costs: Sequence[Cost]) -> Cost:
     """Return the cost of concurrent code: the partitions of a warp-specialized loop. None of them waits for another's
     dots."""
     cycles = {name: sum(cost.cycles[name] for cost in costs) for name in RESOURCES}
@@ -522,7 +521,7 @@ def busy_bytes(rates: Rates) -> float:
     return LIVES * rates.memory_cycles * rates.dram_bytes
 
 
-def comes_at_once(op: Operation) -> bool:
+def should_load_at_once(op: Operation) -> bool:
     """Return True if all loads of the tile that `op` writes to shared memory should be issued before any of it is
     written.
 

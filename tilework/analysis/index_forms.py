@@ -24,8 +24,8 @@ on its arguments:
     ["div" | "rem" | "min" | "max", left, right]                      as the ops of signed integers
     ["wrapped" | "inside", start, size, block]                        `Wrapped`
 
-Nodes come after those that they refer to. `runtime/devices/cuda/launch_precondition.py` evaluates the interval of each
-over all programs and iterations. They can be written as JSON. Facts only; cost: the queried values, once.
+Nodes come after those that they refer to, and can be written as JSON. `runtime/devices/cuda/launch_precondition.py`
+evaluates the interval of each over all programs and iterations. Facts only; cost: the queried values, once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -384,7 +384,7 @@ class LaunchExpressions:
 FAR = 1 << 24  # a larger step may wrap around after some iterations: offsets have 32 bits
 
 
-def moves_on(pointers: SSAValue, loop: Operation) -> bool:
+def never_returns(pointers: SSAValue, loop: Operation) -> bool:
     """Return True if `pointers` never contain an address of an earlier iteration of `loop`."""
     step = constant_value(loop.operands[2]) if type(loop) is scf.ForOp else None
     forms = IndexForms()

@@ -294,7 +294,7 @@ class BarrierWalk(Walk):
     ) -> None:
         super().__init__(allocation)
         self.summaries, self.found, self.alone = summaries, found, alone
-        self.exempt = either(found.stores.have, exempt) if found.stores.rows else exempt
+        self.exempt = either(found.stores.are_ordered, exempt) if found.stores.rows else exempt
 
     def op(self, op: Operation, state: Pending) -> Pending:
         """A run that the first warp executes alone is one access: no barrier can be in it."""

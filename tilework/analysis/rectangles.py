@@ -101,8 +101,8 @@ def rectangle_of(load: tt.LoadOp, forms: IndexForms) -> Rectangle | None:
         return None
     inner = len(shape) - 1 - strides[::-1].index(CONTIGUOUS)
     axes: dict[int, Axis] = {}
-    for dim, said in bounds.items():
-        axis = bounded_axis(said, strides[dim], shape[dim], forms)
+    for dim, bound in bounds.items():
+        axis = bounded_axis(bound, strides[dim], shape[dim], forms)
         if axis is None:
             return None
         axes[dim] = axis

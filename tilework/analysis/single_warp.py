@@ -1,6 +1,6 @@
 """Code that single warps execute on their own: TMA copies by the first warp, and stores of a warp's own rows.
 
-What the first warp of a region of `ttg.warp_specialize`, or of a loop, executes alone:
+Code that the first warp of a region of `ttg.warp_specialize`, or of a loop, executes alone:
 
     ttng.tensormap_create ...                all warps
     scf.for ... {                            the first one: one thread arms the barriers and issues the copies,
@@ -21,9 +21,9 @@ Stores by TMA that each warp makes for the rows that it has computed:
       ttng.fence_async_shared
       ttng.async_tma_copy_local_to_global %desc[%i, %j] %buffer        and copies these: boxes of 16 rows
 
-No warp waits for another one, so that one warp group multiplies while another stores. The map of `%desc` describes
-boxes of as many rows, so it must be an argument of the kernel that nothing else uses; and no op may wait for all stores
-(`global_order.py`), which one thread would do for all.
+No warp waits for another one, so that one warp group runs dots while another stores. The tensor map of `%desc` has
+boxes of as many rows, so it must be an argument of the kernel with no other use. No op may wait for all stores
+(`global_order.py`): a single thread would have to wait for the copies of all warps.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -56,11 +56,11 @@ class FirstWarp:
     runs: dict[Operation, Sequence[Operation]] = field(default_factory=dict)
     inside: set[Operation] = field(default_factory=set)
 
-    def leave(self, concerns: Callable[[Operation], bool]) -> None:
-        """Let all warps execute runs of ordinary loops with an op that concerns all; a barrier in front of a run is
-        kept."""
+    def drop_runs(self, needs_all_warps: Callable[[Operation], bool]) -> None:
+        """Let all warps execute the runs outside of partitions that contain an op for all warps; a barrier in front of
+        such a run is kept."""
         for first, run in [*self.runs.items()]:
-            if any(concerns(inner) for op in run for inner in op.walk()) and not async_regions(first):
+            if any(needs_all_warps(inner) for op in run for inner in op.walk()) and not async_regions(first):
                 self.inside -= {inner for op in self.runs.pop(first) for inner in op.walk()}
 
 
@@ -128,9 +128,9 @@ class WarpStores:
     rows: dict[SSAValue, int] = field(default_factory=dict)
     waits: set[Operation] = field(default_factory=set)
 
-    def have(self, before: Operation, after: Operation) -> bool:
-        """Return True if each warp accesses the same part of a buffer in both, and waits for its own lanes between
-        them."""
+    def are_ordered(self, before: Operation, after: Operation) -> bool:
+        """Return True if each warp accesses the same part of a buffer in both ops, and synchronizes its own lanes
+        between them."""
         buffer = self.buffers.get(before)
         return buffer is not None and buffer is self.buffers.get(after)
 

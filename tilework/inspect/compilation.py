@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tilework.analysis.cost import Cost, loop_cost, occupancy, straight_cost, together
+from tilework.analysis.cost import Cost, concurrent_cost, loop_cost, occupancy, straight_cost
 from tilework.errors import CompilationError, StageError, TritonError
 from tilework.inspect.replay import Launch
 from tilework.ir import tt
@@ -178,7 +178,7 @@ def limits_of(ttgir: str, registers: int | None, shared: int | None) -> dict[str
     codes = []
     for group in limited_codes(kernel):
         costs = [straight_cost(code) if type(code) is tt.FuncOp else loop_cost(code) for code in group]
-        cost = together([one for one in costs if one is not None])
+        cost = concurrent_cost([one for one in costs if one is not None])
         if cost.bound:
             codes.append({**described(cost, held.blocks), "peak": peak(cost, rates).removeprefix(", ")})
             codes[-1]["place"] = source_positions(group[0].location)[:1]

@@ -191,7 +191,7 @@ class Emitter:
         self.alone = first_warp(source)
         self.around = gpu.around(source)
         if self.around is not None:
-            self.alone.leave(self.around.concerns)
+            self.alone.drop_runs(self.around.concerns)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
         self.takes_turns = False  # the launcher must pass a ticket counter

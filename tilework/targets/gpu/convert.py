@@ -9,7 +9,7 @@ from functools import partial
 
 from xdsl.ir import Operation
 
-from tilework.analysis.cost import comes_at_once
+from tilework.analysis.cost import should_load_at_once
 from tilework.ir import ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
@@ -121,7 +121,7 @@ def through_memory(
     store = Move(low, base, plan.offsets(source), element, round_size=size, matrices=plan.store != "plain")
     load = Move(low, base, plan.offsets(result), element, round_size=size, matrices=plan.load != "plain")
     made: dict[int, Value] = {}
-    if comes_at_once(op):
+    if should_load_at_once(op):
         low.warp_barrier()  # it costs nothing here, and keeps later loads from being issued before it
     for round_index in range(plan.reps):
         if round_index or in_warp:

@@ -50,7 +50,7 @@ from tilework.ir.types import (
 from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, mfma_scales
 from tilework.layouts.encodings import DotOperand, Linear
 from tilework.target import Target
-from tilework.transforms.building.emitter import cast, laid_out_there
+from tilework.transforms.building.emitter import cast, laid_out_at_value
 from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
@@ -66,7 +66,7 @@ from tilework.transforms.remarks import remark
 
 OCP, FNUZ = (f8E4M3FN, f8E5M2), (f8E4M3FNUZ, f8E5M2FNUZ)
 Steps = tuple[tuple[int, int], ...]  # (k, elements of a lane), the best first
-Forms = dict[int, Steps]  # by rows (or columns) of the instruction; 4 stands for 4x64 and 64x4
+Forms = dict[int, Steps]  # by rows (or columns) of the instruction; 4 means 4x64 and 64x4
 
 F64: Forms = {16: ((4, 1),)}
 F32: Forms = {32: ((2, 1),), 16: ((4, 1),), 4: ((16, 1),)}
@@ -315,10 +315,10 @@ class AmdAccelerateMatmulPass(Pass):
 def accelerate(op: Operation, found: Choice) -> None:
     """Convert the dot to the layouts of its instruction."""
     c, given = op.operands[2], op.results[0].type
-    total = cast(op, laid_out_there(op, c, found.layout), found.total)
+    total = cast(op, laid_out_at_value(op, c, found.layout), found.total)
     operands = []
     for index, operand in enumerate(op.operands[:2]):
-        moved = laid_out_there(op, operand, DotOperand(index, found.layout, found.k_width))
+        moved = laid_out_at_value(op, operand, DotOperand(index, found.layout, found.k_width))
         operands.append(moved if found.operand is None else cast(op, moved, found.operand))
     if found.is_scaled:
         a, b = (FORMATS[element_type(operand.type)] for operand in operands)
@@ -326,7 +326,7 @@ def accelerate(op: Operation, found: Choice) -> None:
     else:
         new = recreate(op, operands=(*operands, total, *scales(op, found)), result_types=(total.type,))
     insert_before(op, new)
-    moved = laid_out_there(op, new.results[0], encoding_of(given))
+    moved = laid_out_at_value(op, new.results[0], encoding_of(given))
     replace_op(op, results=(cast(op, moved, element_type(given)),))
 
 
@@ -336,7 +336,7 @@ def scales(op: Operation, found: Choice) -> list[SSAValue]:
         return []
     given = [(index, scale) for index, scale in enumerate((op.a_scale, op.b_scale)) if scale is not None]
     return [
-        laid_out_there(op, scale, Linear(mfma_scales(found.layout, index, shape_of(scale.type))))
+        laid_out_at_value(op, scale, Linear(mfma_scales(found.layout, index, shape_of(scale.type))))
         for index, scale in given
     ]
 

@@ -1,6 +1,6 @@
 """Fold comparisons of scalars that are always true by the ranges of their operands.
 
-    llvm.intr.assume (arith.cmpi slt, %pid, %n)         an assumption itself stays, for LLVM
+    llvm.intr.assume (arith.cmpi slt, %pid, %n)         an assumption itself is kept, for LLVM
     %m = arith.cmpi sge, %pid, %c0            ==>       %m = arith.constant true
 
 Stage: TTGIR to TTGIR. Cost: one walk, and range analysis of the comparisons.

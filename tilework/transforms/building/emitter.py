@@ -4,8 +4,8 @@
     bound = code.binary(arith.AddiOp, offset, 4)
     code.insert_before(op)                      # arith.constant 4, arith.addi
 
-Every method appends ops and returns the value they compute. A Python number as the right operand is a constant of the
-type of the left one.
+Every method appends ops and returns the value they compute. A Python int or float as the right operand is a
+constant of the type of the left one.
 """
 
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ def laid_out(op: Operation, value: SSAValue, layout: Encoding | None, location: 
     return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location or op.location))
 
 
-def laid_out_there(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValue:
+def laid_out_at_value(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValue:
     """The same at the location of `value`, or of `op` if `value` is a block argument."""
     return laid_out(op, value, layout, value.op.location if isinstance(value, OpResult) else None)
 

@@ -37,7 +37,7 @@ def mask_of(op: Operation) -> SSAValue | None:
 
 
 def set_mask(op: Operation, mask: SSAValue) -> None:
-    """Make `mask` the mask of `op`, in place of the one it has."""
+    """Make `mask` the mask of `op`, replacing the one it has."""
     index, before = MASKS[type(op)], mask_of(op)
     op.operands = (*op.operands[:index], mask, *op.operands[index + (before is not None) :])
     if (sizes := op.properties.get(SEGMENTS)) is not None:

@@ -280,7 +280,7 @@ def rewrite_while(op: Operation, driver: Driver) -> bool:
         drop_invariant_inputs(op, before, after, driver)
         or drop_unneeded_outputs(op, before, after, driver)
         or drop_unused_inputs(op, before, after, driver)
-        or know_condition(before, after, driver)
+        or replace_passed_condition(before, after, driver)
     )
 
 
@@ -330,7 +330,7 @@ def drop_unneeded_outputs(op: Operation, before: Block, after: Block, driver: Dr
     return with_results(op, keep, op._operands, driver)
 
 
-def know_condition(before: Block, after: Block, driver: Driver) -> bool:
+def replace_passed_condition(before: Block, after: Block, driver: Driver) -> bool:
     """Replace the condition, where it is passed on to the second region, by true."""
     condition, *passed = end_of(before)._operands
     for argument, value in zip(after.args, passed, strict=True):

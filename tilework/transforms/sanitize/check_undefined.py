@@ -248,7 +248,7 @@ RULES: dict[type[Operation], Follow] = {
 
 
 DECIDES = "decides a branch"
-BINS = "tl.histogram counts a number that is outside of its {count} bins"
+BINS = "tl.histogram counts a value that is outside of its {count} bins"
 
 
 class CheckUndefinedPass(Pass):

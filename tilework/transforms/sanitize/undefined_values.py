@@ -2,11 +2,11 @@
 
     %x = tt.load %p, %m              lanes where %m is false are undefined: %x is *partial*
     %y = arith.addf %x, %b           an element of %y is undefined where that of %x is: partial
-    %h = tt.histogram %x             not followed element by element: *murky*
+    %h = tt.histogram %x             not followed element by element: *untracked*
 
-A murky value comes from a partial one by an op that mixes elements in a way that is not followed: exchanges by
-exclusive or (sort, flip), histograms, calls, branches between blocks. What is computed from it is murky too. Only
-partial values get a shadow (`check_undefined.py`), so that nothing is reported that might be defined.
+An untracked value comes from a partial one by an op that mixes elements in a way that is not followed: exchanges by
+exclusive or (sort, flip), histograms, calls, branches between blocks. A value computed from it is untracked too. Only
+partial values get a shadow (`check_undefined.py`), so that no value that might be defined is reported.
 
 A partial tile whose elements are all undefined or all defined (its source is a scalar) has a scalar for its shadow; the
 others are *varied*.
@@ -43,7 +43,7 @@ from tilework.transforms.building.emitter import Emitter
 
 MASKED = "a load of {what} masks elements off and gives no `other` for them, and one"
 BY_ZERO = "division by zero, and the result"
-MINIMUM = "int{width} overflow detected for operation div (the smallest number by -1), and the result"
+MINIMUM = "int{width} overflow detected for operation div (the smallest integer by -1), and the result"
 SHIFT = "an int{width} is shifted by {width} bits or more, and the result"
 GATHER = "the index of a tl.gather is outside of axis {axis}, which has {size} elements, and the result"
 OVERFLOW = "int{width} overflow detected for operation {name}, and the result"
@@ -216,15 +216,15 @@ def stored_values(flow: Flow) -> set[SSAValue]:
 
 
 def partial_values(flow: Flow, sources: Collection[Operation]) -> set[SSAValue]:
-    """The values that may be partly undefined and are not murky."""
+    """The values that may be partly undefined and are tracked."""
     partial = closure({op.results[0] for op in sources}, flow.edges)
-    murky: set[SSAValue] = {
+    untracked: set[SSAValue] = {
         result
         for op in flow.ops
         if not is_followed(op) and any(operand in partial for operand in op.operands)
         for result in (*op.results, *(argument for block in op.successors for argument in block.args))
     }
-    return partial - closure(murky, flow.edges)
+    return partial - closure(untracked, flow.edges)
 
 
 def varied_values(flow: Flow, partial: set[SSAValue], sources: Collection[Operation]) -> set[SSAValue]:
@@ -271,7 +271,7 @@ def is_followed(op: Operation) -> bool:
 
 
 def closure(start: Collection[SSAValue], edges: list[tuple[SSAValue, SSAValue]]) -> set[SSAValue]:
-    """The values reachable from `roots`; edges are in program order, so that few rounds suffice."""
+    """The values reachable from `start`; edges are in program order, so that few rounds suffice."""
     found, size = set(start), -1
     while size != len(found):
         size = len(found)

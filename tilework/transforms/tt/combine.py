@@ -83,14 +83,14 @@ def combine_select_and_load(op: Operation, driver: Driver) -> bool:
     load = producer(loaded, tt.LoadOp)
     if load is None or len(load._operands) < 2 or splat_of(load._operands[1]) is not condition:
         return False
-    if not reads_the_same(load, op):
+    if not can_move_to(load, op):
         return False
     operands = (*load._operands[:2], other)
     properties = {**load.properties, "operandSegmentSizes": i32_array(1, 1, 1)}
     return driver.replace_with(op, recreate(load, operands=operands, properties=properties))
 
 
-def reads_the_same(load: Operation, later: Operation) -> bool:
+def can_move_to(load: Operation, later: Operation) -> bool:
     """Return True if `load` can move to `later`: they are in the same block, with no write in between."""
     op = load.next_op
     while op is not None and op is not later and not writes(op):
@@ -102,9 +102,9 @@ def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
     """Replace ``sum(x[:, :, None] * y[None, :, :], axis=1)`` by a dot."""
     if len(op._operands) != 1 or int_property(op, "axis") != 1 or not is_float_sum(op):
         return False
-    if (product := producer(op._operands[0], arith.MulfOp)) is None:
+    if (mul := producer(op._operands[0], arith.MulfOp)) is None:
         return False
-    sides = [broadcast_of_expanded(value, axis) for value, axis in zip(product._operands, (2, 0), strict=True)]
+    sides = [broadcast_of_expanded(value, axis) for value, axis in zip(mul._operands, (2, 0), strict=True)]
     x, y = sides
     if x is None or y is None:
         return False

@@ -389,7 +389,7 @@ def pad_map(padding: Padding, op: Operation) -> None:
 
 
 def in_one_row(padding: Padding, op: Operation) -> Operation:
-    """Apply the op to one dimension, where neighbours stay adjacent although rows are padded."""
+    """Apply the op to one dimension, where neighbours are adjacent although rows are padded."""
     code, size = Emitter(op.location), padding.size(op.operands[0])
     flat = (prod(size),)
     rows = [reshaped(code, operand, size, flat) for operand in op.operands]

@@ -36,7 +36,7 @@ from tilework.layouts.encodings import DotOperand, NvidiaMma, Shared, SwizzledSh
 from tilework.layouts.infer import infer_reshape
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
-from tilework.transforms.building.emitter import cast, laid_out_there
+from tilework.transforms.building.emitter import cast, laid_out_at_value
 from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
@@ -101,7 +101,7 @@ def k_width(a: SSAValue, b: SSAValue) -> int:
 # The *left* operand may come from registers instead, and loading it there may transpose it (`ldmatrix.trans`, or 32-bit
 # loads). So the dot is transposed where the right operand is the MN-major one:
 #
-#     dT = dot(bT, aT, cT)              aT stays where it is, K contiguous; bT: registers
+#     dT = dot(bT, aT, cT)              aT is read as stored, K contiguous; bT: registers
 #     %m = ttg.local_alloc %b           #swizzled, rows as they were loaded: the target of asynchronous copies
 #     %t = ttg.memdesc_trans %m         N x K
 #     %r = ttg.local_load %t            #dot_op<0>
@@ -308,8 +308,8 @@ def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
     op = dot.op
     a, b, c = op.operands
     width = k_width(a, b)
-    accumulator = laid_out_there(op, c, mma)
-    left, right = laid_out_there(op, a, DotOperand(0, mma, width)), laid_out_there(op, b, DotOperand(1, mma, width))
+    accumulator = laid_out_at_value(op, c, mma)
+    left, right = (laid_out_at_value(op, value, DotOperand(index, mma, width)) for index, value in enumerate((a, b)))
     finish(dot, put(op, recreate(op, operands=(left, right, accumulator), result_types=(accumulator.type,))))
 
 
@@ -327,9 +327,9 @@ def to_group_dot(dot: Dot, keep_operands: bool) -> None:
     left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
     is_across = not keep_operands and is_copied_transposed(dot, mma)
     right = transposed_copy(op, mma) if is_across else in_shared_memory(op, b, 1)
-    accumulator = laid_out_there(op, permuted_rows(op, c) if is_read else c, mma)
+    accumulator = laid_out_at_value(op, permuted_rows(op, c) if is_read else c, mma)
     if not is_shared:
-        left = laid_out_there(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
+        left = laid_out_at_value(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
     new = ttng.WarpGroupDotOp.make(left, right, accumulator, None, op.location)
     new.properties |= op.properties
     new.attributes |= op.attributes

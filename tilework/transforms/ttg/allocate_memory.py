@@ -50,7 +50,7 @@ def allocate(module: ModuleOp, target: Target) -> None:
 # Assign offsets to the scratch memory that each program has in global memory (`analysis/allocation.py`).
 #
 #     %0 = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32}      offset 0
-#     tt.call @helper()                                                              offset 128: the memory of @helper
+#     tt.call @callee()                                                              offset 128: the memory of @callee
 #     module attributes {ttg.global_scratch_memory_size = 256 : i32, ...}
 #
 # Offsets (`ttg.global_scratch_memory_offset`) are relative to the function; sizes and alignments are on functions and

@@ -48,7 +48,7 @@ from tilework.transforms.passes import module_pass
 #                                                              %acc = arith.addf %init, %t
 #
 # The view splits the axis into threads (16) and the elements of each (8). It must only rename registers: `thread_view`
-# inserts the new dimension next to the axis in the order, so that every element stays in its row and its register,
+# inserts the new dimension next to the axis in the order, so that every element keeps its row and its register,
 # which `keeps_rows` checks. (The reference compiler always puts it first, which mixes rows when the axis is not the
 # fastest.)
 #

@@ -24,6 +24,7 @@ from tilework.analysis.cost import (
     DRAM,
     Cost,
     Occupancy,
+    concurrent_cost,
     hot_loops,
     loop_cost,
     occupancy,
@@ -31,7 +32,6 @@ from tilework.analysis.cost import (
     pending,
     ring_size,
     straight_cost,
-    together,
 )
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import (
@@ -65,7 +65,7 @@ from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_a
 #        note: dots: wgmma 64x256x16, 1 still runs when the next iteration begins; operands: cp.async into 3 buffers
 #        note: all warps run the whole loop; tl.range(..., warp_specialize=True) requests partitions
 #
-# The numbers are those of `analysis/cost.py` (docs/cost-model.md).
+# The figures are those of `analysis/cost.py` (docs/cost-model.md).
 # Stage: finished TTGIR. Cost: one walk, if there is a listener.
 
 ALL_WARPS = "all warps run the whole loop; tl.range(..., warp_specialize=True) requests partitions"
@@ -104,7 +104,7 @@ def explain(codes: Sequence[Operation]) -> None:
     costs = [straight_cost(one) if type(one) is tt.FuncOp else loop_cost(one) for one in codes]
     held, rates = occupancy(code), find_target(code).rates
     known = [cost for cost in costs if cost is not None]
-    if not known or held is None or rates is None or not (cost := together(known)).bound:
+    if not known or held is None or rates is None or not (cost := concurrent_cost(known)).bound:
         return
     what, once = ("kernel", "a program") if type(code) is tt.FuncOp else ("loop", "an iteration")
     text = f"the limit of this {what} is {cost.limit}: {once} takes at least {cost.bound:.0f} cycles{peak(cost, rates)}"

@@ -115,7 +115,7 @@ class PersistentProgramsPass(Pass):
                 has_body(function)
                 and has_one_loop(function)
                 and will_split(function, "pays", self.num_stages)
-                and is_read_as_it_comes(module, function, self.num_stages)
+                and reads_buffers_directly(module, function, self.num_stages)
             ):
                 limit_stages(function, self.num_stages)
                 make_persistent(function)
@@ -140,7 +140,7 @@ def has_one_loop(function: Operation) -> bool:
     )
 
 
-def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> bool:
+def reads_buffers_directly(module: ModuleOp, function: Operation, stages: int) -> bool:
     """Return True if dots, or two warp groups that transpose an operand for them, read the buffers of copies directly:
     other forms have not been measured, and a second block may fit beside a single transposing group.
 

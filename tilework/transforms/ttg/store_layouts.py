@@ -72,13 +72,13 @@ def store_layouts(function: Operation) -> None:
         if (
             type(op) is tt.StoreOp
             and type(source := defining_op(op.operands[1])) is ttg.ConvertLayoutOp
-            and is_by_itself(op, ops)
+            and is_only_access(op, ops)
         ):
             buffers = sum(tile_bits(alloc.results[0].type) // 8 for alloc in ops if type(alloc) is ttg.LocalAllocOp)
             choose(op, source, buffers)
 
 
-def is_by_itself(store: Operation, ops: Sequence[Operation]) -> bool:
+def is_only_access(store: Operation, ops: Sequence[Operation]) -> bool:
     """Return True if no other op accesses memory that may be the same.
 
     As long as all accesses have the layout of their pointers, each thread reads what it has written itself, and kernels

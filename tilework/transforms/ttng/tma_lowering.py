@@ -59,7 +59,7 @@ from tilework.transforms.building.tma import (
     write_tensormap,
 )
 from tilework.transforms.passes import module_pass
-from tilework.transforms.ttg.pipeline.lower_loads import read_instead
+from tilework.transforms.ttg.pipeline.lower_loads import replace_memory
 
 
 @module_pass("triton-nvidia-tma-lowering")
@@ -150,7 +150,7 @@ def take_memory(loaded: SSAValue, memory: SSAValue, load_block: Block | None) ->
         if wanted.encoding != kind.encoding or not (own or not wanted.is_mutable):  # pyright: ignore
             continue
         if wanted.is_mutable or can_be_mutable(alloc.results[0]):
-            read_instead(alloc.results[0], memory)
+            replace_memory(alloc.results[0], memory)
             erase_op(alloc)
 
 

@@ -33,7 +33,7 @@ from tilework.transforms.ttg.pipeline.lower_loads import (
     async_copy,
     circular_increment,
     copy_block,
-    read_instead,
+    replace_memory,
 )
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import Ring, readers_of
@@ -222,7 +222,7 @@ def consume(program: Program, ring: Ring, memory: Memory) -> Reading:
         reading.views.append(view := stage_of(code, buffer, index))
         for alloc in channel.allocs:
             own = program.clones[alloc]
-            read_instead(own.results[0], view)
+            replace_memory(own.results[0], view)
             erase_op(own)
         result = load.results[0]
         if result.first_use is not None:

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.analysis.index_forms import moves_on, same_address
+from tilework.analysis.index_forms import never_returns, same_address
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
 from tilework.ir import scf, tt
 from tilework.ir.functions import ops_in_order
@@ -149,7 +149,7 @@ class Search:
                 continue
             seen.add(op)
             if type(op) in LOADS:
-                if not self.is_worth_it(op):
+                if not self.should_start_early(op):
                     continue
                 if self.levels.setdefault(op, level) != level:
                     self.dropped.add(op)
@@ -168,7 +168,7 @@ class Search:
         operands = (value for index, value in enumerate(op.operands) if index != ACCUMULATOR)
         return [value.op for value in operands if isinstance(value, OpResult) and value.op.parent is self.body]
 
-    def is_worth_it(self, load: Operation) -> bool:
+    def should_start_early(self, load: Operation) -> bool:
         if load not in self.judged:
             reason = self.judge(load, self.facts.axes) or self.overtaken(load)
             if called_for(load.operands[0], self.body):
@@ -198,4 +198,4 @@ class Search:
         assert holder is not None and loop is not None
         if not (load.is_before_in_block(holder) and same_address(load.operands[0], writer.operands[0])):
             return False
-        return moves_on(load.operands[0], loop)
+        return never_returns(load.operands[0], loop)

@@ -186,7 +186,7 @@ def is_profitable(load: Operation, facts: AxisFacts) -> str | None:
     except Clash as clash:
         return str(clash)
     if encoding is not None and alloc_users(load) and copy_bytes(result, encoding) * 8 < MIN_COPY_BITS:
-        return "less than 4 bytes go to one place in shared memory"
+        return "less than 4 bytes are contiguous in shared memory"
     return None
 
 
@@ -321,7 +321,7 @@ def copy_problem(load: Operation, contiguity: int, encoding: Shared) -> str | No
     if contiguity * bits < MIN_COPY_BITS:
         return "a thread reads less than 4 bytes at a time"
     if is_tensor(result.type) and copy_bytes(result, encoding) * 8 < MIN_COPY_BITS:
-        return "less than 4 bytes go to one place in shared memory"
+        return "less than 4 bytes are contiguous in shared memory"
     return None
 
 

@@ -295,24 +295,24 @@ def value_type(plan: LoadPlan) -> Tensor:
 def replace_allocs(low: Lowering, plan: LoadPlan, view: SSAValue) -> None:
     """Replace the allocations of the load's users by `view` of a buffer, which is mutable."""
     for alloc in plan.allocs:
-        read_instead(alloc.results[0], view)
+        replace_memory(alloc.results[0], view)
         low.schedule.slots.pop(alloc)
         erase_op(alloc)
 
 
-def read_instead(memory: SSAValue, other: SSAValue) -> None:
+def replace_memory(memory: SSAValue, other: SSAValue) -> None:
     """Replace `memory` by `other`, which is mutable; its views, also through waits, become mutable too."""
-    let_views_write(memory)
+    make_views_mutable(memory)
     replace_all_uses(memory, other)
 
 
-def let_views_write(memory: SSAValue) -> None:
+def make_views_mutable(memory: SSAValue) -> None:
     for use in memory.uses:
         results = use.operation.results
         for result in results[use.index : use.index + 1] if len(results) > 1 else results:
             if is_memdesc(result.type):
                 set_type(result, as_mutable(result.type))
-                let_views_write(result)
+                make_views_mutable(result)
 
 
 # Loads by descriptor to TMA, with barriers that count the bytes that arrive.

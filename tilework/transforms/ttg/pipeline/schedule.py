@@ -131,8 +131,8 @@ class Schedule:
 
     def by_stage(self, loop: Operation) -> list[Operation]:
         """Return the scheduled ops of the body by stage, then cluster, then program order."""
-        placed = (op for op in body_ops(loop) if op in self.slots)
-        return sorted(placed, key=lambda op: self.key(*self.slots[op]))
+        scheduled = (op for op in body_ops(loop) if op in self.slots)
+        return sorted(scheduled, key=lambda op: self.key(*self.slots[op]))
 
     def assign_all_dependencies(self, loop: Operation) -> None:
         """Assign the dependencies of all scheduled ops, no later than them."""
@@ -201,7 +201,7 @@ def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     schedule = assign_key_ops(loop, latencies)
     first = schedule.clusters[0]
     if SKIPS in loop.attributes:
-        hasten_carried(loop, schedule)
+        advance_carried(loop, schedule)
     assign_ifs(loop, schedule)
     complete(loop, schedule, first)
     return schedule
@@ -241,7 +241,7 @@ def assign_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule
     return schedule
 
 
-def hasten_carried(loop: Operation, schedule: Schedule) -> None:
+def advance_carried(loop: Operation, schedule: Schedule) -> None:
     """Move pointers that depend on a load (``if skipped: continue``) out of the last stage if loads of the next
     iteration need them.
     """
