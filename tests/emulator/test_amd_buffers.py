@@ -17,7 +17,7 @@ from tilework.ir.printer import print_module
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.evaluator import evaluate
-from tilework.oracles.evaluator.rules import EvaluationError
+from tilework.oracles.evaluator.values import EvaluationError
 from tilework.runtime.launch.python.specialize import parse_attr
 from tilework.target import Target
 from tilework.targets.amd.code_object import metadata

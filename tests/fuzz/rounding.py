@@ -29,7 +29,7 @@ from tests.fuzz.run import compile_generated
 from tilework.ir import arith, math, tt
 from tilework.ir.types import int_property
 from tilework.oracles.evaluator import evaluate
-from tilework.oracles.evaluator.rules import RULES, Rule
+from tilework.oracles.evaluator.values import RULES, Rule
 
 RUNS, MOST_RUNS = 8, 64  # twice as many, and again, while something is not explained: an integer has to occur
 SAFETY, FUNCTION_ULPS = 4.0, 2.0  # random signs give less than the worst case, hence the factor

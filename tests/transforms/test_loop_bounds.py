@@ -7,7 +7,7 @@ from tilework.inspect.check_each import check_each
 from tilework.ir import scf
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import evaluate
-from tilework.oracles.evaluator.rules import EvaluationError
+from tilework.oracles.evaluator.values import EvaluationError
 from tilework.transforms.registry import run_pipeline
 from tilework.transforms.ttg import fuse_nested_loops
 

@@ -43,7 +43,7 @@ from tilework.inspect.replay import (
 from tilework.inspect.tolerances import EXACT, Array, Expected, Gap, Tolerance, tolerance_of
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
-from tilework.oracles.interpreter.reductions import ORDERS, SUM_ORDER
+from tilework.oracles.interpreter.operators import ORDERS, SUM_ORDER
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.evaluator_launcher import runtime_values

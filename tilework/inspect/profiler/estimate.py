@@ -25,8 +25,7 @@ from tilework.ir.functions import callee_of, functions_by_name, is_private
 from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of
 from tilework.oracles.evaluator.global_memory import Memory
 from tilework.oracles.evaluator.machine import Machine
-from tilework.oracles.evaluator.rules import ELEMENTWISE
-from tilework.oracles.evaluator.values import fit
+from tilework.oracles.evaluator.values import ELEMENTWISE, fit
 
 SIMD = "simd"
 SAMPLES = 3  # programs that are looked at

@@ -33,9 +33,17 @@ import numpy as np
 
 from tilework.oracles.emulator.check import Checker, CheckingMachine
 from tilework.oracles.emulator.counters import Counters
-from tilework.oracles.emulator.layout import local_layout, module_variables, parameter_layout, shared_layout
 from tilework.oracles.emulator.machine import MAX_INSTRUCTIONS, Machine
-from tilework.oracles.emulator.memory import ArenaPort, Array, Memory, Watchers
+from tilework.oracles.emulator.memory import (
+    ArenaPort,
+    Array,
+    Memory,
+    Watchers,
+    local_layout,
+    module_variables,
+    parameter_layout,
+    shared_layout,
+)
 from tilework.oracles.emulator.parser import parse_ptx
 from tilework.oracles.emulator.syntax import EmulatorError, Function, PtxModule, dimensions
 from tilework.oracles.emulator.translate import Block

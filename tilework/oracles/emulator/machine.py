@@ -24,8 +24,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilework.oracles.emulator.barriers import CLUSTER, Barrier, BarrierWaits, Stuck, spans
-from tilework.oracles.emulator.layout import frame_layout, local_variables, names_in
-from tilework.oracles.emulator.memory import LOCAL_BASE, WINDOW, Array, MemoryFault
+from tilework.oracles.emulator.memory import (
+    LOCAL_BASE,
+    WINDOW,
+    Array,
+    MemoryFault,
+    frame_layout,
+    local_variables,
+    names_in,
+)
 from tilework.oracles.emulator.printf import printf_text
 from tilework.oracles.emulator.syntax import (
     EmulatorError,

@@ -33,8 +33,8 @@ import numpy as np
 
 from tilework.numerics.rounding import E4M3FN as FP8_E4M3
 from tilework.numerics.rounding import E5M2 as FP8_E5M2
-from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.memory import Array
+from tilework.oracles.emulator.rules.floating import Format
 from tilework.process.forks import cached_property
 
 LEAST = 2.0**-133  # lower bound of the largest exponent

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.layout import inside
 from tilework.oracles.emulator.memory import (
     BLOCK_BITS,
     ArenaPort,
@@ -34,6 +33,7 @@ from tilework.oracles.emulator.memory import (
     GenericPort,
     LocalPort,
     Port,
+    inside,
 )
 from tilework.oracles.emulator.syntax import (
     Address,

@@ -1,6 +1,6 @@
 """TTIR executed on NumPy, op by op: verifies the frontend and every pass without a backend."""
 
 from tilework.oracles.evaluator.machine import evaluate
-from tilework.oracles.evaluator.rules import EvaluationError
+from tilework.oracles.evaluator.values import EvaluationError
 
 __all__ = ["EvaluationError", "evaluate"]

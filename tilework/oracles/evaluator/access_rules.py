@@ -20,8 +20,18 @@ from tilework.ir.enums import DescriptorReduceKind, PaddingOption, RMWOp
 from tilework.ir.types import PointerType, TensorDescType, array_values, element_type, is_float, shape_of
 from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.rules import Fault, evaluates, rules
-from tilework.oracles.evaluator.values import BlockView, DescriptorAt, memory_bytes, signed, storage, unsigned, wide
+from tilework.oracles.evaluator.values import (
+    BlockView,
+    DescriptorAt,
+    Fault,
+    evaluates,
+    memory_bytes,
+    rules,
+    signed,
+    storage,
+    unsigned,
+    wide,
+)
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine

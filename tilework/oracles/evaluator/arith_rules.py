@@ -28,13 +28,16 @@ from tilework.numerics import libdevice_in_numpy as libdevice
 from tilework.numerics.arithmetic import Arithmetic, greater, greater_number, lesser, lesser_number
 from tilework.numerics.integers import high_product, leading_zeros, one_bits, trailing_zeros
 from tilework.numerics.rounding import F64, Array, from_integer, narrow
-from tilework.oracles.evaluator.rules import Fault, Rule, evaluates, rules
 from tilework.oracles.evaluator.shared_memory import MemView
 from tilework.oracles.evaluator.values import (
     BOOL,
     BlockView,
     DescriptorAt,
+    Fault,
+    Rule,
+    evaluates,
     fit,
+    rules,
     signed,
     storage,
     to_integer,

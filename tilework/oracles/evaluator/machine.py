@@ -33,16 +33,33 @@ from tilework.ir.module_facts import integer, is_reproducible, num_ctas
 from tilework.ir.types import PointerType, TensorDescType, element_type, i1, i32, i64, is_float, is_integer, shape_of
 from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.arith_rules import EXACT
-from tilework.oracles.evaluator.global_memory import Memory
-from tilework.oracles.evaluator.gpu_rules import CARRIERS, guarded, has_background_dots
-from tilework.oracles.evaluator.races import ACCESSES, RaceMemory
-from tilework.oracles.evaluator.rules import RULES, EvaluationError, Fault, Rule, fault_at
+from tilework.oracles.evaluator.global_memory import ACCESSES, Memory, RaceMemory
+from tilework.oracles.evaluator.gpu_rules import (
+    CARRIERS,
+    Key,
+    Mbarrier,
+    Strand,
+    end_program,
+    guarded,
+    has_background_dots,
+)
 from tilework.oracles.evaluator.shared_memory import Copy, Reader, SharedMemory, uses_scratch, with_scratch
-from tilework.oracles.evaluator.tma_rules import Key, Mbarrier, Strand, end_program
-from tilework.oracles.evaluator.values import INT64, BlockView, Dot, Tensormap, fit, storage
+from tilework.oracles.evaluator.values import (
+    INT64,
+    RULES,
+    BlockView,
+    Dot,
+    EvaluationError,
+    Fault,
+    Rule,
+    Tensormap,
+    fault_at,
+    fit,
+    storage,
+)
 
 MAX_STEPS = 5_000_000
-FAMILIES = ("access", "arith", "control", "gpu", "tensor", "tma", "ttc")
+FAMILIES = ("access", "arith", "control", "gpu", "tensor")
 for family in FAMILIES:
     import_module(f"tilework.oracles.evaluator.{family}_rules")
 LEAVE = (tt.ReturnOp, ttg.WarpYieldOp, ttg.WarpReturnOp)
@@ -74,7 +91,7 @@ def evaluate(
     receives each line of `tt.print` instead of standard output. `truncate_tf32` truncates the operands of tf32 dots to
     10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers access any
     mapped memory of this process. `barriers` and `fences` make a missing one an error, for code that is finished; see
-    `oracles/evaluator/shared_memory.py`. `races` is memory that detects races between programs (`races.py`).
+    `oracles/evaluator/shared_memory.py`. `races` is memory that detects races between programs (`RaceMemory`).
     """
     functions = collect_functions(module)
     function = find_function(functions, name)

@@ -48,8 +48,7 @@ from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.encodings import Shared
 from tilework.layouts.to_linear import to_linear
 from tilework.numerics.rounding import UNSIGNED, Array
-from tilework.oracles.evaluator.rules import Fault, Rule
-from tilework.oracles.evaluator.values import BOOL, memory_bytes, storage
+from tilework.oracles.evaluator.values import BOOL, Fault, Rule, memory_bytes, storage
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine

@@ -43,8 +43,17 @@ from tilework.numerics.rounding import (
     unpack_e2m1,
 )
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.rules import ELEMENTWISE, Fault, evaluates, rules
-from tilework.oracles.evaluator.values import INT64, memory_bytes, signed, storage, unsigned
+from tilework.oracles.evaluator.values import (
+    ELEMENTWISE,
+    INT64,
+    Fault,
+    evaluates,
+    memory_bytes,
+    rules,
+    signed,
+    storage,
+    unsigned,
+)
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine

@@ -34,7 +34,7 @@ from tilework.language.typing.python_names import (
     make_tuple,
 )
 from tilework.oracles.interpreter.failures import at_run_time
-from tilework.oracles.interpreter.reductions import AmbiguousTruth
+from tilework.oracles.interpreter.operators import AmbiguousTruth
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import NUMBERS, as_array, plain
 

@@ -31,7 +31,7 @@ from tilework.oracles.interpreter.allowed_memory import MARK, Memory
 from tilework.oracles.interpreter.arguments import Arguments
 from tilework.oracles.interpreter.calls import KernelRuntime, scalar_of
 from tilework.oracles.interpreter.failures import failure
-from tilework.oracles.interpreter.reductions import SUM_ORDER
+from tilework.oracles.interpreter.operators import SUM_ORDER
 from tilework.oracles.interpreter.rewriter import RUNTIME, FunctionRewriter, wrapper_of
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain

@@ -33,8 +33,8 @@ from tilework.targets.cpu.run.interface import ENTRIES, Interface
 from tilework.targets.cpu.run.pool import fault_error
 
 if TYPE_CHECKING:
-    from tilework.oracles.evaluator.races import Race
-    from tilework.oracles.evaluator.rules import EvaluationError
+    from tilework.oracles.evaluator.global_memory import Race
+    from tilework.oracles.evaluator.values import EvaluationError
     from tilework.runtime.compile.sources import ASTSource, IRSource
 
 HELPS = {  # by a part of the report
@@ -278,8 +278,8 @@ class RaceLauncher(EvaluatorLauncher):
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program of the grid, in order, until a race is found."""
         # lazily: a whole executor, which few programs use
-        from tilework.oracles.evaluator.races import RaceFound, RaceMemory, granule_of
-        from tilework.oracles.evaluator.rules import EvaluationError
+        from tilework.oracles.evaluator.global_memory import RaceFound, RaceMemory, granule_of
+        from tilework.oracles.evaluator.values import EvaluationError
 
         memory = RaceMemory(prod(grid), granule_of(function), foreign=True)
         try:

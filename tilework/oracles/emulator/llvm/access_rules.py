@@ -23,26 +23,24 @@ from tilework.oracles.emulator.llvm.ir import (
     leaves,
     size_of,
 )
-from tilework.oracles.emulator.llvm.lane_values import (
+from tilework.oracles.emulator.llvm.translate_ir import (
+    Compute,
+    Mask,
     Scalar,
+    Translator,
+    Unsupported,
     Value,
     bits,
     flatten,
     from_bytes,
-    signed,
-    to_bytes,
-    unflatten,
-)
-from tilework.oracles.emulator.llvm.translate_ir import (
-    Compute,
-    Mask,
-    Translator,
-    Unsupported,
     intrinsic,
     literal,
     nothing,
     quiet_nan,
     rule,
+    signed,
+    to_bytes,
+    unflatten,
 )
 from tilework.oracles.emulator.memory import Array, by_window, conflict_free_rounds
 from tilework.oracles.emulator.syntax import Trapped

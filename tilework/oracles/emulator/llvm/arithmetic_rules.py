@@ -13,21 +13,17 @@ from tilework.numerics.integers import leading_zeros, one_bits, reversed_bits, t
 from tilework.numerics.libdevice_in_numpy import round_half_away
 from tilework.numerics.rounding import F16, F32, F64, UNSIGNED, from_integer, narrow, narrow_to_zero, to_integer
 from tilework.oracles.emulator.llvm.ir import Float, Instruction, Int, Pointer, Sequence, dtype_of
-from tilework.oracles.emulator.llvm.lane_values import (
+from tilework.oracles.emulator.llvm.translate_ir import (
     IMPOSSIBLE,
+    Compute,
+    Mask,
     Scalar,
+    Translator,
+    Unsupported,
     Value,
     any_of,
     bitcast,
     either,
-    signed,
-    unsigned,
-)
-from tilework.oracles.emulator.llvm.translate_ir import (
-    Compute,
-    Mask,
-    Translator,
-    Unsupported,
     element,
     elementwise,
     float_elementwise,
@@ -37,6 +33,8 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     literal,
     quiet_nan,
     rule,
+    signed,
+    unsigned,
 )
 from tilework.oracles.emulator.memory import LOCAL_BASE, SHARED_BASE, Array
 

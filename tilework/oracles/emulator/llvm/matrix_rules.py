@@ -16,18 +16,24 @@ import numpy as np
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.rounding import BF16, F16, F32, FLOATS, decode_e2m1, decode_e8m0, narrow, saturate, to_tf32
 from tilework.oracles.emulator.llvm.ir import Instruction, Int, Sequence, Type
-from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, any_of, bitcast, either, flatten, to_bytes
 from tilework.oracles.emulator.llvm.translate_ir import (
     Compute,
     Mask,
+    Scalar,
     Translator,
     Unsupported,
+    Value,
+    any_of,
+    bitcast,
+    either,
     element,
     elementwise,
     fixed,
+    flatten,
     intrinsic,
     literal,
     quiet_nan,
+    to_bytes,
 )
 from tilework.oracles.emulator.memory import Array
 

@@ -39,8 +39,7 @@ from tilework.oracles.emulator.llvm.ir import (
     size_of,
 )
 from tilework.oracles.emulator.llvm.ir_parser import parse_llvm
-from tilework.oracles.emulator.llvm.lane_values import flatten
-from tilework.oracles.emulator.llvm.translate_ir import Translator
+from tilework.oracles.emulator.llvm.translate_ir import Translator, flatten
 from tilework.oracles.emulator.llvm.workgroup import Workgroup
 from tilework.oracles.emulator.memory import Array, Extent, Memory, MemoryFault
 from tilework.oracles.emulator.printf import PRINTF_BUFFER_OFFSET, PrintBuffer, formats_of

@@ -12,31 +12,29 @@ import numpy as np
 
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.oracles.emulator.llvm.ir import Float, Instruction, Int, Sequence, Struct, dtype_of, fields_of, size_of
-from tilework.oracles.emulator.llvm.lane_values import (
-    INACTIVE,
-    Scalar,
-    Value,
-    any_of,
-    either,
-    merge,
-    signed,
-    undefined_of,
-)
 from tilework.oracles.emulator.llvm.translate_ir import (
+    INACTIVE,
     Compute,
     Mask,
     Rule,
+    Scalar,
     Translator,
     Unsupported,
+    Value,
+    any_of,
     applied,
+    either,
     element,
     elementwise,
     fixed,
     integer,
     intrinsic,
     literal,
+    merge,
     quiet_nan,
     rule,
+    signed,
+    undefined_of,
 )
 from tilework.oracles.emulator.memory import Array
 

@@ -27,9 +27,9 @@ import numpy as np
 
 from tilework.oracles.emulator.findings import Finding, Findings, Site
 from tilework.oracles.emulator.llvm.ir import Function, Instruction, Module
-from tilework.oracles.emulator.llvm.lane_values import UNWRITTEN
 from tilework.oracles.emulator.llvm.translate_ir import (
     COLLECTIVE,
+    UNWRITTEN,
     Mask,
     Op,
     Translator,

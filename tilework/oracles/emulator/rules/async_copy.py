@@ -26,8 +26,8 @@ import numpy as np
 
 from tilework.numerics.rounding import BF16, to_tf32
 from tilework.oracles.emulator.async_operations import Access, operations
-from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.memory import LOCAL_BASE, Array, in_block
+from tilework.oracles.emulator.rules.floating import Format
 from tilework.oracles.emulator.rules.load_store import FUNCTIONS, float_max, float_min, space_of
 from tilework.oracles.emulator.rules.mbarrier import Barriers, each, per_thread, shared_address
 from tilework.oracles.emulator.syntax import Address, EmulatorError, Imm, Instruction, Not, Operand, Reg, Vector

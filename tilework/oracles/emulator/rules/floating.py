@@ -7,18 +7,66 @@ floats.
 Approximate instructions give the correctly rounded value, which is within the documented error, and keep the documented
 special cases. `.ftz` flushes denormal inputs and results to zero; `.sat` clamps the result to [0, 1].
 
+`Format` is a float format of PTX: correctly rounded arithmetic, and the GPU's treatment of NaN and denormal numbers.
+
+>>> Format.of("f32").add(np.float32([1]), np.float32([2**-30]), "rp")
+array([1.0000001], dtype=float32)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.integers import upper_half
-from tilework.oracles.emulator.floats import Format
+from tilework.numerics.rounding import BF16, F16, F32, F64
 from tilework.oracles.emulator.memory import Array
 from tilework.oracles.emulator.syntax import Instruction, Operand, Sink, pair
 from tilework.oracles.emulator.translate import Mask, Op, Rule, Translator, Unsupported, elementwise, rule, unsigned
+
+DTYPES = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
+NANS = {
+    "f16": 0x7FFF,
+    "bf16": 0x7FFF,
+    "f32": 0x7FFFFFFF,
+    "f64": 0xFFF8000000000000,
+}  # results of invalid operations on numbers
+
+
+@dataclass(frozen=True)
+class Format(Arithmetic):
+    """A float format under its PTX name."""
+
+    name: str
+
+    @staticmethod
+    @cache
+    def of(name: str) -> "Format":  # pyright: ignore[reportIncompatibleMethodOverride]
+        plain = Arithmetic.of(DTYPES[name])
+        return Format(plain.dtype, plain.least, plain.dropped, name)
+
+    @staticmethod
+    def of_dtype(dtype: np.dtype[Any]) -> "Format":
+        return Format.of(next(name for name, found in DTYPES.items() if found == dtype))
+
+    def canonical(self, values: Array, operands: Sequence[Array] = ()) -> Array:
+        """Replace NaNs by those that the GPU produces: a fixed one; f64 keeps the payload of the last operand that is
+        NaN.
+
+        An H200 takes the second of two NaNs in `add.f64`; other instructions were measured with one NaN.
+        """
+        return self.propagate(values, operands[::-1] if self.dtype == F64 else (), NANS[self.name])
+
+    def flush(self, values: Array) -> Array:
+        """Flush denormals to zeros of the same sign."""
+        tiny = (np.abs(values) < self.dtype.type(self.least)) & (values != 0)
+        if not np.count_nonzero(tiny):
+            return values
+        return np.where(tiny, np.copysign(self.dtype.type(0), values), values).astype(self.dtype)
+
 
 PACKED = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
 FLOATS = ("f16", "bf16", "f32", "f64", *PACKED)

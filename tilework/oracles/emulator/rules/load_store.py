@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tilework.numerics.rounding import BF16
-from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.memory import Array, conflict_free_rounds
+from tilework.oracles.emulator.rules.floating import Format
 from tilework.oracles.emulator.syntax import Address, EmulatorError, Instruction, Operand, Sink, Symbol, Vector, items
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from tilework.numerics.rounding import E4M3FN, E5M2, FORMAT_OF, TF32_DROPPED, narrow, saturate
 from tilework.numerics.rounding import to_tf32 as rounded_to_tf32
-from tilework.oracles.emulator.floats import NANS, Format
 from tilework.oracles.emulator.memory import BLOCK_BITS, LOCAL_BASE, SHARED_BASE, WINDOW, WINDOWS, Array, in_block
-from tilework.oracles.emulator.rules.floating import PACKED, mode_of, read_float, saturated, write_float
+from tilework.oracles.emulator.rules.floating import NANS, PACKED, Format, mode_of, read_float, saturated, write_float
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Special, Vector
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, elementwise, rule, unsigned
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.memory import Array
+from tilework.oracles.emulator.rules.floating import Format
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Pair, Sink, pair
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 

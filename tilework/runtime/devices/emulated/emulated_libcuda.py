@@ -13,7 +13,7 @@ import numpy as np
 from tilework.oracles.emulator import tensor_map
 from tilework.oracles.emulator.counters import Counts
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction, cluster_of
-from tilework.oracles.emulator.layout import frame_layout
+from tilework.oracles.emulator.memory import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.devices.emulated import results
 from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
