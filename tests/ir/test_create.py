@@ -28,7 +28,7 @@ from tilework.ir.create import (
     replace_all_uses,
     set_type,
 )
-from tilework.ir.locations import callsite_loc, file_loc, name_loc, place
+from tilework.ir.locations import callsite_loc, expression_loc, file_loc, name_loc
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.types import i1, i32, int_attr
@@ -165,7 +165,8 @@ def test_create_attr_is_what_the_constructor_makes() -> None:
     )
     ours = callsite_loc(name_loc("x", file_loc("k.py", 3, 8)), UNKNOWN_LOC)
     assert ours == theirs and hash(ours) == hash(theirs) and str(ours) == str(theirs)
-    assert ours.parameters == theirs.parameters and ours.callee.parameters[1] == place("k.py", 3, 8, None, (3, 4))
+    assert ours.parameters == theirs.parameters
+    assert ours.callee.parameters[1] == expression_loc("k.py", 3, 8, None, (3, 4))
 
 
 def test_equal_types_and_numbers_have_one_hash_and_others_are_distinguished() -> None:

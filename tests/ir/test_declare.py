@@ -92,7 +92,7 @@ def test_the_builder_takes_fields_in_order_and_python_values() -> None:
     "text, message",
     [
         ("testing.fetch %p[%i] where [1] { testing.end } : !tt.ptr<f32>", "operand expected"),
-        ("testing.fetch %p[%i] { testing.end } : !tt.ptr<f32>", "expected a list of numbers"),
+        ("testing.fetch %p[%i] { testing.end } : !tt.ptr<f32>", "expected a list of integers"),
         ("testing.fetch %p[] [1] by xx { testing.end } : !tt.ptr<f32>", "expected one of none, ca"),
         ("testing.fetch %p[] [1] { testing.end } !tt.ptr<f32>", "Expected ':'"),
         ("testing.fetch %p[] [1] { testing.end } : i32", "a pointer or a tensor of pointers is loaded from"),

@@ -17,7 +17,7 @@ from xdsl.irdl import irdl_attr_definition
 
 from tilework.ir import arith, tt
 from tilework.ir.arith import binary
-from tilework.ir.attr_text import float_bits, float_from_bits, number_text
+from tilework.ir.attr_text import float_bits, float_from_bits, scalar_text
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, name_of, unknown
 from tilework.ir.parser import IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
@@ -198,7 +198,7 @@ def test_printed_floats_give_the_same_bits_back(value: float, type: Attribute) -
     value = float_from_bits(bits, type)
     if value != value:  # f8E4M3FN has no infinities
         return
-    text = number_text(value, type)
+    text = scalar_text(value, type)
     assert (int(text, 16) if text.startswith("0x") else float_bits(float(text), type)) == bits
 
 
@@ -311,7 +311,7 @@ MISTAKES = {
     "module {} loc(nowhere)": "1:15: error: a location is expected",
     'module {} loc("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa': "1:15: error: End of file",
     "module attributes {a = #foo.bar<1>} {}": "1:32: error: 'foo.bar' is not registered",
-    "%0 = arith.constant 0x1FFFFFFFF : f32": "error: a number does not fit its type",
+    "%0 = arith.constant 0x1FFFFFFFF : f32": "error: a constant does not fit its type",
     "%0 = arith.constant dense<0x1FFFFFFFF> : tensor<4xf32>": "error: 0x1FFFFFFFF does not fit f32",
     "%0 = arith.constant dense<1> : tensor<9999999x9999999xi32>": "elements is too large",
     "%0 = arith.constant dense<[1, 2]> : tensor<4xi32>": "the elements have shape [2], their type has [4]",

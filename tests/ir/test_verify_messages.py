@@ -89,9 +89,9 @@ CASES = [
     ("property must be an i32 that is one of 1 (and), 2 (or)", "%p: !tt.ptr<f32>, %x: f32",
      ('%r = "tt.atomic_rmw"(%p, %x) <{atomic_rmw_op = 99 : i32, sem = 4 : i32, scope = 1 : i32}> : (!tt.ptr<f32>, '
       'f32) -> f32')),
-    ("property must be a number of i32, but got 0 : i64", f"%x: {F8}",
+    ("property must be an integer of i32, but got 0 : i64", f"%x: {F8}",
      f"%r = tt.expand_dims %x {{axis = 0 : i64}} : {F8} -> tensor<1x8xf32>"),
-    ("property must be a number of i1", f"%x: {F8}",
+    ("property must be an integer of i1", f"%x: {F8}",
      (f'%s = "tt.scan"(%x) <{{axis = 0 : i32, reverse = 1 : i32}}> ({{{ADD} "tt.scan.return"(%r) : (f32) -> () }}) '
       f': ({F8}) -> {F8}')),
     ("property must be an array of i32", "%x: tensor<4x8xf32>",

@@ -24,7 +24,7 @@ CASES = [  # elements, bits of a run, order, merges
 def network(keys: np.ndarray, bits: int, order: int, merges: bool) -> np.ndarray:
     index = np.arange(keys.size)
     for stage in range(bits if merges else 1, bits + 1):
-        falls = index >> stage & 1 if stage < bits or order == SortOrder.IN_TURNS else np.full(keys.size, order)
+        falls = index >> stage & 1 if stage < bits or order == SortOrder.ALTERNATING else np.full(keys.size, order)
         for bit in reversed(range(stage)):
             other = keys[index ^ 1 << bit]
             keys = np.where((index >> bit & 1) != falls, np.maximum(keys, other), np.minimum(keys, other))

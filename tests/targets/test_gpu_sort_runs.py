@@ -32,7 +32,7 @@ def test_generated_layouts(seed: int) -> None:
     x = rng.integers(-100, 100, tile.shape).astype(dtype)
     keys = x if is_signed else x.view(f"u{dtype}")
     expected = np.sort(keys.reshape(-1, 1 << bits), axis=1).view(dtype)
-    falls = slice(order == SortOrder.IN_TURNS, None, 1 + (order == SortOrder.IN_TURNS))
+    falls = slice(order == SortOrder.ALTERNATING, None, 1 + (order == SortOrder.ALTERNATING))
     if order != SortOrder.UPWARDS:
         expected[falls] = expected[falls, ::-1]
     text = sort_text(tile, dtype, bits, order, is_signed)
@@ -46,7 +46,7 @@ def test_threads_that_have_elements_of_several_rows(rows: int) -> None:
     tile = Tile((rows, 2048 // rows), blocked((1, 4), (1, 32), (4 if rows > 4 else 1, 1 if rows > 4 else 4), (1, 0)))
     x = np.random.default_rng(rows).integers(-9999, 9999, tile.shape).astype(np.int32)
     bits = tile.shape[1].bit_length() - 1
-    (found,) = run(sort_text(tile, "int32", bits, SortOrder.IN_TURNS), [("x", tile, x)], [("y", tile, "int32")], 4)
+    (found,) = run(sort_text(tile, "int32", bits, SortOrder.ALTERNATING), [("x", tile, x)], [("y", tile, "int32")], 4)
     expected = np.sort(x, axis=1)
     expected[1::2] = expected[1::2, ::-1]
     np.testing.assert_array_equal(found, expected)

@@ -2,7 +2,7 @@
 
 | callee                      | arguments                                             |
 |---|---|
-| jit function, jit method    | as they are; literals stay compile-time in the callee |
+| jit function, jit method    | as they are; literals are compile-time in the callee  |
 | builtin (`tl.load`, `x.to`) | as they are, plus `_semantic` and `_generator`        |
 | constexpr_function, `math.*`| unwrapped; everything must be known at compile time   |
 | aggregate, NamedTuple class | as they are; the instance is made now                 |
@@ -196,8 +196,8 @@ def foreign_call(library: str, callee: Any) -> str:
     """The message about ``np.sqrt(x)`` in a kernel."""
     name = getattr(callee, "__name__", None) or type(callee).__name__
     own = OTHER_NAMES.get(name, name)
-    place = next((f"{where}.{own}" for where, owner in OWN_FUNCTIONS if hasattr(owner, own)), None)
-    advice = f"use {place}" if place else "write it with tl.* functions, or compute it on the host and pass the result"
+    found = next((f"{where}.{own}" for where, owner in OWN_FUNCTIONS if hasattr(owner, own)), None)
+    advice = f"use {found}" if found else "write it with tl.* functions, or compute it on the host and pass the result"
     return f"{library}.{name} works on arrays of the host, not on the values of a kernel\nhelp: {advice}"
 
 
@@ -324,7 +324,7 @@ def wrong_call(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
 
 def as_argument(value: Any) -> Any:
-    """Compile-time objects (numbers, dtypes, functions) travel as constexprs."""
+    """Wrap compile-time objects (ints, floats, dtypes, functions) in constexprs."""
     value = as_constexpr(value)
     return value if isinstance(value, tl.base_value) else tl.constexpr(value)
 

@@ -89,7 +89,7 @@ def go_on(gen: FunctionGenerator, rest: Callable[[], None] | None) -> None:
     if not found:
         rest()
         return
-    stay = none_of(gen, found)
+    continues = none_of(gen, found)
     gen.structured += 1
     then = Branch.open(gen)
     rest()
@@ -99,7 +99,7 @@ def go_on(gen: FunctionGenerator, rest: Callable[[], None] | None) -> None:
     gen.structured -= 1
     kept = {kind: flag for kind, flag in found.items() if kind not in then.locals}  # in `rest` they are not set
     other.locals.update({kind: flag for kind, flag in found.items() if kind not in kept})
-    insert_if(gen, stay, then, other, True)
+    insert_if(gen, continues, then, other, True)
     gen.scope.locals.update(kept)
     gen.terminated = then.terminated and BROKEN not in found  # behind the `else` of a loop that was broken it goes on
 

@@ -118,7 +118,7 @@ def apply_binary(gen: FunctionGenerator, op: ast.operator, left: Any, right: Any
 
 
 def check_operand(value: Any, name: str) -> None:
-    """Operators take tensors and numbers."""
+    """Refuse operands that are neither tensors nor ints or floats."""
     if not isinstance(value, tl.tensor | tl.constexpr | int | float):
         raise TypeError(f"unsupported operand for {name}: {describe(value) or value}")
 

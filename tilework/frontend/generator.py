@@ -9,8 +9,8 @@ Python, `semantic` knows types and builds the ops.
 An exception raised while a node is visited becomes a `CompilationError` at that node, with the types of the variables
 in it; the frames of the compiler are cut from the traceback.
 
-In a kernel with ordered atomics (`tl.atomic_add(..., ordered=True)`) the programs take turns, in the order of their
-ids:
+In a kernel with ordered atomics (`tl.atomic_add(..., ordered=True)`) the programs execute them one after the
+other, in the order of their ids:
 
     %s = ...                                   %s = ...
     scf.for ...                                tt.take_turn
@@ -20,8 +20,8 @@ ids:
                                                %t = ...
                                                tt.return
 
-The turn of a program lasts from its first ordered atomic (or the loop, branch or call around it) to its last. In a
-kernel with several returns it lasts from the start to the end.
+The critical section of a program lasts from its first ordered atomic (or the loop, branch or call around it) to its
+last. In a kernel with several returns it lasts from the start to the end.
 """
 
 import ast
@@ -45,7 +45,7 @@ from tilework.frontend import (
 from tilework.frontend.exits import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
 from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unflatten_all, unwrap
-from tilework.frontend.messages import python_words, shortened, with_advice
+from tilework.frontend.messages import shortened, syntax_name, with_advice
 from tilework.frontend.scopes import Scope
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.building import ir_types
@@ -53,7 +53,7 @@ from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.functions import functions, is_private, symbol_of
-from tilework.ir.locations import file_loc, name_loc, place
+from tilework.ir.locations import expression_loc, file_loc, name_loc
 from tilework.ir.module_facts import mark_reproducible
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ub import poison
@@ -64,17 +64,17 @@ from tilework.language.source import TOO_DEEP, deeply, levels_of
 from tilework.language.typing import triton_messages
 
 
-def insert_turns(module: ModuleOp) -> None:
-    """Put the ends of a turn into the kernel."""
-    taking: set[str] = set()
-    while found := {symbol_of(op) for op in functions(module) if has_turn(op, taking)} - taking:
-        taking |= found
+def insert_ordering(module: ModuleOp) -> None:
+    """Put the ends of the critical section of ordered atomics into each kernel."""
+    ordered: set[str] = set()
+    while found := {symbol_of(op) for op in functions(module) if has_ordered_atomic(op, ordered)} - ordered:
+        ordered |= found
     for kernel in functions(module):
-        if symbol_of(kernel) not in taking or is_private(kernel):
+        if symbol_of(kernel) not in ordered or is_private(kernel):
             continue
         blocks = kernel.regions[0].blocks
         if len(blocks) == 1:
-            inside = [op for op in blocks[0].ops if has_turn(op, taking)]
+            inside = [op for op in blocks[0].ops if has_ordered_atomic(op, ordered)]
             insert_before(inside[0], tt.TakeTurnOp.make(inside[0].location))
             insert_after(inside[-1], tt.PassTurnOp.make(inside[-1].location))
             continue
@@ -86,13 +86,13 @@ def insert_turns(module: ModuleOp) -> None:
             insert_before(end, tt.PassTurnOp.make(end.location))
 
 
-def has_turn(op: Operation, taking: set[str]) -> bool:
+def has_ordered_atomic(op: Operation, ordered: set[str]) -> bool:
     """Return True if `op` is, holds or calls an ordered atomic."""
     for inner in op.walk():
         if tt.is_ordered(inner):
             return True
         if type(inner) is tt.CallOp and isinstance(callee := inner.properties["callee"], SymbolRefAttr):
-            if callee.root_reference.data in taking:
+            if callee.root_reference.data in ordered:
                 return True
     return False
 
@@ -160,8 +160,8 @@ class ModuleGenerator:
         module.body.block.add_ops(function.op for function in self.functions.values() if function.op is not None)
         if self.options.reproducible:
             mark_reproducible(module)
-        if self.semantic.takes_turns:
-            insert_turns(module)
+        if self.semantic.has_ordered_atomics:
+            insert_ordering(module)
         return module
 
     def compile_function(
@@ -257,7 +257,7 @@ class FunctionGenerator:
             kind = type(node).__name__
             if isinstance(node, ast.FunctionDef):
                 raise self.unsupported(node, triton_messages.NESTED_FUNCTION)
-            raise self.unsupported(node, f"unsupported AST node type: {kind}: kernels have no {python_words(kind)}")
+            raise self.unsupported(node, f"unsupported AST node type: {kind}: kernels have no {syntax_name(kind)}")
         builder = self.builder
         outer, self.start = self.start, self.position(node)
         builder.loc = self.location(node)
@@ -286,7 +286,7 @@ class FunctionGenerator:
     def location(self, node: Any) -> Any:
         """Return the location of ops that the current node builds after it has visited `node`, under the name of the
         assigned variable."""
-        return place(self._file, *self.position(node), self.naming, self.start)
+        return expression_loc(self._file, *self.position(node), self.naming, self.start)
 
     def rename(self, value: SSAValue | None, name: str) -> None:
         """Let the result of an op be called `name`; for what a loop carries, also what it starts with."""

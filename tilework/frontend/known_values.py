@@ -2,7 +2,7 @@
 
 A value in a kernel is one of
 
-    constexpr            known now: a number, a string, a dtype, None, a function wrapped by the user
+    constexpr            known now: an int, a float, a string, a dtype, None, a function wrapped by the user
     tensor, descriptor   known at run time, made of IR handles
     tuple, aggregate     made of other values
     any Python object    a module, a jit function, a class: used, never stored in IR
@@ -26,7 +26,7 @@ def is_aggregate(value: Any) -> bool:
 
 
 def as_constexpr(value: Any) -> Any:
-    """Numbers, strings, None and containers of Python become constexprs; language values stay."""
+    """Wrap Python's scalars, strings, None and containers in constexprs; language values are returned as they are."""
     if value is None or isinstance(value, (*NUMBERS, str, bytes, list, dict, set)):
         return tl.constexpr(value)
     if type(value) is tuple:
@@ -69,7 +69,7 @@ def aggregates_in(value: Any) -> Iterator[Any]:
 
 
 def contains_aggregate(value: Any) -> bool:
-    """Methods may change this value in place."""
+    """Return True if methods may mutate this value."""
     return next(aggregates_in(value), None) is not None
 
 

@@ -1,7 +1,7 @@
 """Loops whose bounds or conditions are known only at run time become `scf.for` and `scf.while`.
 
 Each body is visited once. Which variables a loop carries is read off the syntax (names assigned in the body that exist
-before it) plus every aggregate in scope, whose methods may change it; carried values that turn out unchanged are
+before it) plus every aggregate in scope, whose methods may change it; carried values that do not change are
 dropped again. The variable of a `for` is local to its iteration, so it is never carried. A `for` that may be left early
 becomes an `scf.while` that also counts (`exits.py`).
 """
@@ -44,7 +44,7 @@ from tilework.ir.scf import (
 )
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
-from tilework.language.typing.promotion import number_dtype
+from tilework.language.typing.promotion import constant_dtype
 from tilework.language.typing.python_names import loop_index_type
 
 HINTS = "num_stages loop_unroll_factor disallow_acc_multi_buffer flatten warp_specialize disable_licm".split()
@@ -244,12 +244,12 @@ def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     attributes = loop_attributes(range_hints(iterator)) | gen.semantic.loop_hints(block)
     if stops.skips:
         attributes[SKIPS] = UNIT
-    place = carried.location(kept, loc)
+    loop_loc = carried.location(kept, loc)
     if stops:
-        op = counting_while(gen, [first.handle, *initial], last, stops, block, place)
+        op = counting_while(gen, [first.handle, *initial], last, stops, block, loop_loc)
         results, attributes = op.results[1:], attributes | {COUNTED: UNIT}
     else:
-        op = make_for(first.handle, last.handle, stride.handle, initial, Region(block), place)
+        op = make_for(first.handle, last.handle, stride.handle, initial, Region(block), loop_loc)
         results = op.results
     op.attributes.update(sorted(attributes.items()))
     gen.builder.insert(op)
@@ -285,8 +285,8 @@ def counting_while(
     with gen.builder.saved():
         gen.builder.set_to_end(before)
         goes_on = gen.semantic.less_than(tl.tensor(before.args[0], end.type), end)
-        stays = none_of(gen, stops.given(before.args[len(initial) :]))
-        gen.builder.insert(make_condition(gen.semantic.and_(goes_on, stays).handle, before.args, loc))
+        no_exit = none_of(gen, stops.given(before.args[len(initial) :]))
+        gen.builder.insert(make_condition(gen.semantic.and_(goes_on, no_exit).handle, before.args, loc))
     return make_while(given, [handle.type for handle in given], Region(before), Region(body), loc)
 
 
@@ -317,9 +317,9 @@ def loop_bounds(gen: FunctionGenerator, bounds: Sequence[Any]) -> tuple[list[Any
 
 def bound_value(gen: FunctionGenerator, bound: Any) -> Any:
     """A bound as a scalar."""
-    number = unwrap(bound)
-    if type(number) is int:
-        return gen.semantic.constant(number, number_dtype(number), folds_later=True)
+    value = unwrap(bound)
+    if type(value) is int:
+        return gen.semantic.constant(value, constant_dtype(value), folds_later=True)
     return gen.semantic.to_tensor(bound)
 
 
@@ -397,11 +397,11 @@ def unless_stopped(
             op.detach()
             evaluated.add_op(op)
         changed = {position: value for position, value in handed.items() if value is not before.args[position]}
-        stays, no = none_of(gen, flags), gen.semantic.constant(False, tl.int1)
+        no_exit, no = none_of(gen, flags), gen.semantic.constant(False, tl.int1)
         append(gen, evaluated, make_yield([test.handle, *changed.values()], loc))
         append(gen, skipped, make_yield([no.handle, *(before.args[position] for position in changed)], loc))
         types = [test.handle.type, *(value.type for value in changed.values())]
-        op = gen.builder.insert(make_if(stays.handle, types, Region(evaluated), Region(skipped), loc))
+        op = gen.builder.insert(make_if(no_exit.handle, types, Region(evaluated), Region(skipped), loc))
         given = handed | dict(zip(changed, op.results[1:], strict=True))
         return tl.tensor(op.results[0], tl.int1), list(given.values())
 

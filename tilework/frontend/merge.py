@@ -1,7 +1,7 @@
 """The merge of two branches: the variables that differ, and their values afterwards.
 
-A variable that both branches leave alone stays. One that a branch rebinds must have the same type in both, and becomes
-a result of the branch. One that only one branch defines is not visible afterwards.
+A variable that neither branch rebinds keeps its value. One that a branch rebinds must have one type in both, and
+becomes a result of the branch. One that only one branch defines is not visible afterwards.
 """
 
 import ast
@@ -73,7 +73,7 @@ class Branch:
 
 
 def snapshot(gen: FunctionGenerator) -> list[tuple[Any, dict[str, Any]]]:
-    """The fields of every aggregate in scope: methods may change them in place."""
+    """The fields of every aggregate in scope: methods may mutate them."""
     return [
         (instance, dict(vars(instance))) for value in gen.scope.locals.values() for instance in aggregates_in(value)
     ]
@@ -145,7 +145,7 @@ def merge_branches(gen: FunctionGenerator, then: Branch, other: Branch) -> Merge
         if is_same(left, right):
             merged.unchanged[name] = left
         elif isinstance(unwrap(left), NUMBERS) and isinstance(unwrap(right), NUMBERS) and name in then.before:
-            merged.dropped.append(name)  # the variable of an unrolled loop, the one number that may change
+            merged.dropped.append(name)  # the variable of an unrolled loop, the one constexpr that may change
         elif name in then.before and is_nothing(then.before[name]):
             merged.unchanged[name] = ambiguous(gen, name, then, other)
         elif name in then.before:
@@ -180,9 +180,9 @@ def is_nothing(value: Any) -> bool:
 
 def ambiguous(gen: FunctionGenerator, name: str, then: Branch, other: Branch) -> Ambiguous:
     """A variable that was None before the `if`: after it no value says whether it still is."""
-    places = "".join(assigned_at(gen, branch.statements, name) for branch in (then, other))
+    assignments = "".join(assigned_at(gen, branch.statements, name) for branch in (then, other))
     return Ambiguous(
-        f"`{name}` is None before an `if` that assigns it, and whether it does is known only at run time{places}"
+        f"`{name}` is None before an `if` that assigns it, and whether it does is known only at run time{assignments}"
         f"\nhelp: give `{name}` a run-time value before the `if`"
     )
 
@@ -191,7 +191,7 @@ def check_rebound(gen: FunctionGenerator, name: str, then: Branch, other: Branch
     """A variable from before the `if` keeps its type, and compile-time values cannot be rebound."""
     before = then.before[name]
     for block, branch in (("then", then), ("else", other)):
-        value, place = branch.locals[name], assigned_at(gen, branch.statements, name)
+        value, assignment = branch.locals[name], assigned_at(gen, branch.statements, name)
         if value is before:
             continue
         new = describe_type(value.type) if is_storable(value) else repr(unwrap(value))
@@ -200,13 +200,13 @@ def check_rebound(gen: FunctionGenerator, name: str, then: Branch, other: Branch
                 f"initial value for `{name}` is of type constexpr[{unwrap(before)!r}], but the {block} block redefines"
                 " it as"
                 f" {new}, and whether it does is known only at run time"
-                f"{place}\nhelp: give `{name}` a run-time value before the `if`"
+                f"{assignment}\nhelp: give `{name}` a run-time value before the `if`"
             )
         if not is_storable(value) or value.type != before.type:
             raise TypeError(
                 f"initial value for `{name}` is of type {describe_type(before.type)}, but the {block} block redefines"
                 " it"
-                f" as {new}{place}\nhelp: cast the new value, or start with the type you need"
+                f" as {new}{assignment}\nhelp: cast the new value, or start with the type you need"
             )
 
 

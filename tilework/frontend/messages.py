@@ -138,7 +138,7 @@ PYTHON_WORDS = {
 }
 
 
-def python_words(kind: str) -> str:
+def syntax_name(kind: str) -> str:
     """Return the usual name of a syntax-tree node: ``Break`` is `` `break` ``."""
     return PYTHON_WORDS.get(kind, f"`{kind.lower()}`")
 

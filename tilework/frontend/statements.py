@@ -1,7 +1,7 @@
 """Statements without control flow: assignments, return, assert, with, expression statements.
 
-A plain assignment turns compile-time numbers into run-time scalars (`x = 3` makes an int32); `x: tl.constexpr = 3`
-keeps them. Nothing else is converted.
+A plain assignment converts compile-time ints and floats to run-time scalars (`x = 3` makes an int32);
+`x: tl.constexpr = 3` keeps them. Nothing else is converted.
 """
 
 import ast
@@ -104,7 +104,7 @@ def unpacked(
     """The names on the left of an assignment, and one value for each: ``*rest`` is a tuple of those that the others
     leave."""
     names = list(target.elts)
-    star = next((place for place, name in enumerate(names) if isinstance(name, ast.Starred)), None)
+    star = next((index for index, name in enumerate(names) if isinstance(name, ast.Starred)), None)
     others = len(names) - (star is not None)
     if len(items) < others or (star is None and len(items) > others):
         raise ValueError(f"cannot unpack {len(items)} values into {others} names")
@@ -118,7 +118,7 @@ def unpacked(
 
 
 def decay(gen: FunctionGenerator, value: Any) -> Any:
-    """Compile-time numbers become run-time scalars, also inside tuples; None, types and functions stay."""
+    """Convert compile-time ints and floats to run-time scalars, also inside tuples."""
     inner = unwrap(value)
     if isinstance(inner, NUMBERS):
         return gen.semantic.to_tensor(value)

@@ -1,1 +1,1 @@
-"""The dialects of the compiler on xDSL, and cheap helpers to build and change IR."""
+"""The dialects of the compiler on xDSL, and cheap functions that build and change IR."""

@@ -242,7 +242,7 @@ class SchedBarrierOp(Op):
 
 
 class WorkitemIdXOp(Op):
-    """The number of a thread in its program: ``%i = rocdl.workitem.id.x : i32``."""
+    """The index of a thread in its program: ``%i = rocdl.workitem.id.x : i32``."""
 
     name = "rocdl.workitem.id.x"
     result = result_def(I32)

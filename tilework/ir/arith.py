@@ -44,14 +44,14 @@ class FlagsAttr(Data[frozenset[str]]):
     def parse_parameter(cls, parser: AttrParser) -> frozenset[str]:
         def flags() -> Sequence[str]:
             position = parser.pos
-            word = parser.parse_identifier()
-            if word == "none":
+            flag = parser.parse_identifier()
+            if flag == "none":
                 return ()
-            if word == cls.ALL:
+            if flag == cls.ALL:
                 return cls.FLAGS
-            if word not in cls.FLAGS:
-                parser.raise_error(f"'{word}' is no flag: {', '.join(cls.FLAGS)}", position)
-            return (word,)
+            if flag not in cls.FLAGS:
+                parser.raise_error(f"'{flag}' is no flag: {', '.join(cls.FLAGS)}", position)
+            return (flag,)
 
         found = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, flags)
         return frozenset(flag for some in found for flag in some)
@@ -84,26 +84,26 @@ NO_FAST_MATH, NO_OVERFLOW = FastMathFlagsAttr(frozenset()), IntegerOverflowAttr(
 NO_SIGNED_WRAP = IntegerOverflowAttr(frozenset({"nsw"}))
 
 
-def flags_kind(word: str, kind: type[FlagsAttr]) -> Kind[Any]:
-    """A property of flags, which the text shows after a word: ``fastmath<contract>``."""
+def flags_kind(keyword: str, kind: type[FlagsAttr]) -> Kind[Any]:
+    """A property of flags, which the text shows after a keyword: ``fastmath<contract>``."""
 
     def parse(parser: Parser) -> Attribute | None:
-        return kind(kind.parse_parameter(parser)) if parser.parse_optional_keyword(word) else None
+        return kind(kind.parse_parameter(parser)) if parser.parse_optional_keyword(keyword) else None
 
-    codec = Codec(word, same, same, lambda printer, flags: f"{word}{flags.text()}", parse)
+    codec = Codec(keyword, same, same, lambda printer, flags: f"{keyword}{flags.text()}", parse)
     return Kind(f"flags of {kind.name}", lambda value: isinstance(value, kind), codec=codec)
 
 
-def predicate_kind(words: tuple[str, ...]) -> Kind[IntegerAttr]:
-    """The word of a comparison, which may be quoted; its integer is its index."""
-    codec = keywords(words, tuple(range(len(words))), i64)
+def predicate_kind(predicates: tuple[str, ...]) -> Kind[IntegerAttr]:
+    """The keyword of a comparison, which may be quoted; its code is its index in `predicates`."""
+    codec = keywords(predicates, range(len(predicates)), i64)
 
     def parse(parser: Parser) -> int:
         position = parser.pos
-        word = parser.parse_optional_str_literal() or parser.parse_identifier()
-        if word not in words:
-            parser.raise_error(f"'{word}' is no comparison: {', '.join(words)}", position)
-        return words.index(word)
+        keyword = parser.parse_optional_str_literal() or parser.parse_identifier()
+        if keyword not in predicates:
+            parser.raise_error(f"'{keyword}' is no comparison: {', '.join(predicates)}", position)
+        return predicates.index(keyword)
 
     return Kind("a predicate", lambda value: isinstance(value, IntegerAttr), codec=replace(codec, parse=parse))
 
@@ -121,7 +121,7 @@ OVERFLOW = flags_kind("overflow", IntegerOverflowAttr)
 
 
 class ConstantOp(Op):
-    """A number, or a tensor of numbers: ``%c = arith.constant dense<0> : tensor<4xi32>``."""
+    """A constant scalar or tensor: ``%c = arith.constant dense<0> : tensor<4xi32>``."""
 
     name = "arith.constant"
     value = prop_def(Attribute)
@@ -245,7 +245,7 @@ class FloatUnary(Op):
 
 
 class CastOp(Op):
-    """A number as one of another type: ``%y = arith.extf %x : f16 to f32``."""
+    """Convert a value to another type: ``%y = arith.extf %x : f16 to f32``."""
 
     input = operand_def(NUMBER_LIKE)
     result = result_def(NUMBER_LIKE)

@@ -70,7 +70,7 @@ PRECISION: dict[str, int] = {
     "f8E5M2": 3,
     "f8E5M2FNUZ": 3,
 }
-PADDING = 3  # zeros written before a number goes to scientific form
+PADDING = 3  # leading zeros after the point before the text switches to scientific form
 
 
 def float_bits(value: float, type: AnyFloat) -> int:
@@ -88,7 +88,7 @@ def float_from_bits(bits: int, type: AnyFloat) -> float:
 
 @lru_cache(maxsize=1024)
 def float_text(value: float, type: AnyFloat, negative_zero: bool = False) -> str:
-    """`value` as MLIR prints it. Call through `number_text`: the cache does not distinguish -0.0 from 0.0."""
+    """`value` as MLIR prints it. Call through `scalar_text`: the cache does not distinguish -0.0 from 0.0."""
     if value == 0.0:
         return "-0.000000e+00" if negative_zero else "0.000000e+00"
     bits = float_bits(value, type)
@@ -103,8 +103,8 @@ def float_text(value: float, type: AnyFloat, negative_zero: bool = False) -> str
     return f"0x{bits:X}"
 
 
-def number_text(value: float, type: AnyFloat) -> str:
-    """The text of one float: ``number_text(0.5, f32)`` is ``5.000000e-01``."""
+def scalar_text(value: float, type: AnyFloat) -> str:
+    """The text of one float: ``scalar_text(0.5, f32)`` is ``5.000000e-01``."""
     return float_text(value, type, value == 0.0 and math.copysign(1.0, value) < 0)
 
 
@@ -113,7 +113,7 @@ def bits_text(raw: bytes, type: AnyFloat) -> str:
     value = next(iter(type.iter_unpack(raw)))
     if value != value or math.isinf(value):
         return f"0x{int.from_bytes(raw, 'little'):X}"
-    return number_text(value, type)
+    return scalar_text(value, type)
 
 
 def digits_of(type: AnyFloat) -> int:
@@ -382,7 +382,7 @@ def array_element(texts: AttributeText, element: Attribute) -> str:
 def write_dense_array(texts: AttributeText, attribute: Any) -> str:
     type = attribute.elt_type
     if not isinstance(type, IntegerType):
-        items = [number_text(value, type) for value in attribute.get_values()]
+        items = [scalar_text(value, type) for value in attribute.get_values()]
     elif type.width.data == 1:
         items = ["true" if value else "false" for value in attribute.get_values()]
     else:
@@ -451,7 +451,7 @@ WRITERS: dict[type[Attribute], Callable[[AttributeText, Any], str]] = {
     TensorDescType: lambda texts, type: f"!tt.tensordesc<{texts.of(type.block)}>",
     FunctionType: lambda texts, type: signature(texts, type.inputs, type.outputs),
     IntegerAttr: write_integer,
-    FloatAttr: lambda texts, number: f"{number_text(number.value.data, number.type)} : {texts.of(number.type)}",
+    FloatAttr: lambda texts, float: f"{scalar_text(float.value.data, float.type)} : {texts.of(float.type)}",
     StringAttr: lambda texts, attribute: quoted(attribute.data),
     UnitAttr: lambda texts, attribute: "unit",
     ArrayAttr: lambda texts, array: f"[{', '.join(array_element(texts, element) for element in array)}]",

@@ -5,7 +5,7 @@
     total = builder.insert(binary(arith.AddiOp, a, b, builder.loc)).results[0]
 
 Constants are kept once per function, at the start of its entry block, in the order and with the locations that
-`canonicalize` would give them if each stood where it is used: `Constant` says which.
+`canonicalize` would give them if each use had an op of its own: see `Constant`.
 """
 
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ OpT = TypeVar("OpT", bound=Operation)
 
 @dataclass(slots=True)
 class Constant:
-    """A number of a function, in Triton's place. Each use there is an op where the number stands; `canonicalize` then
-    moves all to the front.
+    """A constant of a function, ordered as in Triton's IR, where each use has an op of its own until `canonicalize`
+    moves them to the entry block.
 
-    What only folds make (casts of numbers and of the bounds of loops) comes first, then the others, each in front of
-    earlier ones; what the function starts with (`leads`) is last, in its order. One that is there once, and not in a
-    nested block, keeps its location.
+    Constants that only folds create (casts of constants and of loop bounds) come first, then the others, each in front
+    of earlier ones; those that the function starts with (`leads`) are last, in program order. A constant that is used
+    once, and not in a nested block, keeps its location.
     """
 
     leads: bool
@@ -38,14 +38,14 @@ class Constant:
     op: Operation | None = None
     folded: int = 0  # uses by folds
     plain: int = 0  # other uses
-    mentioned: int = 0  # the number of unused copies in Triton's IR
+    mentioned: int = 0  # unused copies in Triton's IR
 
     @property
     def rank(self) -> int:
         return 2 if self.leads else 1 if self.plain else 0
 
     @property
-    def has_place(self) -> bool:
+    def keeps_location(self) -> bool:
         return not self.is_nested and self.folded + self.plain + (self.mentioned if self.plain else 0) == 1
 
 
@@ -85,12 +85,12 @@ class Builder:
         with self.saved():
             self.set_to_end(entry_block)
             yield
-            self._place_constants()
+            self._insert_constants()
         self._entry, self._constants = outer
 
     def constant(self, value: int | float, type: Attribute, folds_later: bool = False) -> SSAValue:
-        """The number as a value of `type`, the same value each time; `folds_later`: Triton has a cast of another
-        constant here."""
+        """Return the constant `value` of `type`, the same SSA value each time; `folds_later`: Triton has a cast of
+        another constant here."""
         if self._entry is None:
             return self.insert(constant(value, type, self.loc)).results[0]
         known = self._known(value, type)
@@ -116,7 +116,7 @@ class Builder:
             known = self._constants[key] = Constant(leads=is_first and self.block is self._entry)
         return known
 
-    def _place_constants(self) -> None:
+    def _insert_constants(self) -> None:
         """Put the constants at the start of the function."""
         found = [known for known in self._constants.values() if known.op is not None]
         ordered = [known for rank in (0, 1) for known in reversed(found) if known.rank == rank]
@@ -126,7 +126,7 @@ class Builder:
         first = entry.first_op
         for known in ordered:
             assert known.op is not None
-            if not known.has_place:
+            if not known.keeps_location:
                 known.op.location = unknown
             if first is None:
                 entry.add_op(known.op)

@@ -19,7 +19,7 @@ from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.enums import Keyword
-from tilework.ir.property_text import ARRAY, Codec, enum_codec, number_codec
+from tilework.ir.property_text import ARRAY, Codec, enum_codec, integer_codec
 from tilework.ir.types import (
     PointerType,
     TensorDescType,
@@ -49,23 +49,23 @@ KindT = TypeVar("KindT", bound=Attribute, covariant=True)
 
 @dataclass(frozen=True)
 class Kind(Generic[KindT]):
-    """A type, or a property, for which `accepts` holds; described by `words` in messages."""
+    """A type, or a property, for which `accepts` holds; named `text` in messages."""
 
-    words: str
+    text: str
     accepts: Callable[[Attribute], bool]
     only: Attribute | None = None  # the one type there is
     bare: Callable[[Parser], Attribute] | None = None  # reads a type whose prefix is left out
     codec: Codec | None = None  # of a property
 
 
-def exactly(words: str, type: Attribute) -> Kind[Attribute]:
+def exactly(text: str, type: Attribute) -> Kind[Attribute]:
     """No type but `type`."""
-    return Kind(words, lambda other: other == type, only=type)
+    return Kind(text, lambda other: other == type, only=type)
 
 
-def like(words: str, accepts: Callable[[Attribute], bool]) -> Kind[Attribute]:
-    """The scalar `words`, or a tensor of it."""
-    return Kind(f"{words} or a tensor of {words}", lambda type: accepts(element_type(type)))
+def like(text: str, accepts: Callable[[Attribute], bool]) -> Kind[Attribute]:
+    """A scalar that `accepts` takes, or a tensor of it; `text` names the scalar."""
+    return Kind(f"{text} or a tensor of {text}", lambda type: accepts(element_type(type)))
 
 
 def is_int(type: Attribute) -> bool:
@@ -73,14 +73,14 @@ def is_int(type: Attribute) -> bool:
     return type in INTEGERS
 
 
-def is_number(type: Attribute) -> bool:
+def is_numeric(type: Attribute) -> bool:
     """A float or an integer."""
     return is_float(type) or is_int(type)
 
 
 def is_element(type: Attribute) -> bool:
     """Return True for an element type of tensors: a float, an integer or a pointer."""
-    return is_number(type) or is_pointer(type)
+    return is_numeric(type) or is_pointer(type)
 
 
 def is_plain_tensor(type: Attribute) -> bool:
@@ -96,7 +96,7 @@ PTR_LIKE = like("a pointer", is_pointer)
 ANY = like("a float, integer or pointer", is_element)
 SCALAR = Kind("a float, integer or pointer", is_element)
 TENSOR = Kind("a ranked tensor of floats, integers or pointers", is_plain_tensor)
-NUMBER_TENSOR = Kind("a tensor of floats or integers", lambda type: is_tensor(type) and is_number(element_type(type)))
+NUMERIC_TENSOR = Kind("a tensor of floats or integers", lambda type: is_tensor(type) and is_numeric(element_type(type)))
 INT_TENSOR = Kind("a tensor of integers", lambda type: is_tensor(type) and is_int(element_type(type)))
 I32_TENSOR = Kind("a tensor of i32", lambda type: is_tensor(type) and element_type(type) == i32)
 
@@ -121,9 +121,9 @@ I1, I32, I64 = exactly("i1", i1), exactly("i32", i32), exactly("i64", i64)
 
 def integer_property(type: IntegerType) -> "Kind[IntegerAttr]":
     """A property that is an integer of `type`."""
-    codec = number_codec(type, bool if type == i1 else int)
+    codec = integer_codec(type, bool if type == i1 else int)
     return Kind(
-        f"a number of i{type.width.data}",
+        f"an integer of i{type.width.data}",
         lambda value: isinstance(value, IntegerAttr) and value.type == type,
         codec=codec,
     )
@@ -131,10 +131,10 @@ def integer_property(type: IntegerType) -> "Kind[IntegerAttr]":
 
 @cache
 def enum_property(enum: type[Keyword]) -> "Kind[IntegerAttr]":
-    """A property that is the number of a member of `enum`."""
-    numbers = frozenset(int_attr(member, i32) for member in enum)
-    words = ", ".join(f"{member.value} ({member.keyword})" for member in enum)
-    return Kind(f"an i32 that is one of {words}", lambda value: value in numbers, codec=enum_codec(enum))
+    """A property that is the code of a member of `enum`."""
+    codes = frozenset(int_attr(member, i32) for member in enum)
+    listed = ", ".join(f"{member.value} ({member.keyword})" for member in enum)
+    return Kind(f"an i32 that is one of {listed}", lambda value: value in codes, codec=enum_codec(enum))
 
 
 I1_PROPERTY = integer_property(i1)

@@ -42,11 +42,11 @@ def quicken() -> None:
     def ops(self: BlockOps) -> Iterator[Operation]:
         following = self.block._first_op
         while (op := following) is not None:
-            following = op._next_op  # whoever gets `op` may take it away
+            following = op._next_op  # the caller may detach `op`
             yield op
 
-    def item(self: Any, place: Any, item: Any = tuple.__getitem__) -> Any:
-        return SSAValues(item(self, place)) if place.__class__ is slice else item(self, place)
+    def item(self: Any, index: Any, item: Any = tuple.__getitem__) -> Any:
+        return SSAValues(item(self, index)) if index.__class__ is slice else item(self, index)
 
     BlockOps.__iter__, SSAValues.__getitem__ = ops, item  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -186,15 +186,15 @@ def plain_layout(order: tuple[int, ...], shape: tuple[int, ...]) -> LinearLayout
 
 
 def read_value(parser: AttrParser) -> Any:
-    """A number, a truth value, a list of these, or an encoding."""
+    """An integer, a boolean, a list of these, or an encoding."""
     if (
         values := parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: read_value(parser))
     ) is not None:
         return tuple(values)
     if (flag := parser.parse_optional_boolean()) is not None:
         return flag
-    if (number := parser.parse_optional_integer(allow_boolean=False)) is not None:
-        return number
+    if (integer := parser.parse_optional_integer(allow_boolean=False)) is not None:
+        return integer
     position = parser.pos
     attribute = parser.parse_attribute()
     if not isinstance(encoding := getattr(attribute, "data", None), Encoding):

@@ -56,7 +56,7 @@ class Slot(Field):
             return
         for value in values:
             if not self.constraint.accepts(value.type):
-                raise VerifyException(f"{what} '{self.name}' must be {self.constraint.words}, but got {value.type}")
+                raise VerifyException(f"{what} '{self.name}' must be {self.constraint.text}, but got {value.type}")
 
 
 class Operand(Slot):
@@ -105,7 +105,7 @@ class Property(Field):
         constraint = self.constraint
         if isinstance(constraint, Kind):
             if not constraint.accepts(value):
-                raise VerifyException(f"property must be {constraint.words}, but got {value}")
+                raise VerifyException(f"property must be {constraint.text}, but got {value}")
         elif not isinstance(value, constraint):
             raise VerifyException(f"property '{self.key}' must be {constraint.__name__}, but got {value}")
 

@@ -253,14 +253,14 @@ def node_parts(node: Node, fields: Fields) -> Iterator[tuple[Attempt, Callable[[
         yield operands_part(node.name, fields)
 
 
-def literal_part(word: str) -> tuple[Attempt, Callable[[Parser], object]]:
-    is_word = word[0].isalpha()
-    message = f"expected {word}" if is_word else f"Expected '{word}'"
+def literal_part(literal: str) -> tuple[Attempt, Callable[[Parser], object]]:
+    is_keyword = literal[0].isalpha()
+    message = f"expected {literal}" if is_keyword else f"Expected '{literal}'"
 
     def read(parser: Parser, reading: Reading) -> bool:
-        if word[0] == "#" and parser._current_token.text == word:
+        if literal[0] == "#" and parser._current_token.text == literal:
             return bool(parser._consume_token())
-        found = parser.parse_optional_keyword(word) if is_word else parser.parse_optional_characters(word)
+        found = parser.parse_optional_keyword(literal) if is_keyword else parser.parse_optional_characters(literal)
         return found is not None
 
     return read, lambda parser: parser.raise_error(message)

@@ -72,11 +72,11 @@ def compile_writer(cls: type[Operation], form: str) -> Writer:
     """
     nodes, fields = parse_form(form), fields_of(cls)
     source = WriterSource(fields, nodes)
-    places = [place for place, node in enumerate(nodes) if isinstance(node, Value) and node.name in fields.regions]
-    if not places:
+    indices = [index for index, node in enumerate(nodes) if isinstance(node, Value) and node.name in fields.regions]
+    if not indices:
         return source.function(nodes)
-    (place,) = places
-    before, after = source.function(nodes[:place]), source.function(nodes[place + 1 :])
+    (index,) = indices
+    before, after = source.function(nodes[:index]), source.function(nodes[index + 1 :])
 
     def write(printer: OpPrinter, op: Operation) -> str:
         printer.out.append(before(printer, op))

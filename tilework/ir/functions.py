@@ -1,8 +1,9 @@
 """The functions of a module, the ops in them, and the call graph.
 
 A module may hold modules. Each is a table of names of its own: a call means the function of that name in the module
-around it, and two modules may both have a function called `@kernel`. So who works on functions one by one takes all of
-`functions(module)`, and who follows calls does so for each of `modules(module)`, in `functions_by_name`.
+around it, and two modules may both have a function called `@kernel`. So a pass
+over functions takes all of `functions(module)`, and a pass that follows calls looks callees up in the
+`functions_by_name` of each of `modules(module)`.
 """
 
 from collections.abc import Iterable, Mapping

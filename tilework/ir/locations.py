@@ -77,11 +77,11 @@ def starts(source: str) -> Mapping[Position, Position]:
 unknown: LocationAttr = UNKNOWN_LOC
 
 
-number = cache(IntAttr)
+interned_int = cache(IntAttr)
 
 
 def new_loc(file: str, line: int, col: int) -> FileLineColLoc:
-    return create_attr(FileLineColLoc, filename=string_attr(file), line=number(line), column=number(col))
+    return create_attr(FileLineColLoc, filename=string_attr(file), line=interned_int(line), column=interned_int(col))
 
 
 @cache
@@ -99,7 +99,7 @@ def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
 
 
 @cache
-def place(file: str, line: int, col: int, name: str | None, start: tuple[int, int]) -> LocationAttr:
+def expression_loc(file: str, line: int, col: int, name: str | None, start: tuple[int, int]) -> LocationAttr:
     """``loc("file":line:col)`` of an expression that starts at the line and column `start`, under the name of a value
     if there is one; its parts are quicker to look up than a location."""
     loc = new_loc(file, line, col)

@@ -67,7 +67,7 @@ from tilework.ir.fields import SEGMENTS, fields_of
 from tilework.ir.form_reader import reader_of
 from tilework.ir.legacy import spellings
 from tilework.ir.legacy.ops import OLD_TT_OPS, TRITON_GPU
-from tilework.ir.legacy.shared_tensors import OLD_WORDS, is_shared_tensor, translate_shared_tensors
+from tilework.ir.legacy.shared_tensors import OLD_SPELLINGS, is_shared_tensor, translate_shared_tensors
 from tilework.ir.legacy.spellings import modern_name
 from tilework.ir.llvm import GPU, LLVM
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, read_loc, unknown
@@ -239,7 +239,7 @@ def parse_module(
     except ParseError as error:
         raise IRSyntaxError(error.msg.strip(), text, error.span.start, filename) from error
     except OverflowError as error:
-        raise IRSyntaxError("a number does not fit its type", text, parser.pos if parser else 0, filename) from error
+        raise IRSyntaxError("a constant does not fit its type", text, parser.pos if parser else 0, filename) from error
     except RecursionError as error:
         raise IRSyntaxError("nested too deeply", text, parser.pos if parser else 0, filename) from error
     except Exception as error:  # xDSL's op classes report bad input with many kinds of exceptions
@@ -260,7 +260,7 @@ class IRParser(FastParser):
         self._ends: dict[str, int] = {}  # alias: where its value ends, once parsed
         self._resolving: dict[str, None] = {}
         self._scopes: list[list[str]] = [[]]  # names defined in each open region
-        self._regions: list[int] = [0]  # numbers of the open regions
+        self._regions: list[int] = [0]  # indices of the open regions
         self._region_count = 0
         self._starts: dict[Operation, int] = {}  # where each op is written
         self._early_uses: dict[str, tuple[Span, list[tuple[int, ...]]]] = {}
@@ -283,7 +283,7 @@ class IRParser(FastParser):
         for name, (span, _) in self._early_uses.items():
             self.raise_error(f"value %{name} is used but not defined", span)
         module = ops[0] if len(ops) == 1 and isinstance(ops[0], ModuleOp) else ModuleOp(ops)
-        if any(word in self.source for word in OLD_WORDS) or any(map(is_shared_tensor, self._interned)):
+        if any(spelling in self.source for spelling in OLD_SPELLINGS) or any(map(is_shared_tensor, self._interned)):
             translate_shared_tensors(module, self._raise_at)
         return module
 
@@ -412,8 +412,8 @@ class IRParser(FastParser):
             return self._dense_from_hex(raw, type)
         if shape and shape != expected and (values or math.prod(expected)):
             self.raise_error(f"the elements have shape {shape}, their type has {expected}")
-        numbers = [self._dense_element(value, type.element_type) for value in values or ()]
-        return DenseIntOrFPElementsAttr.from_list(type, numbers)
+        elements = [self._dense_element(value, type.element_type) for value in values or ()]
+        return DenseIntOrFPElementsAttr.from_list(type, elements)
 
     def _dense_element(self, literal: Any, type: Any) -> Any:
         if isinstance(type, AnyFloat) and literal.span.text[:2] == "0x":
@@ -523,7 +523,7 @@ class IRParser(FastParser):
         self._scopes[-1].append(name)
         if NUMBERED.fullmatch(name) is None:
             for value in values:
-                value._name = name  # the setter would cut the number off `%x_1`
+                value._name = name  # the setter would cut the suffix off `%x_1`
 
     def parse_optional_region(self, arguments: Iterable[Parser.Argument] | None = None) -> Region | None:
         if self.parse_optional_punctuation("{") is None:
@@ -569,7 +569,7 @@ class IRParser(FastParser):
         return block
 
 
-class PlaceParser(IRParser):
+class LocationParser(IRParser):
     """Set the location of every op to the start of its text; with `only_missing` those that have no location."""
 
     def __init__(self, text: str, filename: str, only_missing: bool = False) -> None:
@@ -589,10 +589,10 @@ class PlaceParser(IRParser):
 
 def snapshot_locations(module: ModuleOp, path: str) -> ModuleOp:
     """The same module, with the locations of its ops in the text at `path`."""
-    return PlaceParser(print_module(module), path).parse_module()
+    return LocationParser(print_module(module), path).parse_module()
 
 
-def parse_with_places(text: str, path: str, only_missing: bool) -> ModuleOp:
-    """The module that a user's file holds, with the places of its ops in it (of those without a location, if so
-    asked)."""
-    return parse_module(text, path, lambda text, path: PlaceParser(text, path, only_missing))
+def parse_with_locations(text: str, path: str, only_missing: bool) -> ModuleOp:
+    """Parse a user's file; the location of each op (with `only_missing`, of each op that has none) is its position in
+    the file."""
+    return parse_module(text, path, lambda text, path: LocationParser(text, path, only_missing))

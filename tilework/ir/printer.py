@@ -146,11 +146,11 @@ class ValueNames:
         return self._source_names[key]
 
     def _text(self, name: str | None) -> str:
-        """`%name`, made unique; numbers when there is no name."""
+        """`%name`, made unique; an index if there is no name."""
         if name is None:
-            number = self._value
-            self._value = number + 1
-            return f"%{number}"
+            index = self._value
+            self._value = index + 1
+            return f"%{index}"
         if IDENTIFIER.fullmatch(name) is None:
             name = identifier(name)
         used = self._used

@@ -2,16 +2,16 @@
 
     kind       in `make`             in the IR             where a form names it
     enum       CacheModifier.CA      2 : i32               ca
-    number     16                    16 : i32              16
+    integer    16                    16 : i32              16
     flag       True                  unit                  its name
     array      (1, 0)                array<i32: 1, 0>      [1, 0]
     string     "x: "                 "x: "                 "x: "
     symbol     "f"                   @f                    @f
 
-Any other attribute is itself in all three places.
+Any other attribute is itself in all three columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -52,7 +52,7 @@ def same(value: Any) -> Any:
 class Codec:
     """One kind of property: what `make` takes, the attribute, the text."""
 
-    words: str
+    description: str
     attribute: Callable[[Any], Attribute]
     value: Callable[[Any], Any]
     text: Callable[[OpPrinter, Any], str]
@@ -68,8 +68,8 @@ class Codec:
         """The property, which must be here."""
         position = parser.pos
         if (found := self.read(parser)) is None:
-            word = parser.parse_optional_identifier() or ""
-            parser.raise_error(f"expected {self.words}, but got {word}", position, parser.pos)
+            found_text = parser.parse_optional_identifier() or ""
+            parser.raise_error(f"expected {self.description}, but got {found_text}", position, parser.pos)
         return found
 
 
@@ -80,8 +80,7 @@ def is_true(attribute: Attribute | None) -> bool:
     return isinstance(attribute, UnitAttr)
 
 
-def number(attribute: Any) -> int:
-    """The value of an integer property."""
+def integer_value(attribute: Any) -> int:
     return attribute.value.data
 
 
@@ -90,31 +89,31 @@ def attribute_text(printer: OpPrinter, attribute: Attribute) -> str:
 
 
 def keywords(
-    words: tuple[str, ...], numbers: tuple[int, ...], type: IntegerType, value: Callable[[int], Any] = int
+    spellings: tuple[str, ...], codes: Iterable[int], type: IntegerType, value: Callable[[int], Any] = int
 ) -> Codec:
-    """A number that the text shows as a word."""
-    spelled = dict(zip(numbers, words, strict=True))
-    meant = {word: number for number, word in spelled.items()}
+    """An integer that the text shows as a keyword."""
+    spelling_of = dict(zip(codes, spellings, strict=True))
+    code_of = {spelling: code for code, spelling in spelling_of.items()}
     return Codec(
-        f"one of {', '.join(words)}",
+        f"one of {', '.join(spellings)}",
         lambda value: int_attr(value, type),
-        lambda attribute: value(number(attribute)),
-        lambda printer, attribute: spelled[attribute.value.data],
-        lambda parser: meant.get(parser.parse_optional_keyword_in(words) or ""),
+        lambda attribute: value(integer_value(attribute)),
+        lambda printer, attribute: spelling_of[attribute.value.data],
+        lambda parser: code_of.get(parser.parse_optional_keyword_in(spellings) or ""),
     )
 
 
 @cache
 def enum_codec(enum: type[Keyword]) -> Codec:
-    return keywords(enum.keywords(), tuple(enum), i32, enum)
+    return keywords(enum.keywords(), enum, i32, enum)
 
 
-def number_codec(type: IntegerType, value: Callable[[Any], Any] = int) -> Codec:
+def integer_codec(type: IntegerType, value: Callable[[Any], Any] = int) -> Codec:
     return Codec(
-        "a number",
+        "an integer",
         lambda value: int_attr(int(value), type),
-        lambda attribute: value(number(attribute)),
-        lambda printer, attribute: str(number(attribute)),
+        lambda attribute: value(integer_value(attribute)),
+        lambda printer, attribute: str(integer_value(attribute)),
         lambda parser: parser.parse_optional_integer(),
     )
 
@@ -141,7 +140,7 @@ def parse_symbol(parser: Parser) -> str | None:
 
 
 ARRAY = Codec(
-    "a list of numbers",
+    "a list of integers",
     lambda values: i32_array(*values),
     array_values,
     lambda printer, attribute: f"[{', '.join(map(str, array_values(attribute)))}]",
@@ -158,10 +157,10 @@ SYMBOL = Codec("a symbol", symbol, lambda attribute: attribute.root_reference.da
 ANY_ATTRIBUTE = Codec(
     "an attribute", same, same, attribute_text, lambda parser: parser.parse_optional_attribute(), is_hashable=False
 )
-I32_NUMBER = number_codec(i32)
+I32_INTEGER = integer_codec(i32)
 
 
-CODECS: dict[Any, Codec] = {StringAttr: STRING, SymbolRefAttr: SYMBOL, IntegerAttr: I32_NUMBER}
+CODECS: dict[Any, Codec] = {StringAttr: STRING, SymbolRefAttr: SYMBOL, IntegerAttr: I32_INTEGER}
 
 
 @cache

@@ -3,7 +3,7 @@
     scalar = recreate(op, operands=scalars, result_types=(f32,))          same op, on scalars
     replace_op(op, scalar, tt.SplatOp.make(scalar.results[0], type, op.location))
 
-`constant` and `constant_value` go between Python numbers and `arith.constant`; the attributes are interned.
+`constant` and `constant_value` convert between Python values and `arith.constant`; the attributes are interned.
 """
 
 import struct
@@ -70,18 +70,18 @@ def insert_after(op: Operation, *new: Operation) -> None:
     block_of(op).insert_ops_after(new, op)
 
 
-def move_before(place: Operation, *ops: Operation) -> None:
-    """Move `ops` before `place`, in order."""
+def move_before(anchor: Operation, *ops: Operation) -> None:
+    """Move `ops` before `anchor`, in order."""
     for op in ops:
         op.detach()
-    insert_before(place, *ops)
+    insert_before(anchor, *ops)
 
 
-def move_behind(place: Operation, *ops: Operation) -> None:
-    """Move `ops` after `place`, in order."""
+def move_behind(anchor: Operation, *ops: Operation) -> None:
+    """Move `ops` after `anchor`, in order."""
     for op in ops:
         op.detach()
-    insert_after(place, *ops)
+    insert_after(anchor, *ops)
 
 
 def block_of(op: Operation) -> Block:
@@ -161,17 +161,17 @@ def constant(value: int | float, type: Attribute, loc: LocationAttr) -> arith.Co
 
 
 def constant_value(value: SSAValue) -> int | float | None:
-    """The number that `value` is in every element, or None; integers are signed, `i1` is 0 or 1."""
+    """The constant that every element of `value` is, or None; integers are signed, `i1` is 0 or 1."""
     if isinstance(value, OpResult) and type(value.op) is arith.ConstantOp:
         return attr_value(value.op.properties["value"])
     return None
 
 
 def attr_value(attribute: Attribute) -> int | float | None:
-    """The number in a scalar constant or a splat, or None."""
+    """The value of a scalar constant or a splat, or None."""
     if isinstance(attribute, IntegerAttr):
-        number = attribute.value.data
-        return number & 1 if is_bool(attribute.type) else number
+        value = attribute.value.data
+        return value & 1 if is_bool(attribute.type) else value
     if isinstance(attribute, FloatAttr):
         return attribute.value.data
     if isinstance(attribute, DenseIntOrFPElementsAttr):
@@ -189,9 +189,9 @@ def splat_element(attribute: DenseIntOrFPElementsAttr) -> int | float | None:
     first = data[:size]
     if not first or first * (len(data) // size) != data:
         return None
-    (number,) = element.unpack(first, 1)
-    assert isinstance(number, int | float), number
-    return int(number) & 1 if is_bool(element) else number
+    (value,) = element.unpack(first, 1)
+    assert isinstance(value, int | float), value
+    return int(value) & 1 if is_bool(element) else value
 
 
 def is_bool(type: Attribute) -> bool:

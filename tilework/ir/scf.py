@@ -4,7 +4,7 @@ values.
     %r = scf.for %i = %a to %b step %c iter_args(%x = %y) -> (f32)  : i32 { ... } {tt.num_stages = 3 : i32}
     tl.range(0, n, num_stages=4, flatten=True)   ->   {tt.flatten, tt.num_stages = 4 : i32}
 
-Loops and branches get further values in place, after the existing ones:
+Loops and branches get further values, after the existing ones:
 
     (%n,) = also_carry(loop, [%zero])            scf.for ... iter_args(..., %n = %zero) -> (..., i32)
     also_yield(body_of(loop), [%next])             scf.yield ..., %next
@@ -105,8 +105,8 @@ class ForOp(Op):
         """``%i = %a to %b step %c iter_args(%x = %y) -> (f32) : i32 { ... } {k = v}``; the index type is optional."""
         variable = parser.parse_argument(expect_type=False)
         bounds = []
-        for word in ("=", "to", "step"):
-            parser.parse_characters(word)
+        for separator in ("=", "to", "step"):
+            parser.parse_characters(separator)
             bounds.append(parser.parse_unresolved_operand())
         pairs = []
         if parser.parse_optional_keyword("iter_args"):
@@ -157,9 +157,9 @@ class IfOp(Op):
     def text(self, printer: OpPrinter) -> str:
         results = f" -> ({types_text(printer, self.results)})" if self.results else ""
         printer.out.append(f" {printer.names[self.operands[0]]}{results} ")
-        for number, region in enumerate(self.regions):
-            if region.blocks or not number:
-                printer.out.append(" else " if number else "")
+        for position, region in enumerate(self.regions):
+            if region.blocks or not position:
+                printer.out.append(" else " if position else "")
                 printer.region(region, entry_arguments=False, empty_block=False, terminators=bool(self.results))
         return attributes_text(printer, self)
 
@@ -365,8 +365,8 @@ def carry_beside(
     """
 
     def hand(end: Operation, first: int, likes: Sequence[SSAValue]) -> None:
-        places = [(end.operands[first + n], like) for n, like in enumerate(likes) if wanted(like)]
-        end.operands = (*end.operands, *[new for value, like in places for new in given(value, like, end)])
+        pairs = [(end.operands[first + n], like) for n, like in enumerate(likes) if wanted(like)]
+        end.operands = (*end.operands, *[new for value, like in pairs for new in given(value, like, end)])
 
     def through(block: Block, arguments: Sequence[SSAValue], first: int, likes: Sequence[SSAValue]) -> None:
         for argument in arguments:

@@ -43,7 +43,7 @@ from tilework.ir.fields import (
     var_operand_def,
 )
 from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT
-from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_product
+from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_dot_shapes
 from tilework.ir.tt.function_ops import MESSAGE, PrintBase
 from tilework.ir.tt.reduce_ops import verify_axis, verify_combine, verify_runs
 from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, is_integer
@@ -226,7 +226,7 @@ class ReduceOp(Op):
 
     ``ttc.reduce %x, %k into %best, %at[%i] { ^bb0(...): ... ttc.yield %r, %s : f32, i32 } : <types of %best, %at>``
 
-    Stands in the body of a nest. The indices are the arguments of the nest without the folded one, in order. The
+    Used in the body of a nest. The indices are the arguments of the nest without the folded one, in order. The
     accumulators are overwritten, defined after the nest, and may be read only then. The region takes the left values of
     all sources, then the right ones, and is associative.
     """
@@ -279,7 +279,7 @@ class DotOp(Op):
     form = "$a, $b, $c(?, inputPrecision = $input_precision) {} : type($operands)"
 
     def verify_(self) -> None:
-        verify_product(self, *(buffer_of(value).shape for value in self.operands))
+        verify_dot_shapes(self, *(buffer_of(value).shape for value in self.operands))
 
 
 class ScanOp(Op):

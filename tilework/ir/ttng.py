@@ -56,7 +56,7 @@ from tilework.ir.fields import (
     var_result_def,
 )
 from tilework.ir.tt.descriptor_ops import block_type, is_block, verify_rows
-from tilework.ir.tt.dot_ops import verify_product
+from tilework.ir.tt.dot_ops import verify_dot_shapes
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop
 from tilework.ir.ttg.memdesc_types import BARRIER, MEMDESC, MemDescType, is_memdesc
 from tilework.ir.ttg.shared_memory_ops import require_mutable
@@ -162,10 +162,10 @@ class FenceAsyncSharedOp(Op):
 
 
 class TakeTurnOp(Op):
-    """Wait until the other one of two groups of warps gives its turn away: ``ttng.take_turn %barriers, %phase : T``.
+    """Wait until the other warp group executes `ttng.give_turn`: ``ttng.take_turn %barriers, %phase : T``.
 
-    The eight warps of a region are the groups, and each has one of the two `barriers`. The first group has the first
-    turn. `phase` is 0 and 1 in turn.
+    Two warp groups, the eight warps of a region, run in ping-pong order; each has one of the two `barriers`. The first
+    group starts. `phase` alternates between 0 and 1.
     """
 
     name = "ttng.take_turn"
@@ -175,7 +175,7 @@ class TakeTurnOp(Op):
 
 
 class GiveTurnOp(Op):
-    """It is the turn of the other group of warps: ``ttng.give_turn %barriers : T``. It does not wait."""
+    """Release the other warp group from `ttng.take_turn`, without waiting: ``ttng.give_turn %barriers : T``."""
 
     name = "ttng.give_turn"
     barriers = operand_def(BARRIER)
@@ -266,7 +266,7 @@ def verify_memory(op: Operation, memory: Attribute) -> None:
 
 
 def verify_block(op: Operation, descriptor: Attribute, coordinates: int, memory: Attribute) -> None:
-    """A block of the descriptor, and a number for each dimension."""
+    """Check the type of a block of the descriptor, and that there is one index per dimension."""
     assert isinstance(memory, MemDescType)
     if not 1 <= coordinates <= MAX_COORDINATES:
         raise VerifyException(f"TMA copies must have between 1 and 5 coordinates, but got {coordinates}")
@@ -405,7 +405,7 @@ class WarpGroupDotOp(Op):
         a, b, d = self.a.type, self.b.type, self.d.type
         if self.c.type != d:
             raise VerifyException(f"ttng.warp_group_dot with an accumulator of {self.c.type} cannot give {d}")
-        verify_product(self, shape_of(a), shape_of(b), shape_of(d))
+        verify_dot_shapes(self, shape_of(a), shape_of(b), shape_of(d))
         mma = encoding_of(d)
         if not isinstance(mma, NvidiaMma) or not mma.is_hopper:
             raise VerifyException(f"WGMMA result layout must be Hopper NVMMA: {d}")

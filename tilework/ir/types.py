@@ -54,8 +54,8 @@ def cached_hash(self: ParametrizedAttribute) -> int:
     return memo
 
 
-for asked_often in (IntegerType, IntegerAttr, TensorType):  # xDSL's own compare every field, and these fields theirs
-    asked_often.__hash__ = cached_hash
+for hashed_often in (IntegerType, IntegerAttr, TensorType):  # xDSL's own compare every field, and these fields theirs
+    hashed_often.__hash__ = cached_hash
 
 
 @irdl_attr_definition

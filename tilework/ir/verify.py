@@ -45,20 +45,20 @@ def layout_problem(op: Operation) -> str | None:
     if op.name.startswith(UNCHECKED):
         return None
     machine = None
-    for place, type in encoded_values(op):
+    for position, type in encoded_values(op):
         if machine is None:
             machine = (find_num_warps(op), threads_per_warp(op), num_ctas(op))
         if (problem := encoding_problem(type, *machine)) is not None:
-            return f"{place} ({type}) has an invalid layout: {problem}"
+            return f"{position} ({type}) has an invalid layout: {problem}"
     return None
 
 
 def encoded_values(op: Operation) -> Iterator[tuple[str, TensorType[Attribute]]]:
-    """The tensors of `op` that have an encoding, with words for where they are."""
-    for word, values in (("Operand", op.operands), ("Result", op.results)):
+    """The tensors of `op` that have an encoding, each with its position in words: ``Operand 0``."""
+    for role, values in (("Operand", op.operands), ("Result", op.results)):
         for index, value in enumerate(values):
             if isinstance(value.type, TensorType) and isinstance(value.type.encoding, EncodingAttr):
-                yield f"{word} {index}", value.type
+                yield f"{role} {index}", value.type
 
 
 @cache
@@ -184,7 +184,7 @@ def verify(module: Operation) -> None:
 
 def first_problem(root: Operation) -> tuple[Operation, str] | None:
     """The first op under `root` that is not well formed, and what is wrong with it."""
-    positions = {op: number for number, op in enumerate(root.walk())}
+    positions = {op: index for index, op in enumerate(root.walk())}
     for op in positions:
         message = op_problem(op) or layout_problem(op) or use_problem(op, positions) or user_problem(op, positions)
         if message is not None:
@@ -265,9 +265,9 @@ def cast_problem(op: Operation, is_source: Kind, is_target: Kind, growth: int) -
 
 def use_problem(op: Operation, positions: dict[Operation, int]) -> str | None:
     """Return an operand that is not visible at `op`."""
-    for number, operand in enumerate(op.operands):
+    for index, operand in enumerate(op.operands):
         if not is_visible(operand, op, positions):
-            return f"operand #{number} does not dominate this use"
+            return f"operand #{index} does not dominate this use"
     return None
 
 

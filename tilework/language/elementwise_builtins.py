@@ -198,7 +198,7 @@ def div_rn(x: Value, y: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
 def fma(x: Value, y: Value, z: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """``x * y + z`` with a single rounding.
 
-    For floats of 16 bits and more, in their common type. The compiler fuses ``x * y + z`` by itself where the option
+    For floats of 16 bits and more, in their common type. The compiler fuses ``x * y + z`` where the option
     `enable_fp_fusion` allows it; `fma` is fused always.
 
     Example:

@@ -285,8 +285,8 @@ def _atomic(kind: str, doc: str) -> _Atomic:
         _semantic: "Semantic" = SUPPLIED,
     ) -> tensor:
         order, threads = _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope)
-        takes_turns = bool(_unwrap_if_constexpr(ordered))
-        return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), order, threads, takes_turns)
+        is_ordered = bool(_unwrap_if_constexpr(ordered))
+        return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), order, threads, is_ordered)
 
     function.__name__ = function.__qualname__ = f"atomic_{kind}"
     function.__doc__ = doc

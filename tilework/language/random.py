@@ -6,7 +6,7 @@ element of every program gets its own number without any state:
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     keep = tl.rand(seed, offsets) > p
 
-One round turns four counters and two keys into four new counters with two widening multiplications (all arithmetic is
+One round maps four counters and two keys to four new counters with two widening multiplications (all arithmetic is
 modulo 2**32, or 2**64 for counters of 64 bits):
 
     c0, c1, c2, c3 = hi(B * c2) ^ c1 ^ k0, lo(B * c2), hi(A * c0) ^ c3 ^ k1, lo(A * c0)

@@ -158,10 +158,10 @@ class tensor(base_value):
         raise RunTimeOnly(f"{self} is not an integer known at compile time", "__index__", self)
 
     def __int__(self) -> int:
-        return int(_number_in(self))
+        return int(_known_value(self))
 
     def __float__(self) -> float:
-        return float(_number_in(self))
+        return float(_known_value(self))
 
     __add__, __radd__ = _operator("add"), _swapped("add")
     __sub__, __rsub__ = _operator("sub"), _swapped("sub")
@@ -370,7 +370,7 @@ class tensor(base_value):
         def xor_sum(self, axis: int | constexpr | None = None, keep_dims: bool | constexpr = False) -> "tensor": ...
 
 
-def _number_in(value: tensor) -> int | float:
+def _known_value(value: tensor) -> int | float:
     """The data of a scalar, which exists only while a kernel is interpreted."""
     if (active := ACTIVE.get()) is None:
         raise TypeError(f"{value} is not a number known at compile time: convert it with .to() in the kernel")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.frontend.semantic.promotion_table import ENTRIES, SHORT
 from tests.rows import row
-from tilework.frontend.semantic.building import converted_number
+from tilework.frontend.semantic.building import converted_constant
 from tilework.language.dtypes import dtype, float16, float32, int8, int32, uint8, uint32
 from tilework.language.typing.promotion import (
     DIVISIONS,
@@ -17,7 +17,7 @@ from tilework.language.typing.promotion import (
     NOT_WEAK,
     RIGHT_WEAK,
     check_weak_range,
-    number_dtype,
+    constant_dtype,
     promote,
 )
 
@@ -81,7 +81,7 @@ WEAK = [  # weak number, tensor type, result, result of a division
 
 @row(("number", "tensor", "expected", "divided"), WEAK)
 def test_a_number_beside_a_tensor(number: int | float, tensor: str, expected: str, divided: str | None) -> None:
-    own = number_dtype(number).name
+    own = constant_dtype(number).name
     assert promote(own, tensor, LEFT_WEAK, "*").name == expected
     assert promote(tensor, own, RIGHT_WEAK, "*").name == expected
     if divided == "error":
@@ -115,19 +115,19 @@ def test_a_number_beside_a_tensor(number: int | float, tensor: str, expected: st
     ],
 )
 def test_dtype_of_a_number(value: int | float, name: str) -> None:
-    assert number_dtype(value).name == name
+    assert constant_dtype(value).name == name
 
 
 @pytest.mark.parametrize("value", [2**64, -(2**63) - 1])
 def test_integers_that_no_type_holds(value: int) -> None:
     with pytest.raises(ValueError, match="64 bits"):
-        number_dtype(value)
+        constant_dtype(value)
 
 
 @pytest.mark.parametrize("value", ["text", None, [1]])
 def test_objects_that_are_no_numbers(value: object) -> None:
     with pytest.raises(TypeError, match="to tensor"):
-        number_dtype(value)
+        constant_dtype(value)
 
 
 def test_range_of_a_weak_integer() -> None:
@@ -149,12 +149,12 @@ def test_a_pointer_is_no_number() -> None:
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_integers_round_once(value: int) -> None:
-    assert converted_number(value, number_dtype(value), float32) == float(np.int64(value).astype(np.float32))
+    assert converted_constant(value, constant_dtype(value), float32) == float(np.int64(value).astype(np.float32))
 
 
 def test_conversion_of_constants() -> None:
-    assert converted_number(-1, int32, uint32) == 2**32 - 1
-    assert converted_number(2**31, uint32, int32) == -(2**31)
-    assert converted_number(0.1, float32, dtype("fp64")) == float(np.float32(0.1))
-    assert converted_number(100000, int32, float16) == inf
-    assert str(converted_number(-0.0, float32, float16)) == "-0.0"
+    assert converted_constant(-1, int32, uint32) == 2**32 - 1
+    assert converted_constant(2**31, uint32, int32) == -(2**31)
+    assert converted_constant(0.1, float32, dtype("fp64")) == float(np.float32(0.1))
+    assert converted_constant(100000, int32, float16) == inf
+    assert str(converted_constant(-0.0, float32, float16)) == "-0.0"

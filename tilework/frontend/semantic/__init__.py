@@ -53,9 +53,9 @@ class Running(Reductions):
     def assumed(self, condition: tl.tensor) -> None:
         self.builder.insert(AssumeOp.make(condition.handle, self.builder.loc))
 
-    def note(self, x: tl.tensor, fact: str, numbers: tuple[int, ...]) -> None:
+    def note(self, x: tl.tensor, fact: str, values: tuple[int, ...]) -> None:
         """An attribute of the operation that computes `x`."""
-        self._attach_hint(x.handle, f"tt.{fact}", hint_attr(numbers))
+        self._attach_hint(x.handle, f"tt.{fact}", hint_attr(values))
 
     def _attach_hint(self, value: SSAValue, name: str, hint: Attribute) -> None:
         """Put `hint` where the analysis of `value` will find it, unless it would describe other values too."""

@@ -43,7 +43,7 @@ class Casts(Constants):
     """The ops of `cast` and `bitcast`."""
 
     def convert(self, x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
-        """The cast of a number; see the table in the module docstring."""
+        """Cast an integer or float; see the table in the module docstring."""
         source = x.dtype
         if source.is_int():
             if target.is_int():

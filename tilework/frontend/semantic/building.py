@@ -10,7 +10,7 @@ reduces through it. `fp8e4b15` exists in no instruction set: it is an `i8` in th
 
 One value may be several IR values: `ir_types` lists them in the order of `_flatten_ir`.
 
-A Python number becomes a constant of the type it is used with, converted at compile time:
+A Python int or float becomes a constant of the type it is used with, converted at compile time:
 
     offsets < 8     %cst = arith.constant dense<8> : tensor<64xi32>        no i32 constant, no cast, no tt.splat
 """
@@ -34,9 +34,9 @@ from tilework.language.typing.promotion import (
     DTYPES,
     NUMBERS,
     check_constant,
-    number_beside,
-    number_dtype,
+    constant_dtype,
     plain,
+    promote_constant,
 )
 from tilework.language.typing.shapes import block
 from tilework.language.values import tensor_descriptor_type
@@ -104,7 +104,7 @@ class Building(Meaning):
         self.builder = builder
         self.options = options
         self.argument_hints: dict[SSAValue, dict[str, Attribute]] = {}
-        self.takes_turns = False  # whether there are atomics at which programs take turns
+        self.has_ordered_atomics = False
         self.called_at: tuple[LocationAttr, ...] = ()  # the calls that led to the function that is being compiled
 
     def beyond_triton(self, refusal: Exception) -> None:
@@ -112,8 +112,9 @@ class Building(Meaning):
         if self.options.beyond_triton == "error":
             raise refusal
         if self.options.beyond_triton == "warn":
-            places = [place for loc in (self.builder.loc, *reversed(self.called_at)) for place in source_positions(loc)]
-            file, line, _ = next((place for place in places if not place[0].startswith(LIBRARY)), places[0])
+            callers = reversed(self.called_at)
+            positions = [found for loc in (self.builder.loc, *callers) for found in source_positions(loc)]
+            file, line, _ = next((found for found in positions if not found[0].startswith(LIBRARY)), positions[0])
             warn_beyond_triton(refusal, file, line)
 
     def _emit(self, op: Operation, type: dtype) -> tl.tensor:
@@ -133,11 +134,11 @@ class Constants(Building):
             check_constant(value, element.name)
         if element.is_fp8():
             return self._fp8_constant(value, type)
-        number = cached_number(stored_number, value, element.name)
-        return tl.tensor(self.builder.constant(number, ir_type(type), folds_later), type)
+        stored = cached_by_value(stored_constant, value, element.name)
+        return tl.tensor(self.builder.constant(stored, ir_type(type), folds_later), type)
 
     def _fp8_constant(self, value: int | float, type: dtype) -> tl.tensor:
-        """An fp8 constant. +0 is direct; other numbers are rounded by the cast that runs, as for variables."""
+        """An fp8 constant. +0 is direct; other values are rounded by the cast at run time, as variables are."""
         self.check_dtype(type.scalar)
         check_constant(value, type.scalar.name)
         if value == 0 and copysign(1.0, value) > 0:
@@ -145,42 +146,42 @@ class Constants(Building):
         wide = tl.tensor(self.builder.constant(rounded(float(value), FORMATS["fp32"]), ir.f32), float32)
         return self.stretch(self.cast(wide, type.scalar), type.sizes)
 
-    def number_operand(self, x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
+    def constant_operand(self, x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
         """`x` and the constant `value`, in the type of the operation and the shape of `x`."""
-        element, number, own = x.dtype, value, number_dtype(value)
-        result, value = cached_number(operand_beside, value, element.name, side, operator, weak)
+        element, given, own = x.dtype, value, constant_dtype(value)
+        result, value = cached_by_value(constant_beside, value, element.name, side, operator, weak)
         if element is not result:
             x = self.cast(x, result)
         if result.is_fp8():
             return x, self._fp8_constant(value, x.type)
         builder, is_block = self.builder, x.type.is_block()
         if weak or is_block or own is not result:
-            builder.mention(number, ir_type(own))
+            builder.mention(given, ir_type(own))
         if weak and is_block:
             builder.mention(value, ir_type(result))
         folds_later = not weak and own is not result
         return x, tl.tensor(builder.constant(value, x.handle.type, folds_later), x.type)
 
     def as_element(self, value: Any, element: dtype, shape: Shape) -> tl.tensor:
-        """`value` cast to `element`. A number becomes a constant of the final type and shape at once."""
-        number = plain(value)
-        if not isinstance(number, NUMBERS):
-            return self.cast(number, element)
-        if element.is_ptr() or (element.is_int() and not isfinite(number)):
-            return self.stretch(self.cast(number, element), shape)
-        own = number_dtype(number)
+        """`value` cast to `element`. An int or float becomes a constant of the final type and shape at once."""
+        constant = plain(value)
+        if not isinstance(constant, NUMBERS):
+            return self.cast(constant, element)
+        if element.is_ptr() or (element.is_int() and not isfinite(constant)):
+            return self.stretch(self.cast(constant, element), shape)
+        own = constant_dtype(constant)
         if shape or own is not element:
-            self.builder.mention(number, ir_type(own))
+            self.builder.mention(constant, ir_type(own))
         if not element.is_fp8():
-            number = converted_number(number, own, element)
-        return self.constant(number, block(element, shape), own is not element)
+            constant = converted_constant(constant, own, element)
+        return self.constant(constant, block(element, shape), own is not element)
 
     def index(self, value: int | tl.tensor, type: dtype) -> Any:
-        """A number or a scalar integer as an SSA value of the integer type `type`."""
+        """An int or a scalar integer as an SSA value of the integer type `type`."""
         return (self.constant(value, type) if isinstance(value, int) else self.cast(value, type)).handle
 
 
-def cached_number(function: Any, value: Any, *arguments: Any) -> Any:
+def cached_by_value(function: Any, value: Any, *arguments: Any) -> Any:
     """``function(value, kind, *arguments)``, with `kind` in the key: 1, 1.0 and True are equal, and so are 0.0 and
     -0.0."""
     if value.__class__ is float and (value == 0 or value != value):
@@ -189,30 +190,30 @@ def cached_number(function: Any, value: Any, *arguments: Any) -> Any:
 
 
 @cache
-def stored_number(value: Any, kind: type, name: str) -> int | float:
-    """`value` as a number that the type `name` holds; integers wrap, floats round."""
+def stored_constant(value: Any, kind: type, name: str) -> int | float:
+    """`value` as the type `name` holds it; integers wrap, floats round."""
     check_constant(value, name)
     element = DTYPES[name]
     if element.is_bool():
         return bool(value)
     if element.is_int():
-        return converted_number(int(value), element, element)
-    return converted_number(value, element if kind is float else int64, element)
+        return converted_constant(int(value), element, element)
+    return converted_constant(value, element if kind is float else int64, element)
 
 
 @cache
-def operand_beside(
+def constant_beside(
     value: Any, kind: type, element: str, side: int, operator: str, weak: bool
 ) -> tuple[dtype, int | float]:
-    """The type of an operation between a number and a tensor of type `element`, and the number in that type."""
-    result, own = number_beside(value, element, side, operator, weak)
+    """The type of an operation between a constant and a tensor of type `element`, and the constant in that type."""
+    result, own = promote_constant(value, element, side, operator, weak)
     if not weak:
-        return result, converted_number(value, own, result)
-    return result, value if result.is_fp8() else cached_number(stored_number, value, result.name)
+        return result, converted_constant(value, own, result)
+    return result, value if result.is_fp8() else cached_by_value(stored_constant, value, result.name)
 
 
-def converted_number(value: int | float, own: dtype, result: dtype) -> int | float:
-    """`value`, a number of type `own`, as a number that `result` holds exactly (integers wrap, floats round).
+def converted_constant(value: int | float, own: dtype, result: dtype) -> int | float:
+    """`value` of type `own` as `result` holds it (integers wrap, floats round).
 
     Constants are converted here, while compiling, as the cast from `own` to `result` would do when running.
     """

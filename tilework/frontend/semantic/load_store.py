@@ -10,7 +10,7 @@
 Inside a descriptor type (only there) integers keep their sign, since reductions need it.
 
 Every atomic returns the value that was in memory. The hardware has no maximum of floats, but the bit patterns of floats
-are ordered like integers: ascending for positive numbers, descending for negative ones. So ``atomic_max(p, v)`` of
+are ordered like integers: ascending for positive values, descending for negative ones. So ``atomic_max(p, v)`` of
 floats is two masked integer atomics, of which the sign bit of v selects one:
 
     v >= 0:   max  on the bits as signed integers      (a negative float in memory is a negative integer)
@@ -133,7 +133,7 @@ class Accesses(Indices):
         op = tt.AtomicRMWOp.make(rmw, ptr.handle, value.handle, mask.handle, *order, self.builder.loc)
         if ordered:
             tt.mark_ordered(op)
-            self.takes_turns = True
+            self.has_ordered_atomics = True
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))
 
     def compare_and_swap(

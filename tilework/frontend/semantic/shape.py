@@ -138,7 +138,7 @@ class Indices(Shapes):
             shape = list(shape_of(x))
             if not part.is_whole(shape[axis]):
                 shape[axis] = part.count
-                x = self.gathered(x, self._spread(self._places(part), axis, shape), axis)
+                x = self.gathered(x, self._spread(self._indices(part), axis, shape), axis)
         return self.reshaped(x, sizes_of(parts), False)
 
     def inserted(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
@@ -152,31 +152,31 @@ class Indices(Shapes):
         for axis, (part, size) in enumerate(zip(parts, shape, strict=True)):
             if part.is_whole(size):
                 continue
-            places = self.counting(0, size)
+            indices = self.counting(0, size)
             if part.picked:
-                mask = self.equal(places, self.cast(self.to_tensor(part.start), int32))
+                mask = self.equal(indices, self.cast(self.to_tensor(part.start), int32))
             else:
-                steps = self.sub(places, part.start, False)
-                steps = steps if part.step > 0 else self.sub(part.start, places, False)
-                turn = self.floordiv(steps, abs(part.step)) if abs(part.step) > 1 else steps
-                mask = self.and_(self.greater_equal(steps, 0), self.less_than(turn, part.count))
+                steps = self.sub(indices, part.start, False)
+                steps = steps if part.step > 0 else self.sub(part.start, indices, False)
+                index = self.floordiv(steps, abs(part.step)) if abs(part.step) > 1 else steps
+                mask = self.and_(self.greater_equal(steps, 0), self.less_than(index, part.count))
                 if abs(part.step) > 1:
                     mask = self.and_(mask, self.equal(self.mod(steps, abs(part.step)), 0))
                 if (have := list(shape_of(value)))[axis] > 1:
-                    turn = self.where(mask, turn, 0)
+                    index = self.where(mask, index, 0)
                     have[axis] = size
-                    value = self.gathered(value, self._spread(turn, axis, have), axis)
+                    value = self.gathered(value, self._spread(index, axis, have), axis)
             mask = self._spread(mask, axis, shape)
             inside = mask if inside is None else self.and_(inside, mask)
         value = self.stretch(value, shape)
         return value if inside is None else self.select(inside, value, x)
 
-    def _places(self, part: Part) -> tl.tensor:
+    def _indices(self, part: Part) -> tl.tensor:
         """Return the selected indices along an axis, as a block of one axis."""
         if part.picked:
             return self.stretch(self.cast(self.to_tensor(part.start), int32), (1,))
-        places = self.counting(0, part.count)
-        return self.add(self.mul(places, part.step, False), part.start, False)
+        indices = self.counting(0, part.count)
+        return self.add(self.mul(indices, part.step, False), part.start, False)
 
     def _spread(self, line: tl.tensor, axis: int, shape: Sequence[int]) -> tl.tensor:
         """A block of one axis along `axis` of a block of `shape`."""

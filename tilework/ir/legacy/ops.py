@@ -209,7 +209,7 @@ class InsertSliceAsyncOp(Op):
 
 
 class SliceOp(Op):
-    """A place in buffers: ``%b[%i, 0, 0] [1, 16, 16] [1, 1, 1]``, offsets, sizes and strides."""
+    """A slice of buffers: ``%b[%i, 0, 0] [1, 16, 16] [1, 1, 1]``, offsets, sizes and strides."""
 
     static_offsets = prop_def(DenseArrayBase)
     static_sizes = prop_def(DenseArrayBase)
@@ -218,7 +218,7 @@ class SliceOp(Op):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """An arrow may replace the word between the types."""
+        """An arrow may replace the keyword between the types."""
         written = [parser.parse_unresolved_operand()]
         if (is_insert := cls is InsertSliceOp) and parser.parse_keyword("into"):
             written.append(parser.parse_unresolved_operand())
@@ -230,14 +230,14 @@ class SliceOp(Op):
             dynamic.append(operand)
             return DYNAMIC
 
-        place: dict[str, Attribute] = {}
+        slice_properties: dict[str, Attribute] = {}
         for name, parse in (
             ("offsets", parse_offset),
             ("sizes", parser.parse_integer),
             ("strides", parser.parse_integer),
         ):
-            numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse)
-            place[f"static_{name}"] = DenseArrayBase.from_list(i64, numbers)
+            integers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse)
+            slice_properties[f"static_{name}"] = DenseArrayBase.from_list(i64, integers)
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = [parser.parse_type()]
@@ -246,7 +246,7 @@ class SliceOp(Op):
         types.append(parser.parse_type())
         values = [parser.resolve_operand(*pair) for pair in zip(written, types, strict=False)]
         values += [resolve_defined(parser, offset) for offset in dynamic]
-        return cls.create(operands=values, result_types=types[1:], properties=place, attributes=attributes)
+        return cls.create(operands=values, result_types=types[1:], properties=slice_properties, attributes=attributes)
 
 
 class ExtractSliceOp(SliceOp):

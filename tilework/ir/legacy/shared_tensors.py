@@ -42,9 +42,9 @@ their groups with `async_commit_group`. A module in which that op is written any
 each copy gets its own.
 
 Types: memory is `mutable` when its old type, or one that views lead to from there, is that of memory which an op writes
-or which a function takes as an argument. So equal types stay equal, and loops and branches still fit. Only a part of a
-buffer has a type that says more than the old one; loops and branches pass it on. The number of buffers that the type of
-one of them had in between, ``!ttg.memdesc<64x64xf16, #shared, #smem, mutable, 3x64x64>``, is dropped.
+or which a function takes as an argument. Equal types are translated alike, so loops and branches still fit. Only a
+part of a buffer has a type that says more than the old one; loops and branches pass it on. The number of buffers that
+the type of one of them had in between, ``!ttg.memdesc<64x64xf16, #shared, #smem, mutable, 3x64x64>``, is dropped.
 
 Also here, because they insert ops before another one: ``tt.dot {transA = true}`` and `tt.trans` without an order.
 Cost: nothing for text without old ops (`IRParser.parse_module` decides); else two walks.
@@ -182,21 +182,21 @@ class Translation:
         except VerifyException as error:
             self.fail(op, f"'{op.name}' of {old}: {error}")
 
-    def as_i32(self, op: Operation, place: int | SSAValue) -> SSAValue:
+    def as_i32(self, op: Operation, index: int | SSAValue) -> SSAValue:
         """Return an index as an i32, the type of all indices today."""
-        if isinstance(place, SSAValue):
-            if place.type == i32:
-                return place
-            if isinstance(place.owner, arith.IndexCastOp) and place.owner.operands[0].type == i32:
-                return place.owner.operands[0]
-            if not isinstance(place.type, IndexType):
-                self.fail(op, f"'{op.name}' has an index of type {place.type}, not i32 or index")
-        known = place if isinstance(place, int) else constant_offset(place)
+        if isinstance(index, SSAValue):
+            if index.type == i32:
+                return index
+            if isinstance(index.owner, arith.IndexCastOp) and index.owner.operands[0].type == i32:
+                return index.owner.operands[0]
+            if not isinstance(index.type, IndexType):
+                self.fail(op, f"'{op.name}' has an index of type {index.type}, not i32 or index")
+        known = index if isinstance(index, int) else constant_offset(index)
         if known is not None:
             new = constant(known, i32, op.location)
         else:
-            assert isinstance(place, SSAValue)
-            new = create_op(arith.IndexCastOp, (place,), (i32,), op.location)
+            assert isinstance(index, SSAValue)
+            new = create_op(arith.IndexCastOp, (index,), (i32,), op.location)
         insert_before(op, new)
         return new.results[0]
 
@@ -225,8 +225,8 @@ def translate_dealloc(t: Translation, op: Operation) -> None:
     t.replace(op, LocalDeallocOp.make(op.operands[0], op.location))
 
 
-def number(op: Operation, name: str, default: int) -> int:
-    """The number that `op` has under `name`."""
+def integer(op: Operation, name: str, default: int) -> int:
+    """The integer that `op` has under `name`."""
     value = given(op, name)
     return value.value.data if isinstance(value, IntegerAttr) else default
 
@@ -239,7 +239,7 @@ def given(op: Operation, name: str) -> Attribute | None:
 def translate_insert_async(t: Translation, op: Operation) -> None:
     """``ttg.memdesc_index``, ``ttg.async_copy_global_to_local`` and perhaps ``ttg.async_commit_group``."""
     pointers, buffer, index, *more = op.operands
-    if (axis := number(op, "axis", 0)) != 0:
+    if (axis := integer(op, "axis", 0)) != 0:
         t.fail(op, f"'{op.name}' has axis = {axis}: only the first dimension counts buffers")
     if not isinstance(element_type(pointers.type), PointerType):
         t.fail(op, f"'{op.name}' reads from pointers, not from {pointers.type}")
@@ -250,7 +250,7 @@ def translate_insert_async(t: Translation, op: Operation) -> None:
         t.fail(op, f"'{op.name}' has {len(more)} operands after the index: a mask and another value are known")
     mask, other = (*more, None, None)[:2]
     try:
-        modes = CacheModifier(number(op, "cache", 1)), EvictionPolicy(number(op, "evict", 1))
+        modes = CacheModifier(integer(op, "cache", 1)), EvictionPolicy(integer(op, "evict", 1))
     except ValueError as error:
         t.fail(op, f"'{op.name}' has a cache or evict that does not exist: {error}")
     volatile = is_true(given(op, "isVolatile"))
@@ -304,19 +304,19 @@ def view_ops(
     if tuple(sizes) != shape:
         t.fail(op, f"'{op.name}' takes {list(sizes)} elements for a tensor of {list(shape)}: only the first of the "
                    "dimensions may be left out")  # fmt: skip
-    fixed = [place if isinstance(place, int) else constant_offset(place) for place in offsets]
+    fixed = [offset if isinstance(offset, int) else constant_offset(offset) for offset in offsets]
     if None in fixed:
         t.fail(op, f"'{op.name}' is of a part of a buffer at an unknown offset: today such offsets are constants")
     if shape != shape_of(buffer.type) or any(fixed):
         try:
-            new.append(MemDescSubsliceOp.make(buffer, [place or 0 for place in fixed], shape, op.location))
+            new.append(MemDescSubsliceOp.make(buffer, [offset or 0 for offset in fixed], shape, op.location))
             new[-1].verify(verify_nested_ops=False)
         except VerifyException as error:
             t.fail(op, f"'{op.name}': {error}")
     return new
 
 
-def place_of(
+def slice_of(
     t: Translation, op: Operation, buffer: SSAValue, dynamic: Sequence[SSAValue]
 ) -> tuple[list[int | SSAValue], list[int]]:
     """The offsets and the sizes of the part of `buffer` that `op` means."""
@@ -324,9 +324,9 @@ def place_of(
     lists: list[list[int]] = []
     for name in ("static_offsets", "static_sizes", "static_strides"):
         array = given(op, name)
-        if not isinstance(array, DenseArrayBase) or len(numbers := array_values(array)) != rank:
+        if not isinstance(array, DenseArrayBase) or len(integers := array_values(array)) != rank:
             t.fail(op, f"'{op.name}' needs {rank} offsets, sizes and strides, one for each dimension of its buffer")
-        lists.append(list(numbers))
+        lists.append(list(integers))
     offsets, sizes, strides = lists
     if any(stride != 1 for stride in strides):
         t.fail(op, f"'{op.name}' has strides {strides}: only parts without holes can be taken")
@@ -341,7 +341,7 @@ def translate_extract(t: Translation, op: Operation) -> None:
     buffer, *dynamic = op.operands
     old = op.results[0].type
     t.memory_type(op, old)
-    new = view_ops(t, op, buffer, *place_of(t, op, buffer, dynamic), shape_of(old))
+    new = view_ops(t, op, buffer, *slice_of(t, op, buffer, dynamic), shape_of(old))
     if new:
         t.lay_out(op, new[-1].results[0], old)
     t.replace(op, *new, result=None if new else buffer)
@@ -365,7 +365,7 @@ def translate_insert(t: Translation, op: Operation) -> None:
     tensor, buffer, *dynamic = op.operands
     if not is_tensor(tensor.type):
         t.fail(op, f"'{op.name}' writes a tensor of registers, not {tensor.type}")
-    new = view_ops(t, op, buffer, *place_of(t, op, buffer, dynamic), shape_of(tensor.type))
+    new = view_ops(t, op, buffer, *slice_of(t, op, buffer, dynamic), shape_of(tensor.type))
     target = new[-1].results[0] if new else buffer
     t.replace(op, *new, LocalStoreOp.make(tensor, target, op.location), result=buffer)
 
@@ -456,7 +456,7 @@ def as_dot_operand(t: Translation, op: Operation, value: SSAValue, index: int, w
 
 
 # Text without any of these, and without tensors in shared memory, has nothing to translate.
-OLD_WORDS = (
+OLD_SPELLINGS = (
     *("alloc_tensor", "triton_gpu.compute-", "extract_slice", "insert_slice", "memdesc_subview"),
     *("transA", "transB", "tt.memdesc", "tt.trans "),
 )

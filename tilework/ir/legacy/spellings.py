@@ -1,7 +1,7 @@
 """Other names for what is the same today, and a `dot_op` without a width.
 
-The first `#triton_gpu.dot_op` had no `kWidth`: it was what fits a register of 32 bits. Which number that is depends on
-the elements, so such an encoding gets its value from the tensor type it is written in.
+The first `#triton_gpu.dot_op` had no `kWidth`: it was the number of elements in 32 bits, so such an
+encoding gets its value from the tensor type it is written in.
 """
 
 from xdsl.dialects.builtin import IntAttr, TensorType
@@ -36,8 +36,8 @@ def modern_name(name: str) -> str:
 
 @irdl_attr_definition
 class UnsizedDotOperandAttr(ParametrizedAttribute):
-    """``#triton_gpu.dot_op<{opIdx = 0, parent = #mma}>``; printed so, should it stand where no tensor gives it a
-    width."""
+    """``#triton_gpu.dot_op<{opIdx = 0, parent = #mma}>``; printed so outside of a tensor type, which
+    would give it a width."""
 
     name = DOT_OPERAND
     op_idx: IntAttr

@@ -250,7 +250,7 @@ def verify_rows(op: Operation, descriptor: Attribute, x_offsets: Attribute, rows
         raise VerifyException(f"block must have exactly 1 row, but got '{block}'")
     if len(offsets) != 1:
         raise VerifyException(f"{op.name} needs a 1-D tensor of offsets, but got {x_offsets}")
-    bits, word = bit_width(block), op.name.removeprefix("tt.descriptor_")
+    bits, kind = bit_width(block), op.name.removeprefix("tt.descriptor_")
     if len(shape_of(rows)) != 2 or shape_of(rows)[0] != offsets[0]:
         raise VerifyException(f"result tensor must have as many rows as indices ({offsets[0]}), but got '{rows}'")
     if shape_of(rows)[1] != width[1]:
@@ -260,12 +260,12 @@ def verify_rows(op: Operation, descriptor: Attribute, x_offsets: Attribute, rows
             f"result tensor element type must match block ('{element_type(block)}'), but got '{rows}'"
         )
     if offsets[0] < 8:
-        raise VerifyException(f"{word} must have at least 8 rows, but got {offsets[0]}")
+        raise VerifyException(f"{kind} must have at least 8 rows, but got {offsets[0]}")
     if bits > 32:
         raise VerifyException(f"{op.name} must have elements of at most 32 bits, but got {element_type(block)}")
     if width[1] < 32 // bits * 8:
         raise VerifyException(
-            f"{word} of '{element_type(block)}' must have at least {32 // bits * 8} columns, but got {width[1]}"
+            f"{kind} of '{element_type(block)}' must have at least {32 // bits * 8} columns, but got {width[1]}"
         )
 
 

@@ -1,4 +1,4 @@
-"""`tt` ops for matrix products."""
+"""`tt` ops for matrix multiplication."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMBER_TENSOR, TensorSize, enum_property
+from tilework.ir.constraints import I1_PROPERTY, I32_PROPERTY, NUMERIC_TENSOR, TensorSize, enum_property
 from tilework.ir.declare import Op
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.fields import default_prop, operand_def, opt_operand_def, prop_def, result_def, traits_def
@@ -22,7 +22,7 @@ def input_precision_prop() -> IntegerAttr:
 
 
 def max_imprecise_prop() -> IntegerAttr:
-    """A property for the number of products that may be accumulated in reduced precision."""
+    """A property for the number of multiply-adds that may be accumulated in reduced precision."""
     return default_prop(I32_PROPERTY, 0, "maxNumImpreciseAcc")
 
 
@@ -33,10 +33,10 @@ class DotOp(Op):
     """
 
     name = "tt.dot"
-    a = operand_def(NUMBER_TENSOR)
-    b = operand_def(NUMBER_TENSOR)
-    c = operand_def(NUMBER_TENSOR)
-    d = result_def(NUMBER_TENSOR)
+    a = operand_def(NUMERIC_TENSOR)
+    b = operand_def(NUMERIC_TENSOR)
+    c = operand_def(NUMERIC_TENSOR)
+    d = result_def(NUMERIC_TENSOR)
     input_precision = input_precision_prop()
     max_num_imprecise_acc = max_imprecise_prop()
     form = "$a, $b, $c(?, inputPrecision = $input_precision) {} : type($a) * type($b) -> type($d)"
@@ -49,12 +49,12 @@ class DotOp(Op):
             raise VerifyException(f"element types of operands A and B must have same bit width: {a}, {b}")
         if self.c.type != self.d.type:
             raise VerifyException(f"tt.dot with an accumulator of {self.c.type} cannot give {self.d.type}")
-        verify_product(self, shape_of(a), shape_of(b), shape_of(self.d.type))
+        verify_dot_shapes(self, shape_of(a), shape_of(b), shape_of(self.d.type))
         verify_dot_operands(a, b, self.d.type)
 
 
-def verify_product(op: Operation, a: Sequence[int], b: Sequence[int], d: Sequence[int]) -> None:
-    """The shapes of a matrix product, rank 2 or 3 with the batch first."""
+def verify_dot_shapes(op: Operation, a: Sequence[int], b: Sequence[int], d: Sequence[int]) -> None:
+    """Check the shapes of a dot, rank 2 or 3 with the batch first."""
     if len(a) not in (2, 3) or len(a) != len(b) or len(a) != len(d):
         raise VerifyException(f"{op.name} needs operands of rank 2 or 3, but got {a}, {b} and {d}")
     if a[-1] != b[-2]:
@@ -70,23 +70,23 @@ def verify_product(op: Operation, a: Sequence[int], b: Sequence[int], d: Sequenc
 
 
 class DotScaledOp(Op):
-    """A matrix product of small floats with shared exponents.
+    """A dot of small floats with shared exponents.
 
     ``%d = tt.dot_scaled %a scale %sa, %b scale %sb, %c lhs = e4m3 rhs = e5m2 {fastMath = false} : A, SA * B, SB -> D``
     """
 
     name = "tt.dot_scaled"
-    a = operand_def(NUMBER_TENSOR)
-    b = operand_def(NUMBER_TENSOR)
-    c = operand_def(NUMBER_TENSOR)
-    a_scale = opt_operand_def(NUMBER_TENSOR)
-    b_scale = opt_operand_def(NUMBER_TENSOR)
+    a = operand_def(NUMERIC_TENSOR)
+    b = operand_def(NUMERIC_TENSOR)
+    c = operand_def(NUMERIC_TENSOR)
+    a_scale = opt_operand_def(NUMERIC_TENSOR)
+    b_scale = opt_operand_def(NUMERIC_TENSOR)
     a_elem_type = prop_def(enum_property(ScaleDotElemType))
     b_elem_type = prop_def(enum_property(ScaleDotElemType))
     fast_math = prop_def(I1_PROPERTY, prop_name="fastMath")
     lhs_k_pack = default_prop(I1_PROPERTY, True)
     rhs_k_pack = default_prop(I1_PROPERTY, True)
-    d = result_def(NUMBER_TENSOR)
+    d = result_def(NUMERIC_TENSOR)
     form = (
         "$a(? scale $a_scale), $b(? scale $b_scale), $c lhs = $a_elem_type rhs = $b_elem_type {} : "
         "type($a)(?, type($a_scale)) * type($b)(?, type($b_scale)) -> type($d)"
@@ -106,7 +106,7 @@ class DotScaledOp(Op):
         if self.b_elem_type.value.data == ScaleDotElemType.E2M1:
             require_bytes(self.b.type)
             b[-2 if is_true(self.rhs_k_pack) else -1] *= 2
-        verify_product(self, a, b, shape_of(self.d.type))
+        verify_dot_shapes(self, a, b, shape_of(self.d.type))
         verify_scale("M", self.a_scale, a[-2], a[-1])
         verify_scale("N", self.b_scale, b[-1], b[-2])
 

@@ -156,8 +156,8 @@ class FuncOp(Op):
         type = properties["function_type"]
         assert isinstance(type, FunctionType), type
         visibility: Any = properties.get("sym_visibility")
-        word = "" if visibility is None else f" {visibility.data}"
-        printer.out.append(f"{word} @{bare_or_quoted(self.sym_name.data)}(")
+        keyword = "" if visibility is None else f" {visibility.data}"
+        printer.out.append(f"{keyword} @{bare_or_quoted(self.sym_name.data)}(")
         arguments = self.regions[0].blocks[0].args if self.regions[0].blocks else ()
         extras = dictionaries(properties.get("arg_attrs"), len(type.inputs))
         parts: list[str] = []

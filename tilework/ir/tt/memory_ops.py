@@ -180,7 +180,7 @@ ORDERED = "tilework.ordered"
 
 
 def mark_ordered(op: Operation) -> None:
-    """Let programs take turns at an atomic, and its elements come in their order."""
+    """Make an atomic deterministic: programs execute it in the order of their ids, each for its elements in order."""
     op.attributes[ORDERED] = UnitAttr()
 
 
@@ -189,7 +189,7 @@ def is_ordered(op: Operation) -> bool:
 
 
 class TakeTurnOp(Op):
-    """Wait until all programs before this one (x fastest) have passed their turn on: ``tt.take_turn``."""
+    """Wait until all programs before this one (x fastest) have executed `tt.pass_turn`: ``tt.take_turn``."""
 
     name = "tt.take_turn"
     form = "{}"
@@ -197,7 +197,7 @@ class TakeTurnOp(Op):
 
 
 class PassTurnOp(Op):
-    """Let the next program have its turn, behind all that this one has done so far: ``tt.pass_turn``."""
+    """Release the next program from `tt.take_turn`, after all memory accesses so far: ``tt.pass_turn``."""
 
     name = "tt.pass_turn"
     form = "{}"

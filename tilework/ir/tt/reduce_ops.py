@@ -168,7 +168,7 @@ class SortOrder(IntEnum):
 
     UPWARDS = 0
     DOWNWARDS = 1
-    IN_TURNS = 2  # the first one upwards, the second one downwards ...
+    ALTERNATING = 2  # the first run upwards, the second downwards ...
 
 
 def verify_runs(op: Operation, bits: int, order: int, shape: Shape) -> None:

@@ -87,8 +87,8 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
 
     def suffix(self) -> str:
         """``, mutable, 64x64``, what follows the memory space; the buffer's shape only where it differs."""
-        words = ", mutable" if self.is_mutable else ""
-        return words if self.alloc_dims == self.dims else f"{words}, {'x'.join(map(str, self.alloc_dims))}"
+        suffix = ", mutable" if self.is_mutable else ""
+        return suffix if self.alloc_dims == self.dims else f"{suffix}, {'x'.join(map(str, self.alloc_dims))}"
 
     def verify(self) -> None:
         dims, alloc = self.dims, self.alloc_dims
@@ -121,7 +121,7 @@ def listed(dims: Shape) -> str:
 
 @irdl_attr_definition
 class AsyncTokenType(ParametrizedAttribute, TypeAttribute):
-    """Stands for copies that may not have finished: ``!ttg.async.token``."""
+    """A token of copies that may not have finished: ``!ttg.async.token``."""
 
     name = "ttg.async.token"
 

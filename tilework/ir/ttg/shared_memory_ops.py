@@ -46,7 +46,7 @@ from tilework.ir.fields import (
     var_operand_def,
 )
 from tilework.ir.forms import CONVERSION
-from tilework.ir.tt.dot_ops import verify_product
+from tilework.ir.tt.dot_ops import verify_dot_shapes
 from tilework.ir.tt.inference import verify_order, verify_result
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop, loaded_type, mask_type, verify_mask
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN, MemDescType, buffer_bytes, listed, memdesc_type, retyped
@@ -146,7 +146,7 @@ class LocalDotOp(Op):
     traits = traits_def(MemoryReadEffect(), TensorSize())
 
     def verify_(self) -> None:
-        verify_product(self, shape_of(self.a.type), shape_of(self.b.type), shape_of(self.d.type))
+        verify_dot_shapes(self, shape_of(self.a.type), shape_of(self.b.type), shape_of(self.d.type))
         if not isinstance(encoding_of(self.d.type), Blocked):
             raise VerifyException(f"ttg.local_dot needs a blocked layout of its sums: {self.d.type}")
 
@@ -288,8 +288,8 @@ def verify_offsets(offsets: Sequence[int], source: MemDescType, result: MemDescT
     for dim in split:
         step = result.dims[dim]
         while step < source.dims[dim]:
-            place = inverse.apply(**{f"dim{axis}": step if axis == dim else 0 for axis in range(len(source.dims))})
-            if place["offset"] & (place["offset"] - 1):
+            element = inverse.apply(**{f"dim{axis}": step if axis == dim else 0 for axis in range(len(source.dims))})
+            if element["offset"] & (element["offset"] - 1):
                 raise VerifyException(f"We don't support splitting along the swizzling pattern: {source}, {result}")
             step *= 2
 

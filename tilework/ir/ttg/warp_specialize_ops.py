@@ -158,9 +158,9 @@ class WarpSpecializeOp(Op):
             raise VerifyException(
                 f"has {len(first.regions)} partitions but `partitionNumWarps` has {len(warps)} elements"
             )
-        for number, count in enumerate(warps):
+        for index, count in enumerate(warps):
             if count < 1 or count & (count - 1):
-                raise VerifyException(f"partition #{number} number of warps ({count}) must be a power of 2")
+                raise VerifyException(f"partition #{index} number of warps ({count}) must be a power of 2")
         starts = self.warp_group_start_ids
         if starts is not None and (count := len(array_values(starts))) != len(warps):
             raise VerifyException(f"has {count} warp group start IDs but expected {len(warps)}")
@@ -178,20 +178,20 @@ def parse_capture(parser: Parser) -> Parser.Argument:
 def verify_partitions(op: WarpSpecializeOp, partitions: Sequence[Region]) -> None:
     """Each partition takes the captured values and returns nothing."""
     wanted = [value.type for value in op.captures]
-    for number, region in enumerate(partitions):
+    for position, region in enumerate(partitions):
         found = [argument.type for argument in region.blocks[0].args] if region.blocks else []
         if len(found) != len(wanted):
-            raise VerifyException(f"partition region #{number} has {len(found)} arguments but expected {len(wanted)}")
+            raise VerifyException(f"partition region #{position} has {len(found)} arguments but expected {len(wanted)}")
         for index, (type, captured) in enumerate(zip(found, wanted, strict=True)):
             if type != captured:
                 raise VerifyException(
-                    f"partition region #{number} argument #{index} has type '{type}' "
+                    f"partition region #{position} argument #{index} has type '{type}' "
                     f"but corresponding capture has type '{captured}'"
                 )
         for block in region.blocks:
             last = block.last_op
             if last is None or not (last.successors or isinstance(last, WarpReturnOp)):
-                raise VerifyException(f"partition region #{number} must end with ttg.warp_return")
+                raise VerifyException(f"partition region #{position} must end with ttg.warp_return")
 
 
 def verify_default(op: WarpSpecializeOp) -> None:

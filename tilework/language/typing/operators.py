@@ -16,8 +16,8 @@ from tilework.language.typing.promotion import (
     NUMBERS,
     RIGHT_WEAK,
     InvalidOperands,
+    constant_dtype,
     is_pointer,
-    number_dtype,
     plain,
     promote,
     shown_type,
@@ -103,7 +103,7 @@ class Values(Carrier):
             return x
         value = plain(x)
         if isinstance(value, NUMBERS):
-            return self.constant(value, number_dtype(value))
+            return self.constant(value, constant_dtype(value))
         if not check_type:
             return x  # pyright: ignore[reportReturnType]
         raise TypeError(f"cannot convert {value} of type {type(value)} to tensor: expected a number")
@@ -152,12 +152,12 @@ class Values(Carrier):
             return self.splat(value if dtype is None else self.cast(value, dtype), sizes)
         if dtype is None:
             raise ValueError("dtype must be specified when value is not a tensor")
-        number = plain(value)
-        if isinstance(number, float) and number != 0 and dtype.is_int() and not dtype.is_bool():
+        constant = plain(value)
+        if isinstance(constant, float) and constant != 0 and dtype.is_int() and not dtype.is_bool():
             raise TypeError(
-                f"{number} is a float: it cannot fill a block of type {dtype}; pass an int, or cast the block"
+                f"{constant} is a float: it cannot fill a block of type {dtype}; pass an int, or cast the block"
             )
-        return self.constant(number, block(dtype, sizes))
+        return self.constant(constant, block(dtype, sizes))
 
     def cast(self, x: Value, dtype: dtype, fp_downcast_rounding: str | None = None) -> tensor:
         """The elements of `x` converted to `dtype`."""
@@ -186,7 +186,7 @@ class Values(Carrier):
     def operands(self, a: Value, b: Value, operator: str, weak: bool = True) -> Pair:
         """Both operands with the type and shape in which `a operator b` is computed.
 
-        With ``weak=False`` a number has its own type (`number_dtype`), as in comparisons.
+        With ``weak=False`` a number has its own type (`constant_dtype`), as in comparisons.
         """
         if isinstance(a, tensor):
             if isinstance(b, tensor):
@@ -197,21 +197,21 @@ class Values(Carrier):
                 if right is not result:
                     b = self.cast(b, result)
                 return (a, b) if a.type is b.type else self.fitting(a, b)
-            return self._with_number(a, b, RIGHT_WEAK, operator, weak)
+            return self._with_constant(a, b, RIGHT_WEAK, operator, weak)
         if isinstance(b, tensor):
-            b, a = self._with_number(b, a, LEFT_WEAK, operator, weak)
+            b, a = self._with_constant(b, a, LEFT_WEAK, operator, weak)
             return a, b
         return self.operands(self.to_tensor(a), self.to_tensor(b), operator)
 
-    def _with_number(self, x: tensor, number: Value, side: int, operator: str, weak: bool) -> Pair:
-        """`x` and the constant `number`, in the type of the operation."""
-        value = plain(number)
+    def _with_constant(self, x: tensor, constant: Value, side: int, operator: str, weak: bool) -> Pair:
+        """`x` and `constant`, in the type of the operation."""
+        value = plain(constant)
         if not isinstance(value, NUMBERS):
             left, right = shown_type(x), type(value).__name__
             if side == LEFT_WEAK:
                 left, right = right, left
             raise InvalidOperands(left, right, operator, f"{value!r} is not a number")
-        return self.number_operand(x, value, side, operator, weak)
+        return self.constant_operand(x, value, side, operator, weak)
 
     # -- shapes that two values must share; the views are in `shapes.py` -----------------------------------------
 
@@ -307,7 +307,7 @@ class Operators(Values):
         elif not isinstance(value, int):
             raise InvalidOperands(pointer.dtype, shown_type(value), operator, "an offset is an integer")
         else:
-            number_dtype(value)
+            constant_dtype(value)
         return self.move_pointer(pointer, value, operator)
 
     def truediv(self, a: Value, b: Value) -> tensor:

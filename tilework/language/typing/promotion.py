@@ -73,7 +73,7 @@ def shown_type(x: object) -> object:
     return x.dtype if isinstance(x, tensor) else type(plain(x)).__name__
 
 
-def number_dtype(value: object) -> dtype:
+def constant_dtype(value: object) -> dtype:
     """The type of a Python number that becomes a runtime value: ``5`` int32, ``2**40`` int64, ``1e50`` fp64."""
     if isinstance(value, bool):
         return int1
@@ -97,7 +97,7 @@ def check_constant(value: object, name: str) -> None:
         raise TypeError(f"a number cannot become a value of type {name}: cast an int64 tensor to the pointer type")
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
-            number_dtype(value)
+            constant_dtype(value)
     elif element.is_int() and not element.is_bool() and not value.is_integer():
         raise TypeError(f"{value} is not an integer: it cannot fill a value of type {name}")
 
@@ -106,15 +106,15 @@ def check_constant(value: object, name: str) -> None:
 def promote(left: str, right: str, weak: int, operator: str) -> dtype:
     """The type in which `left operator right` is computed; operands are named by `dtype.name`.
 
-    `weak` says which operand, if any, is a Python number (its name is then that of `number_dtype`).
+    `weak` says which operand, if any, is a Python number (its name is then that of `constant_dtype`).
     """
     a, b = DTYPES.get(left), DTYPES.get(right)
     if a is None or b is None:
         raise InvalidOperands(left, right, operator, "cast pointers to tl.int64 to compute with addresses")
     division = operator in DIVISIONS
     if weak:
-        number, other = (a, b) if weak == LEFT_WEAK else (b, a)
-        if number.kind() <= other.kind():
+        constant, other = (a, b) if weak == LEFT_WEAK else (b, a)
+        if constant.kind() <= other.kind():
             return float32 if division and other.name in ("fp16", "bf16") else other
     if a.is_floating() or b.is_floating():
         return promote_floats(a, b, operator)
@@ -165,12 +165,12 @@ def check_weak_range(value: int | float, result: dtype) -> None:
         raise ValueError(f"Scalar {value} is out of range for type {result}; cast the tensor to a wider type first")
 
 
-def number_beside(value: int | float, element: str, side: int, operator: str, weak: bool) -> tuple[dtype, dtype]:
-    """The type of an operation between a number and a tensor of type `element`, and the type the number has first.
+def promote_constant(value: int | float, element: str, side: int, operator: str, weak: bool) -> tuple[dtype, dtype]:
+    """The type of an operation between a constant and a tensor of type `element`, and the type the constant has first.
 
-    A weak number has the type of the operation; elsewhere, as in comparisons, it has its own.
+    A weak constant has the type of the operation; elsewhere, as in comparisons, it has its own.
     """
-    own = number_dtype(value)
+    own = constant_dtype(value)
     names = (element, own.name) if side == RIGHT_WEAK else (own.name, element)
     result = promote(*names, side if weak else NOT_WEAK, operator)
     if not weak:

@@ -1,6 +1,6 @@
 """Python's own names in kernels: `len`, `int`, `min`, `range` ... take compile-time values, or are refused.
 
-The compiler and the interpreter call these functions, each with its own values: a number in a `constexpr`, or plain.
+The compiler and the interpreter call these functions, each with its own values: a constant in a `constexpr`, or plain.
 """
 
 import ast
@@ -104,11 +104,11 @@ def extremum(semantic: "Semantic", name: str, args: Sequence[Any], kwargs: Mappi
     if kwargs:
         warnings.warn(f"propagate_nan of {name}() is deprecated, use tl.{name}imum", DeprecationWarning, stacklevel=3)
     if not any(isinstance(value, tensor) for value in values):
-        numbers = list(map(plain, values))
-        for number in numbers:
-            if isinstance(number, float) and (math.isnan(number) or (number == 0 and math.copysign(1, number) < 0)):
+        constants = list(map(plain, values))
+        for value in constants:
+            if isinstance(value, float) and (math.isnan(value) or (value == 0 and math.copysign(1, value) < 0)):
                 raise ValueError(f"{name}() of nan or -0.0 is ambiguous at compile time")
-        return min(numbers) if name == "min" else max(numbers)
+        return min(constants) if name == "min" else max(constants)
     if len(values) < 2:
         raise TypeError(f"{name} requires at least 2 values\nhelp: tl.{name}(x, axis) reduces a block")
     combine, rule = getattr(semantic, f"{name}imum"), plain(kwargs.get("propagate_nan", PropagateNan.NONE))

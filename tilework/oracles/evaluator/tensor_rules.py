@@ -107,7 +107,7 @@ def eval_sort_runs(machine: "Machine", op: Operation, src: Array) -> Array:
     keys = (signed(src) if is_signed else unsigned(src)).reshape(-1).copy()
     index = np.arange(keys.size)
     for stage in range(bits if machine.integer(op, "merges") else 1, bits + 1):
-        downwards = index >> stage & 1 if stage < bits or order == tt.SortOrder.IN_TURNS else order
+        downwards = index >> stage & 1 if stage < bits or order == tt.SortOrder.ALTERNATING else order
         for bit in reversed(range(stage)):
             other = keys[index ^ 1 << bit]
             wants_larger = (index >> bit & 1) != downwards

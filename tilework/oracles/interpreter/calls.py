@@ -21,7 +21,7 @@ from tilework.language.extra.libdevice import of_target
 from tilework.language.function import JITCallable, unwrap_nested
 from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import is_plain_view
-from tilework.language.typing.promotion import number_dtype
+from tilework.language.typing.promotion import constant_dtype
 from tilework.language.typing.python_names import (
     TUPLE_INDEX,
     attribute_name,
@@ -159,7 +159,7 @@ class KernelRuntime:
     def runtime_range(self, *bounds: Any) -> Iterator[tl.tensor]:
         """``range``: the type of the index is the common integer type of its bounds."""
         values = list(map(plain, bounds))
-        index = loop_index_type([x.type if isinstance(x, tl.tensor) else number_dtype(x) for x in values])
+        index = loop_index_type([x.type if isinstance(x, tl.tensor) else constant_dtype(x) for x in values])
         *limits, step = [int(self.semantic.cast(value, index).handle) for value in values]
         limits.append(step if isinstance(values[2], tl.tensor) else int(values[2]))
         if isinstance(values[2], tl.tensor) and step <= 0:

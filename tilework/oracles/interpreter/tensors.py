@@ -26,7 +26,7 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float16, float32, int1, pointer_type
 from tilework.language.semantic import Semantic as Meaning
 from tilework.language.typing.carrier import Pair, Shape
-from tilework.language.typing.promotion import NUMBERS, check_constant, number_beside, plain
+from tilework.language.typing.promotion import NUMBERS, check_constant, plain, promote_constant
 from tilework.language.typing.shapes import block
 from tilework.numerics.rounding import (
     F16,
@@ -147,9 +147,9 @@ class Values(Meaning):
         scalar = tl.tensor(scalar_as(value, element), element)
         return scalar if type is element else self.stretch(scalar, type.sizes)
 
-    def number_operand(self, x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
+    def constant_operand(self, x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
         """The number remains a scalar, which NumPy broadcasts."""
-        result, own = number_beside(value, x.dtype.name, side, operator, weak)
+        result, own = promote_constant(value, x.dtype.name, side, operator, weak)
         return self.cast(x, result), self.cast(tl.tensor(scalar_as(value, own), own), result)
 
     def as_element(self, value: Any, element: dtype, shape: Shape) -> tl.tensor:

@@ -180,9 +180,9 @@ class IRSource(Source):
         """Parse the file; ops without a location, and all with USE_IR_LOC, get their location in it."""
         # lazily: the compiler loads when something is compiled
         from tilework.ir.module_facts import mark_reproducible
-        from tilework.ir.parser import parse_with_places
+        from tilework.ir.parser import parse_with_locations
 
-        module = parse_with_places(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
+        module = parse_with_locations(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
         if options.reproducible:
             mark_reproducible(module)
         return module

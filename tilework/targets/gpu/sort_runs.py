@@ -32,7 +32,7 @@ def lower_sort_runs(low: Lowering, op: Operation) -> Registers:
     if plan is None or merges:
         raise low.refuse(op, "runs that are only merged, or in a layout that mixes the bits of the index")
     network = Network(low, op, bool(is_signed))
-    if order == tt.SortOrder.IN_TURNS:
+    if order == tt.SortOrder.ALTERNATING:
         network.fall(plan.home, 1 << bits)
     elif order == tt.SortOrder.DOWNWARDS:
         network.falls = [True] * len(network.values)

@@ -264,7 +264,7 @@ class Network:
         size = max(self.bits, sorter.chunk)
         with b.loop(constant(i64, first >> size), last >> size, unroll=1) as index:
             start = b.shl(index, size)
-            alternates_runs = self.order == SortOrder.IN_TURNS
+            alternates_runs = self.order == SortOrder.ALTERNATING
             falls = sorter.parity(b, index) if alternates_runs else constant(sorter.element, -self.order)
             self.portion(b, sorter.address(b, source, start), sorter.address(b, target, start), size, falls)
 
@@ -318,6 +318,6 @@ class Network:
         """The direction of the runs of a stage: the bit of the index that makes them fall, or -1 or 0 for a chunk as a
         whole.
         """
-        if stage < self.sorter.chunk and (stage < self.bits or self.order == SortOrder.IN_TURNS):
+        if stage < self.sorter.chunk and (stage < self.bits or self.order == SortOrder.ALTERNATING):
             return stage
         return self.sorter.spread(b, falls if stage == self.bits else self.sorter.parity(b, index))
