@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, AxisInfo, axis_info
 from tilework.analysis.axis_transfer import MAX, join
@@ -25,7 +25,9 @@ def facts_of_last(body: str, arguments: str = "") -> tuple[AxisFacts, SSAValue]:
     """The facts about the first operand of the last op but one (a `use`), of a function with that body."""
     module = parse_module(f"module {{ tt.func @f({arguments}) {{\n{body}\ntt.return }} }}")
     (function,) = module.body.block.ops
-    last = function.regions[0].blocks[-1].last_op.prev_op
+    terminator = function.regions[0].blocks[-1].last_op
+    last = None if terminator is None else terminator.prev_op
+    assert last is not None
     return axis_info(module), last.results[0]
 
 
@@ -458,7 +460,7 @@ def test_claims_are_true_of_generated_programs(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 25))):
         random_step(data, program)
     block.add_op(tt.ReturnOp.make((), unknown))
-    attributes = [{"tt.divisibility": int_attr(divisor, i32)} for divisor in divisors]
+    attributes: list[dict[str, Attribute]] = [{"tt.divisibility": int_attr(divisor, i32)} for divisor in divisors]
     function = tt.FuncOp.make("f", [i32, i32], [], Region(block), unknown, arg_attrs=attributes)
     facts = axis_info(function)
     for value, array in program.values:

@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tests.analysis.test_axis_info import binary
 from tilework.analysis.axis_info import AxisInfo, axis_info
@@ -144,8 +144,8 @@ class Function:
 
     def finish(self) -> tt.FuncOp:
         self.block.add_op(tt.ReturnOp.make((), unknown))
-        attributes = [{"tt.divisibility": int_attr(divisor, i32)} for divisor, _ in ARGUMENTS]
-        attributes += [{"tt.divisibility": int_attr(16, i32)}] * len(POINTERS)
+        divisors = [divisor for divisor, _ in ARGUMENTS] + [16] * len(POINTERS)
+        attributes: list[dict[str, Attribute]] = [{"tt.divisibility": int_attr(divisor, i32)} for divisor in divisors]
         types = [*[i32] * len(ARGUMENTS), *POINTERS]
         return tt.FuncOp.make("f", types, [], Region(self.block), unknown, arg_attrs=attributes)
 

@@ -33,7 +33,8 @@ PASSES = "tt-rectangles-to-descriptors,canonicalize,cse"
 def product(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, first, batch,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WRAP: tl.constexpr, MASK: tl.constexpr, STEP: tl.constexpr,
-    TURN: tl.constexpr, EVEN: tl.constexpr, BATCH: tl.constexpr, BRANCH: tl.constexpr = False,
+    TURN: tl.constexpr, EVEN: tl.constexpr, BATCH: tl.constexpr,
+    BRANCH: tl.constexpr = False,  # pyright: ignore[reportArgumentType]
 ):  # fmt: skip
     pid_m, pid_n = tl.program_id(0) % tl.cdiv(M, BM), tl.program_id(0) // tl.cdiv(M, BM)
     rm = pid_m * BM + tl.arange(0, BM)
@@ -100,7 +101,8 @@ def hidden(rectangles: dict[str, Any], args: list[Any], grid: tuple[int, ...]) -
     """The host descriptors of the hidden arguments; None if the launch does not justify them."""
     precondition = LaunchPrecondition(rectangles)
     numbers = [arg.ctypes.data if isinstance(arg, np.ndarray) else arg for arg in args]
-    return precondition.arrays(tuple(numbers[number] for number in precondition.args), (*grid, 1, 1)[:3])
+    x, y, z = (*grid, 1, 1)[:3]
+    return precondition.arrays(tuple(numbers[number] for number in precondition.args), (x, y, z))
 
 
 def padded(rows: int, columns: int, stride: int, rng: np.random.Generator, extra: int = 0) -> tuple[Any, Any]:

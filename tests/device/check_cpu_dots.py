@@ -57,10 +57,13 @@ def matmul(c_ptr, a_ptr, b_ptr, N, K, SIZE: tl.constexpr, TOTAL: tl.constexpr):
 def operands(rows: int, columns: int, depth: int, dtype: Any, exact: bool) -> tuple[Any, Any]:
     """Integers whose products add up exactly, or any numbers; bytes are always exact."""
     random = np.random.default_rng([rows, columns, depth])
+    shapes = (rows, depth), (depth, columns)
     if dtype is np.int8:
-        return tuple(random.integers(-128, 128, shape).astype(dtype) for shape in ((rows, depth), (depth, columns)))
+        a, b = (random.integers(-128, 128, shape).astype(dtype) for shape in shapes)
+        return a, b
     draw = (lambda shape: random.integers(-4, 5, shape)) if exact else random.standard_normal
-    return tuple(draw(shape).astype(np.float32).astype(dtype) for shape in ((rows, depth), (depth, columns)))
+    a, b = (draw(shape).astype(np.float32).astype(dtype) for shape in shapes)
+    return a, b
 
 
 def check(dtype: Any, total: Any, left: Any, sum: Any) -> bool:

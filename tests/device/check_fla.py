@@ -119,7 +119,8 @@ def run_case(name: str, path: str, configs: int) -> None:
     results = getattr(fla.ops, name)(*tensors, **options)
     results = [r for r in (results if isinstance(results, tuple) else (results,)) if isinstance(r, torch.Tensor)]
     weights = [torch.randn_like(r, dtype=torch.float32) for r in results if r.requires_grad]
-    sum((r.float() * w).sum() for r, w in zip([r for r in results if r.requires_grad], weights)).backward()
+    terms = [(r.float() * w).sum() for r, w in zip([r for r in results if r.requires_grad], weights, strict=True)]
+    torch.stack(terms).sum().backward()
     torch.cuda.synchronize()
     torch.save([r.detach().cpu() for r in results] + [t.grad.cpu() for t in tensors if t.grad is not None], path)
 
@@ -186,7 +187,7 @@ def main() -> None:
     parser.add_argument("--run", nargs=2, metavar=("NAME", "FILE"))
     options = parser.parse_args()
     if options.run:
-        return run_case(*options.run, options.configs)
+        return run_case(*options.run, configs=options.configs)
     print(f"{'operation':28} {'Triton':>7} {'ours':>7}  seconds in all; relative distance")
     with ThreadPoolExecutor(options.jobs) as pool:
         rows = []

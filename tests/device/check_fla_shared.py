@@ -64,7 +64,8 @@ def record(path: str, configs: int) -> None:
         try:
             results = getattr(fla.ops, name)(*tensors, **options)
             results = results if isinstance(results, tuple) else (results,)
-            sum(r.float().sum() for r in results if isinstance(r, torch.Tensor) and r.requires_grad).backward()
+            summed = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
+            torch.stack([r.float().sum() for r in summed]).sum().backward()
         except Exception as error:  # the library refuses some, after it has launched others
             print(f"{name}: {type(error).__name__}: {str(error)[:120]}")
     with open(path, "wb") as file:
@@ -138,7 +139,7 @@ def compile_all(path: str, out: str, is_triton: bool) -> None:
         os.environ["TILEWORK_DEVICE"] = "emulator"
         as_triton()
     pretend_a_gpu()
-    import triton
+    import triton  # pyright takes tests/triton for it
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
     from triton.runtime.jit import JITFunction
@@ -147,7 +148,7 @@ def compile_all(path: str, out: str, is_triton: bool) -> None:
     if is_triton:
         known = {"max_shared_mem": 232448, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
         utils = SimpleNamespace(get_device_properties=lambda *_: known)
-        triton.runtime.driver.set_active(
+        triton.runtime.driver.set_active(  # pyright: ignore[reportAttributeAccessIssue]
             SimpleNamespace(get_current_target=lambda: target, get_current_device=lambda: 0, utils=utils)
         )
     with open(path, "rb") as file:
@@ -158,7 +159,7 @@ def compile_all(path: str, out: str, is_triton: bool) -> None:
         while not isinstance(kernel, JITFunction):
             kernel = kernel.fn
         source = ASTSource(kernel, signature, constants, attributes)
-        made = triton.compile(source, target=target, options=options)
+        made = triton.compile(source, target=target, options=options)  # pyright: ignore[reportAttributeAccessIssue]
         table[json.dumps([f"{module}.{name}", signature, repr(constants), options])] = made.metadata.shared
         with open(out, "w") as file:
             json.dump(table, file)
@@ -192,7 +193,7 @@ def main() -> None:
     if options.what == "record":
         record(options.files[0], options.configs)
     elif options.what == "compile":
-        compile_all(*options.files, options.triton)
+        compile_all(*options.files, is_triton=options.triton)
     else:
         sys.exit(compare(*options.files))
 

@@ -17,6 +17,7 @@ import time
 import warnings
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
     compiled = load(annotated(kernel), folder)
     is_emulated = (knobs.runtime.device or "").startswith("emulator")  # there arrays are where they are
     upload = np.asarray if is_emulated else DeviceArray.of
-    placed = {name: upload(x) if isinstance(x, np.ndarray) else x for name, x in got.items()}
+    placed: dict[str, Any] = {name: upload(x) if isinstance(x, np.ndarray) else x for name, x in got.items()}
     compiled[kernel.grid](**placed, num_warps=warps_of(kernel.seed), enable_fp_fusion=False, num_ctas=ctas)
     driver.active.get_device_interface().synchronize()
     wanted = interpreted(kernel, folder)

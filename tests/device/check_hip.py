@@ -43,6 +43,7 @@ def expect_scaled(x: DeviceArray, by: float) -> None:
 @check
 def the_library() -> str:
     expect([name for name in libhip.FUNCTIONS if not libhip.library().has(name)], [])
+    assert isinstance(driver.active, HipDriver)
     facts = driver.active.utils.get_device_properties(0)
     assert facts["warpSize"] in (32, 64) and facts["max_shared_mem"] >= 1 << 16 and facts["arch"].startswith("gfx")
     return f"{hip_device.device_count()} devices, {driver.active.get_current_target()}, {facts}"

@@ -35,13 +35,13 @@ def model_groups() -> dict[str, list[str]]:
     return {f"models {part + 1}": names[part::4] for part in range(4)}
 
 
-def models(names: list[str]) -> dict[str, Callable[[], None]]:
+def models(names: list[str]) -> dict[str, Callable[[], object]]:
     from tests.inductor.models import check
 
     return {name: lambda name=name: check(name, "cuda", tolerance=5) for name in names}
 
 
-def trains() -> dict[str, Callable[[], None]]:
+def trains() -> dict[str, Callable[[], object]]:
     from tests.inductor.training import check
 
     return {
@@ -81,7 +81,7 @@ def same(
             torch.testing.assert_close(ours, theirs, rtol=4 * tolerance, atol=4 * tolerance)
 
 
-def templates() -> dict[str, Callable[[], None]]:
+def templates() -> dict[str, Callable[[], object]]:
     """The kernels that max-autotune writes from templates: only Triton's may be chosen."""
     import torch
     from torch.nn import functional as F
@@ -114,7 +114,7 @@ def templates() -> dict[str, Callable[[], None]]:
     }
 
 
-def flex_attention() -> dict[str, Callable[[], None]]:
+def flex_attention() -> dict[str, Callable[[], object]]:
     import torch
     from torch.nn.attention import flex_attention as flex
 
@@ -138,7 +138,7 @@ def flex_attention() -> dict[str, Callable[[], None]]:
     }
 
 
-def cuda_graphs() -> dict[str, Callable[[], None]]:
+def cuda_graphs() -> dict[str, Callable[[], object]]:
     import torch
 
     from tests.inductor.models import floats
@@ -153,7 +153,7 @@ def cuda_graphs() -> dict[str, Callable[[], None]]:
     return {"reduce-overhead": lambda: same(layers, (x,), 1e-4, calls=4, mode="reduce-overhead")}
 
 
-def workers_and_caches() -> dict[str, Callable[[], None]]:
+def workers_and_caches() -> dict[str, Callable[[], object]]:
     def script(*words: str, says: str = "", cache: str = "") -> Callable[[], None]:
         def check() -> None:
             folder = cache or tempfile.mkdtemp()
@@ -183,7 +183,7 @@ def known(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if hasattr(config, name)}
 
 
-GROUPS: dict[str, Callable[[], dict[str, Callable[[], None]]]] = {
+GROUPS: dict[str, Callable[[], dict[str, Callable[[], object]]]] = {
     "training": trains,
     "templates": templates,
     "flex attention": flex_attention,

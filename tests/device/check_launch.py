@@ -143,17 +143,19 @@ def descriptors() -> None:
             expect(bool(torch().equal(out[16:], base[16:])) and float(out[:16].abs().sum()) == 0.0, True)
     expect(k.slow, 1)
     source, out = described(bases[0]), torch().zeros_like(bases[0])
-    source.shape[0] = 8  # the same object, changed: rows beyond the eighth read as zero
+    shape = source.shape
+    assert isinstance(shape, list)
+    shape[0] = 8  # the same object, changed: rows beyond the eighth read as zero
     out[:] = 1
     k(source, described(out), 16)
     expect((k.slow, float(out[16:32].abs().sum())), (1, 0.0))
-    source.shape[0] = rows
+    shape[0] = rows
     target = described(out)
     for change in (
         lambda: None,
         lambda: setattr(source, "base", bases[1]),
         lambda: bases[1].set_(bases[2]),
-        source.shape.reverse,
+        shape.reverse,
     ):
         change()
         k(source, target, 16)
@@ -186,7 +188,7 @@ def with_descriptor(x, out, n, BLOCK: tl.constexpr):
     tl.store(out + tl.arange(0, BLOCK), source.load([0]))
 
 
-def scaled(out, a: tl.float16, b: tl.bfloat16):
+def scaled(out, a: tl.float16, b: tl.bfloat16):  # pyright: ignore[reportInvalidTypeForm]  types of the language
     tl.store(out, a.to(tl.float32) * 4096 + b.to(tl.float32))
 
 

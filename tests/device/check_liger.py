@@ -95,7 +95,7 @@ def results_of(call: Any, tensors: dict[str, torch.Tensor], weights: list[torch.
         weights += [torch.randn(r.shape, generator=generator, dtype=torch.float64) for r in results]
     terms = [(r.double() * w.to(r.device)).sum() for r, w in zip(results, weights, strict=True) if r.requires_grad]
     if terms:
-        sum(terms).backward()
+        torch.stack(terms).sum().backward()
     return [r.detach().double().cpu() for r in results] + [
         t.grad.double().cpu() for t in tensors.values() if t.grad is not None
     ]
@@ -192,8 +192,8 @@ def row_of(name: str, folder: str, sides: list[str]) -> str:
     texts: list[str] = []
     for kind in DTYPES:
         for result in found:
-            known = isinstance(result, dict) and kind in result
-            texts.append(f"{result[kind][0]:8.1e} {result[kind][1]:6.1f}" if known else " " * 15)
+            known = result.get(kind) if isinstance(result, dict) else None
+            texts.append(f"{known[0]:8.1e} {known[1]:6.1f}" if known else " " * 15)
     ours, theirs = found[-1], found[0]
     verdict = "right"
     if isinstance(ours, str):
@@ -228,7 +228,7 @@ def main() -> None:
     ):
         parts = [names[start :: options.jobs] for start in range(options.jobs)]
         work = [(side, part) for part in parts for side in sides if part]
-        list(pool.map(lambda item: run_side(*item, folder, options.device, until), work))
+        list(pool.map(lambda item: run_side(*item, folder=folder, device=options.device, until=until), work))
         print(f"{'':31} " + "  ".join(f"{kind} {side:10}" for kind in DTYPES for side in sides))
         print(f"{'operation':31} " + "  ".join(["distance  secs"] * (2 * len(sides))))
         rows = list(map(partial(row_of, folder=folder, sides=sides), names))

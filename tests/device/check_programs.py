@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from unittest.mock import MagicMock
 
 SECONDS = 45
@@ -95,7 +95,7 @@ def kernels(module: ModuleType) -> dict[str, Any]:
         for _ in range(5):
             if isinstance(value, JITFunction | MagicMock | type):
                 break
-            value = getattr(value, "fn", None)
+            value = cast(Any, getattr(value, "fn", None))
         if isinstance(value, JITFunction) and value.fn.__module__ == module.__name__:
             returns = [node.value for node in ast.walk(ast.parse(value.src)) if isinstance(node, ast.Return)]
             if not any(returns):
@@ -128,9 +128,13 @@ def pointers(kernel: Any) -> set[str]:
         elif isinstance(call.func, ast.Name) and hasattr(callee := kernel.fn.__globals__.get(call.func.id), "src"):
             inner = pointers(callee)
             found |= {leftmost(arg) for arg, name in zip(call.args, callee.arg_names, strict=False) if name in inner}
-    assigned = [node for node in nodes if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
+    assigned = [
+        (node.targets[0].id, node.value)
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    ]
     for _ in range(4):
-        found |= {leftmost(node.value) for node in assigned if node.targets[0].id in found}
+        found |= {leftmost(value) for name, value in assigned if name in found}
     return found
 
 
@@ -254,7 +258,8 @@ def compiled(record: Record, where: str) -> dict[str, Any]:
         types = {"fp32": tl.float32, "bf16": tl.bfloat16}
         known = {k: types.get(v, v) if isinstance(v, str) else v for k, v in constants.items()}
         start = time.process_time()
-        made = triton.compile(ASTSource(kernel, signature, known, attributes), target=target)
+        source = ASTSource(kernel, signature, known, attributes)
+        made = triton.compile(source, target=target)  # pyright: ignore[reportAttributeAccessIssue]  not tests/triton
         return {"shared": made.metadata.shared, "seconds": time.process_time() - start}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[-400:]}
@@ -289,7 +294,7 @@ def main() -> None:
     if options.what == "guess":
         guess(options.files[0], options.files[1:])
     elif options.what == "compile":
-        compile_all(*options.files, options.triton, options.target)
+        compile_all(*options.files, is_triton=options.triton, where=options.target)
     else:
         sys.exit(compare(*options.files))
 

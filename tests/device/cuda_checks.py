@@ -49,9 +49,19 @@ def device_properties() -> str:
     return " ".join(f"{name}={value}" for name, value in found.items())
 
 
+def cuda_driver() -> CudaDriver:
+    active = driver.active
+    assert isinstance(active, CudaDriver)
+    return active
+
+
+def sizes_of_parameters(function: int) -> list[int]:
+    return [parameter.size for parameter in cuda_driver().utils.parameters(function) or ()]
+
+
 @check
 def target_device_and_stream() -> str:
-    active = driver.active
+    active = cuda_driver()
     target = active.get_current_target()
     expect(
         (target.backend, target.warp_size, active.get_current_device(), active.get_current_stream(0)),
@@ -86,7 +96,7 @@ def a_device_that_is_not_there() -> str:
 
 @check
 def printf_fifo_size() -> None:
-    driver.active.utils.set_printf_fifo_size(8 << 20)
+    cuda_driver().utils.set_printf_fifo_size(8 << 20)
     size = ctypes.c_size_t()
     libcuda.library().cuCtxGetLimit(ctypes.byref(size), libcuda.LIMIT_PRINTF_FIFO)
     assert size.value >= 8 << 20, size.value
@@ -100,7 +110,7 @@ def load_ptx() -> str:
     module, function, registers, spills, threads = driver.active.utils.load_binary("scale", programs.scale(), 0, 0)
     assert module and function and registers > 0, (module, function, registers)
     expect((spills, threads), (0, 1024))
-    expect([parameter.size for parameter in driver.active.utils.parameters(function)], [8, 4, 4, 8, 8])
+    expect(sizes_of_parameters(function), [8, 4, 4, 8, 8])
     return f"{registers} registers"
 
 
@@ -115,11 +125,12 @@ def load_with_spills() -> str:
 def limits_of_threads() -> None:
     text = programs.scale(limits=".maxntid 256, 1, 1")
     expect(driver.active.utils.load_binary("scale", text, 0, 0)[4], 256)
-    for facts, limit, said in (
+    cases: list[tuple[dict[str, Any], str, str]] = [
         ({"num_warps": 16}, ".maxntid 256, 1, 1", "threads"),
         ({"shared": 1 << 20}, "", "shared memory"),
         ({"tmem_size": 1024}, "", "tensor memory"),
-    ):
+    ]
+    for facts, limit, said in cases:
         kernel = kernel_of(programs.scale(limits=limit), "scale", SCALE, **facts)
         expect_error(OutOfResources, said, lambda: kernel[(1, 1, 1)](ramp(), 100, 2.0))  # noqa: B023
 
@@ -181,7 +192,7 @@ def parameters_of_a_cubin() -> str:
         if kernel.metadata.binary_ext != "cubin":
             return "no ptxas here: nothing to check"
         kernel._init_handles()
-        expect([parameter.size for parameter in driver.active.utils.parameters(kernel.function)], [8, 4, 4, 8, 8])
+        expect(sizes_of_parameters(kernel.function), [8, 4, 4, 8, 8])
         return "from the cubin"
 
 
@@ -373,7 +384,8 @@ def errors_of_the_driver_at_launch() -> str:
 def tensor_maps() -> str:
     a = np.arange(32 * 64, dtype=np.float16).reshape(32, 64)
     on_device = DeviceArray.of(a)
-    made = driver.active.utils.fill_tma_descriptor(on_device.data_ptr(), 0, 2, 6, [8, 16], [32, 64], [64, 1])
+    fill = cuda_driver().utils.fill_tma_descriptor
+    made = fill(on_device.data_ptr(), 0, 2, 6, [8, 16], [32, 64], [64, 1])
     expect((len(bytes(made)), made.address % 64), (128, 0))
     out = DeviceArray((8, 16), np.float16)
     on_device.stride = lambda: (64, 1)  # type: ignore[attr-defined]
@@ -386,5 +398,5 @@ def tensor_maps() -> str:
     kernel = kernel_of(text, "tensor_copy", signature, tensordesc_meta=[meta], num_warps=1)
     kernel[(1, 1, 1)](descriptor, out)
     assert (out.numpy() == a[:8, :16]).all(), out.numpy()[:2]
-    return expect_error(RuntimeError, "cuTensorMapEncodeTiled", lambda: driver.active.utils.fill_tma_descriptor(
+    return expect_error(RuntimeError, "cuTensorMapEncodeTiled", lambda: fill(
         on_device.data_ptr() + 8, 0, 2, 6, [8, 16], [32, 64], [64, 1]))  # fmt: skip

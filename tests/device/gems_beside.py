@@ -39,7 +39,7 @@ def present_cpu() -> None:
     sys.path.append(str(folder))
     import backend_utils  # type: ignore
 
-    vendor = ModuleType("_nvidia")
+    vendor: Any = ModuleType("_nvidia")
     vendor.__path__ = [str(folder / "_nvidia")]
     vendor.vendor_info = backend_utils.VendorInfoBase("nvidia", "cpu", "true", "CPU", "cpu")
     vendor.CUSTOMIZED_UNUSED_OPS = ()
@@ -179,7 +179,7 @@ class Compared:
         kind = next((str(t.dtype)[6:] for t in (*before, *tensors_of(wanted))), "none")
         if not tensors_of((args, kwargs, wanted)) or not self.is_new(key, kind, case):
             return wanted
-        row = {"op": self.label, "key": key, "kind": kind, "case": case[:500]}
+        row: dict[str, Any] = {"op": self.label, "key": key, "kind": kind, "case": case[:500]}
         self.write(begin=True, **row)
         start, lost = time.perf_counter(), False
         torch.manual_seed(7)
@@ -214,6 +214,7 @@ def experimental_functions() -> dict[str, Any]:
     """FlagGems' further operators: modules whose function has the name of the operator."""
     import flag_gems.experimental_ops as package  # type: ignore
 
+    assert package.__file__ is not None
     names = [path.stem for path in Path(package.__file__).parent.glob("*.py") if not path.stem.startswith("__")]
     modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
     return {

@@ -35,4 +35,4 @@ def pinned(count: int) -> Any:
     cuda_device.ensure_context()
     address = ctypes.c_void_p()
     libcuda.library().cuMemHostAlloc(ctypes.byref(address), 4 * count, 0)
-    return np.frombuffer((ctypes.c_uint32 * count).from_address(address.value or 0), np.uint32)
+    return np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(address.value or 0))

@@ -437,5 +437,5 @@ def mm_int8int2(draw: Draw, odd: bool) -> Case:
 
     a = torch.randint(-128, 128, (rows, k), generator=draw.generator).to(torch.int8)
     twos = torch.randint(0, 3, (4, k // 4, columns), generator=draw.generator)
-    packed = sum(twos[index] << 2 * index for index in range(4)).to(torch.uint8)
+    packed = torch.stack([twos[index] << 2 * index for index in range(4)]).sum(0).to(torch.uint8)
     return Case({"a": a, "b": packed}, liger, plain)

@@ -127,7 +127,7 @@ def fused_linear_jsd(draw: Draw, odd: bool) -> Case:
     def plain(x: Any, w: Any, tx: Any, tw: Any, labels: Any) -> Any:
         kept = labels != -100
         logs = [torch.log_softmax(a @ b.T / 2.0, -1) for a, b in ((x, w), (tx, tw))]
-        return (divergence(*logs, 0.3) * kept[:, None]).sum() / kept.sum()
+        return (divergence(*logs, beta=0.3) * kept[:, None]).sum() / kept.sum()
 
     return Case(
         {

@@ -205,7 +205,7 @@ def load_at(memory: Any, position: Any, _semantic: Any = None) -> Any:
 
 @jit
 def apply_all(memory, out, CELLS: CE, SLOT: CE, NOTE: CE):
-    for number in tl.static_range(len(CELLS)):
+    for number in tl.static_range(len(CELLS)):  # pyright: ignore[reportArgumentType]  a tuple at compile time
         inputs = [load_at(memory, OFFSET) for OFFSET in CELLS[number][1]]
         store_all(out, CELLS[number][0](*inputs, *CELLS[number][2]), SLOT, NOTE, number * CELL_RESULTS)
 

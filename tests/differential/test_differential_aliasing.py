@@ -272,7 +272,7 @@ def step(a, b, c, v, w, KIND: tl.constexpr, WHICH: tl.constexpr, OFFSET: tl.cons
 def generated(a, b, c, STEPS: tl.constexpr, N: tl.constexpr):
     v = tl.arange(0, N)
     w = v * 3
-    for number in tl.static_range(len(STEPS)):
+    for number in tl.static_range(len(STEPS)):  # pyright: ignore[reportArgumentType]  a tuple at compile time
         v, w = step(a, b, c, v, w, STEPS[number][0], STEPS[number][1], STEPS[number][2], STEPS[number][3])
 
 

@@ -104,7 +104,7 @@ def early(x):
 
 
 @jit
-def default_argument(x, factor=3, power: tl.constexpr = 2):
+def default_argument(x, factor=3, power: tl.constexpr = 2):  # pyright: ignore[reportArgumentType]
     for _ in tl.static_range(power):
         x = x * factor
     return x
@@ -167,7 +167,7 @@ def calls(x):
 @jit
 def compile_time(x):
     n: tl.constexpr = double_it(GLOBAL) + math.gcd(12, 18)
-    m: tl.constexpr = len(x.shape) + int(2.7) + min(3, 4) + max(1, 2)
+    m: tl.constexpr = len(x.shape) + int(2.7) + min(3, 4) + max(1, 2)  # pyright: ignore[reportAssignmentType]
     y = x * n + m
     y += GLOBAL
     z = min(tl.sum(x, 0), 3) + max(tl.sum(x, 0), -3)
@@ -236,7 +236,7 @@ class Counter:
     def double_step(self):
         return 2 * self.step.value
 
-    def bump(self, _semantic=None):
+    def bump(self, _semantic: Any = None):
         self.value = _semantic.add(self.value, self.step.value, True)
 
 

@@ -52,7 +52,7 @@ def test_stores_convert(source: str, target: str, seed: int) -> None:
 
 @jit
 def store_numbers(out, NUMBERS: tl.constexpr):
-    for index in tl.static_range(len(NUMBERS)):
+    for index in tl.static_range(len(NUMBERS)):  # pyright: ignore[reportArgumentType]  a tuple
         tl.store(out + index, NUMBERS[index])
         tl.store(out + 16 + index, tl.load(out + index, mask=False, other=NUMBERS[index]))
 

@@ -292,9 +292,9 @@ def f32(x: Array) -> Array:
     return x.astype(np.float32)
 
 
-EXTREME = {"is_special": True}
-AXIS = {"params": lambda shape: (len(shape) - 1,)}
-FIRST = {"params": lambda shape: (0,)}
+EXTREME: dict[str, Any] = {"is_special": True}
+AXIS: dict[str, Any] = {"params": lambda shape: (len(shape) - 1,)}
+FIRST: dict[str, Any] = {"params": lambda shape: (0,)}
 SMALL = ("i32",)
 
 ROWS: dict[str, Row] = {

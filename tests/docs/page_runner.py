@@ -71,7 +71,8 @@ NOT_OURS = (
     "git",
     "pre-commit",
 )  # commands that change the machine, or take too long; targets of make exist
-SHORTER = {("tilework", "doctor"): ["--quick"]}  # without the kernels that tests/tools/test_doctor.py has it run
+# Without the kernels that tests/tools/test_doctor.py has it run.
+SHORTER: dict[tuple[str, ...], list[str]] = {("tilework", "doctor"): ["--quick"]}
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,9 @@ def launch_all(
     module = device.load(ptx_of(text, target))
     found = []
     for name in names:
-        args = [device.upload(value) if isinstance(value, np.ndarray) and value.ndim else value for value in arrays]
+        args: list[Any] = [
+            device.upload(value) if isinstance(value, np.ndarray) and value.ndim else value for value in arrays
+        ]
         device.launch(module.function(name), grid, block, args, shared)
         found.append(
             [

@@ -1,6 +1,7 @@
 """cp.async and cp.async.bulk: bytes move at the wait, not before; groups, fills, barriers, reductions."""
 
 from contextlib import nullcontext
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -274,7 +275,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
         ("or.b64", np.uint64, np.bitwise_or), ("xor.b32", np.uint32, np.bitwise_xor),
     ],
 )  # fmt: skip
-def test_bulk_reductions(operation: str, dtype: object, function: object) -> None:
+def test_bulk_reductions(operation: str, dtype: Any, function: np.ufunc) -> None:
     kind = np.dtype(dtype)
     make = lambda: RNG.integers(0, 100, 512 // kind.itemsize).astype(kind)  # noqa: E731
     old, new = make(), make()
@@ -289,7 +290,7 @@ def test_bulk_reductions(operation: str, dtype: object, function: object) -> Non
     found = run(text, 128, [new.view(np.uint32)], old)
     np.testing.assert_array_equal(
         found.view(f"u{kind.itemsize}"), function(old, new).astype(kind).view(f"u{kind.itemsize}")
-    )  # type: ignore[operator]
+    )
 
 
 def test_counting_reductions_wrap_at_their_limit() -> None:

@@ -97,16 +97,16 @@ def test_widening(result: str, source: str) -> None:
 
 @pytest.mark.parametrize("mode", WHOLE)
 def test_whole_floats(mode: str) -> None:
-    a = np.float32([0.5, 1.5, -0.5, -2.5, 1e30, np.inf, -0.0, 2.3])
+    a = np.array([0.5, 1.5, -0.5, -2.5, 1e30, np.inf, -0.0, 2.3], np.float32)
     got = run(f"cvt.{mode}.f32.f32 d, a;", bits(a), out=np.uint32).view(np.float32)
     np.testing.assert_array_equal(got, WHOLE[mode](a))
     np.testing.assert_array_equal(np.signbit(got), np.signbit(a))
 
 
 def test_saturating_to_one() -> None:
-    a = np.float32([-1, 0.5, 2, np.nan])
+    a = np.array([-1, 0.5, 2, np.nan], np.float32)
     np.testing.assert_array_equal(
-        run("cvt.sat.f32.f32 d, a;", bits(a), out=np.uint32).view(np.float32), np.float32([0, 0.5, 1, 0])
+        run("cvt.sat.f32.f32 d, a;", bits(a), out=np.uint32).view(np.float32), np.array([0, 0.5, 1, 0], np.float32)
     )
 
 
@@ -130,7 +130,10 @@ TINY = {"e4m3": (np.dtype(ml_dtypes.float8_e4m3fn), 448.0), "e5m2": (np.dtype(ml
 def test_fp8(type: str) -> None:
     dtype, limit = TINY[type]
     a = np.concatenate(
-        [numbers("f32", 5, 200), np.float32([limit, 2 * limit, -1e9, np.inf, -np.inf, 2.0**-10, 2.0**-9 * 1.5])]
+        [
+            numbers("f32", 5, 200),
+            np.array([limit, 2 * limit, -1e9, np.inf, -np.inf, 2.0**-10, 2.0**-9 * 1.5], np.float32),
+        ]
     )
     b = a[::-1].copy()
     got = run(f"cvt.rn.satfinite.{type}x2.f32 d, a, b;", bits(a), bits(b), out=np.uint16).view(np.uint8).reshape(-1, 2)
@@ -151,7 +154,7 @@ def test_fp8(type: str) -> None:
 
 
 def test_tf32() -> None:
-    a = np.concatenate([numbers("f32", 6), np.float32([1 + 2.0**-11, 1 + 3 * 2.0**-11, np.inf])])
+    a = np.concatenate([numbers("f32", 6), np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, np.inf], np.float32)])
     got = run("cvt.rna.tf32.f32 d, a;", bits(a), out=np.uint32)
     assert (got & 0x1FFF == 0).all()
     unit = np.spacing(np.abs(a[:-1].astype(np.float64)).astype(np.float32)).astype(np.float64) * 2**13
@@ -160,7 +163,7 @@ def test_tf32() -> None:
 
 
 def test_packing_integers() -> None:
-    a, b = np.int32([1, -5, 40000, -40000]), np.int32([2, 300, -40000, 7])
+    a, b = np.array([1, -5, 40000, -40000], np.int32), np.array([2, 300, -40000, 7], np.int32)
     got = run("cvt.pack.sat.s16.s32 d, a, b;", a, b, out=np.uint32).view(np.int16).reshape(-1, 2)
     np.testing.assert_array_equal(got[:, 1], np.clip(a, -32768, 32767))
     np.testing.assert_array_equal(got[:, 0], np.clip(b, -32768, 32767))

@@ -162,7 +162,7 @@ def test_flushing_denormals() -> None:
 
 def test_saturation() -> None:
     a = np.array([-1.0, -0.0, 0.25, 1.0, 7.0, np.nan, np.inf], np.float32)
-    np.testing.assert_array_equal(float32("add.sat.f32 d, a, a;", a), np.float32([0, 0, 0.5, 1, 1, 0, 1]))
+    np.testing.assert_array_equal(float32("add.sat.f32 d, a, a;", a), np.array([0, 0, 0.5, 1, 1, 0, 1], np.float32))
 
 
 def test_minimum_and_maximum() -> None:
@@ -228,14 +228,18 @@ def test_approximations(name: str) -> None:
 
 def test_limits_of_approximations() -> None:
     a = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], np.float32)
-    np.testing.assert_array_equal(float32("ex2.approx.f32 d, a;", a), np.float32([1, 1, np.inf, 0, np.nan]))
+    np.testing.assert_array_equal(float32("ex2.approx.f32 d, a;", a), np.array([1, 1, np.inf, 0, np.nan], np.float32))
     np.testing.assert_array_equal(
-        float32("lg2.approx.f32 d, a;", a), np.float32([-np.inf, -np.inf, np.inf, np.nan, np.nan])
+        float32("lg2.approx.f32 d, a;", a), np.array([-np.inf, -np.inf, np.inf, np.nan, np.nan], np.float32)
     )
-    np.testing.assert_array_equal(float32("rcp.approx.f32 d, a;", a), np.float32([np.inf, -np.inf, 0, -0.0, np.nan]))
-    np.testing.assert_array_equal(float32("sin.approx.f32 d, a;", a), np.float32([0, -0.0, np.nan, np.nan, np.nan]))
-    x, y = np.float32([1, np.inf, 2]), np.float32([2.0**127, 2.0**127, 3])
     np.testing.assert_array_equal(
-        float32("div.approx.f32 d, a, b;", x, y), np.float32([0, np.nan, np.float32(2) / np.float32(3)])
+        float32("rcp.approx.f32 d, a;", a), np.array([np.inf, -np.inf, 0, -0.0, np.nan], np.float32)
+    )
+    np.testing.assert_array_equal(
+        float32("sin.approx.f32 d, a;", a), np.array([0, -0.0, np.nan, np.nan, np.nan], np.float32)
+    )
+    x, y = np.array([1, np.inf, 2], np.float32), np.array([2.0**127, 2.0**127, 3], np.float32)
+    np.testing.assert_array_equal(
+        float32("div.approx.f32 d, a, b;", x, y), np.array([0, np.nan, np.float32(2) / np.float32(3)], np.float32)
     )
     np.testing.assert_array_equal(float32("div.full.f32 d, a, b;", x[2:], y[2:]), x[2:] / y[2:])

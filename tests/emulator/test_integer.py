@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def wrapped(value: int, dtype: np.dtype) -> int:
     return value - 2**bits if dtype.kind == "i" and value >= 2 ** (bits - 1) else value
 
 
-def check(text: str, function: Callable[..., int], *inputs: np.ndarray, out: np.dtype) -> None:
+def check(text: str, function: Callable[..., Any], *inputs: np.ndarray, out: np.dtype) -> None:
     got = run(text, *inputs, out=out)
     expected = [wrapped(function(*(int(x) for x in row)), out) for row in zip(*inputs, strict=True)]
     np.testing.assert_array_equal(got, np.array(expected, out))

@@ -1,5 +1,7 @@
 """ldmatrix, stmatrix, movmatrix and mma.sync against formulas over all lanes and registers."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -85,7 +87,7 @@ def run_mma(rows: int, k: int, d: str, a: str, b: str, c: str, extra: str = "", 
         f"m{rows}n8k{k}.row.col.{extra}{d}.{a}.{b}.{c}",
         outs,
         *(part.shape[1] for part in parts),
-        8 * np.dtype(word).itemsize,
+        bits=8 * np.dtype(word).itemsize,
     )
     found = run_registers(text, np.concatenate(parts, axis=1), outs).view(TYPES[d])
     return matrix_of(index_c, found, (rows, 8)), left, right, added
@@ -286,7 +288,7 @@ def test_ldmatrix_takes_generic_addresses() -> None:
 # numbers
 
 
-def one_sum(types: str, a: list[float], b: list[float], c: float, dtype: object, k: int) -> float:
+def one_sum(types: str, a: list[float], b: list[float], c: float, dtype: Any, k: int) -> float:
     """Row 0 times column 0 plus c."""
     left, right, added = np.zeros((16, k)), np.zeros((k, 8)), np.zeros((16, 8))
     left[0, : len(a)], right[: len(b), 0], added[0, 0] = a, b, c

@@ -252,7 +252,7 @@ def test_broken_programs_raise_only_our_errors() -> None:
     words = WORDS.findall(CALLS)
     seen = set()
     for _ in range(250):
-        lines = CALLS.split("\n")
+        lines: list[str] = [*CALLS.split("\n")]
         for _ in range(chosen.choice((1, 1, 3))):
             at = chosen.randrange(4, len(lines))
             found = list(WORDS.finditer(lines[at]))

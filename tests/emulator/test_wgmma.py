@@ -76,7 +76,7 @@ def integers(rng: np.random.Generator, shape: tuple[int, ...], type: str) -> np.
     return rng.integers(0 if type == "u8" else -3, 4, shape).astype(TYPES[type])
 
 
-def wgmma(d, a, b, columns, constants, image_a, image_b, old=None, a_registers=None, keep=1, tail="", blocks=1):
+def wgmma(d, a, b, columns, constants, image_a, image_b, *, old=None, a_registers=None, keep=1, tail="", blocks=1):
     """One wgmma on two images (bytes, LBO, SBO, mode[, first byte]); the 64 x N result."""
     count = columns // 2 * TYPES[d if d != "f16" else "f16"].itemsize // 4
     old = np.zeros((128 * blocks, count), np.uint32) if old is None else old
@@ -118,7 +118,7 @@ def test_types(d: str, a: str, b: str, columns: int) -> None:
     left, right = integers(rng, (64, DEPTH[a]), a), integers(rng, (columns, DEPTH[a]), b)
     old = integers(rng, (128, columns // 2), d)
     images = [(packed_by_k(matrix), 128, 256, 0) for matrix in (left, right)]
-    found = wgmma(d, a, b, columns, constants_for(a), *images, np.ascontiguousarray(old).view(np.uint32))
+    found = wgmma(d, a, b, columns, constants_for(a), *images, old=np.ascontiguousarray(old).view(np.uint32))
     expected = left.astype(np.int64) @ right.T.astype(np.int64) + accumulators(old).astype(np.int64)
     np.testing.assert_array_equal(found.astype(np.int64), expected)
 
@@ -193,7 +193,7 @@ def test_scales(signs: str, factor: int, keep: int) -> None:
     left, right = integers(rng, (64, 16), "f16"), integers(rng, (8, 16), "f16")
     old = np.full((128, 4), 5.0 if keep else np.nan, np.float32).view(np.uint32)
     images = [(packed_by_k(matrix), 128, 256, 0) for matrix in (left, right)]
-    found = wgmma("f32", "f16", "f16", 8, f", {signs}, 0, 0", *images, old, keep=keep)
+    found = wgmma("f32", "f16", "f16", 8, f", {signs}, 0, 0", *images, old=old, keep=keep)
     np.testing.assert_array_equal(found, factor * (left.astype(np.float64) @ right.T.astype(np.float64)) + 5 * keep)
 
 
@@ -201,7 +201,7 @@ def test_scales(signs: str, factor: int, keep: int) -> None:
 def test_integers_saturate_or_wrap(tail: str, expected: int) -> None:
     images = [(packed_by_k(np.ones((rows, 32), np.int8)), 128, 256, 0) for rows in (64, 8)]
     old = np.full((128, 4), 2**31 - 1, np.uint32)
-    assert (wgmma("s32", "s8", "s8", 8, "", *images, old, tail=tail) == expected).all()
+    assert (wgmma("s32", "s8", "s8", 8, "", *images, old=old, tail=tail) == expected).all()
 
 
 def test_two_warpgroups() -> None:
@@ -238,7 +238,7 @@ def test_terms_are_cut_below_the_largest(type: str, bits: int) -> None:
     for column in range(8):
         right[column, 0] = 2.0 ** -(6 + column) if type != "e4m3" else 2.0 ** -min(6, column)
     images = [(packed_by_k(matrix), 128, 256, 0) for matrix in (left, right)]
-    found = wgmma("f32", type, type, 8, constants_for(type), *images, old)
+    found = wgmma("f32", type, type, 8, constants_for(type), *images, old=old)
     product = left[:, :1].astype(np.float64) @ right[:, :1].T.astype(np.float64)
     cut = np.trunc(product * 2.0**bits) / 2.0**bits
     assert len(np.unique(product)) > 8

@@ -76,7 +76,8 @@ def test_dot_of_integers_and_batches() -> None:
 def test_tf32_is_exact_unless_truncation_is_requested() -> None:
     a = np.full((16, 16), 1 + 2**-12, np.float32)
     b, c = np.eye(16, dtype=np.float32), np.zeros((16, 16), np.float32)
-    types = ("tensor<16x16xf32>",) * 3
+    kind = "tensor<16x16xf32>"
+    types = (kind, kind, kind)
     assert (dot(a, b, c, types, ", inputPrecision = tf32") == a).all()
     assert (dot(a, b, c, types, ", inputPrecision = tf32", truncate_tf32=True) == 1).all()
 

@@ -40,7 +40,7 @@ def code(value: Any) -> Any:
         codes = [code(item) for item in value]
         return type(value)(*codes) if hasattr(value, "_fields") else tuple(codes)
     if isinstance(value, np.ndarray):
-        name = value.dtype.name
+        name: str = value.dtype.name
         return "*" + {"bool": "i1"}.get(name, name.replace("uint", "u").replace("int", "i").replace("float", "fp"))
     if isinstance(value, bool):
         return "u1"

@@ -3,6 +3,8 @@
 # The kernels are odd on purpose.
 # ruff: noqa: B007, F841
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,12 +21,12 @@ class Counter:
     count: tl.tensor
     step: tl.constexpr
 
-    def __init__(self, count, step, _semantic=None):
+    def __init__(self, count, step, _semantic: Any = None):
         self.count = _semantic.to_tensor(count)
         self.step = step
 
     def bump(self, _semantic=None):
-        self.count = self.count.__add__(self.step, _semantic=_semantic)
+        self.count = self.count.__add__(self.step, _semantic=_semantic)  # pyright: ignore[reportCallIssue]
 
     def set(self, value):
         self.count = value
@@ -50,7 +52,7 @@ class Counter:
         return Counter(x, 5)
 
     def __getitem__(self, index, _semantic=None):
-        return self.count.__add__(index, _semantic=_semantic)
+        return self.count.__add__(index, _semantic=_semantic)  # pyright: ignore[reportCallIssue]
 
     @tilework.jit
     def __add__(self, other):
@@ -291,7 +293,7 @@ class Wrong:
     a: tl.tensor
 
     def __init__(self, a):
-        self.a = tl.constexpr(3)
+        self.a = tl.constexpr(3)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @aggregate

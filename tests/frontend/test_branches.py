@@ -178,7 +178,7 @@ def ternaries(out, n, FLAG: tl.constexpr):
     tl.store(out + 1, 7 if FLAG else n)
     put(out + 2, a) if n > 3 else put(out + 2, 0)
     tl.store(out + 3, 1) if n > 3 else tl.store(out + 3, 0)
-    b: tl.constexpr = 4 if FLAG else 8
+    b: tl.constexpr = 4 if FLAG else 8  # pyright: ignore[reportAssignmentType]
     tl.store(out + 4, tl.sum(tl.arange(0, b)))
 
 
@@ -192,7 +192,7 @@ def test_ternary() -> None:
 
 @tilework.jit
 def constexpr_in_branch(p, n):
-    x: tl.constexpr = 3
+    x: tl.constexpr = 3  # pyright: ignore[reportAssignmentType]
     if n > 3:
         x = n
 

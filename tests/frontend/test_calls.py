@@ -6,7 +6,7 @@
 import copy
 import math
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from tilework.ir import tt
 
 
 @tilework.jit
-def weighted(a, b=10, *, scale=2, offset: tl.constexpr = 1):
+def weighted(a, b=10, *, scale=2, offset: tl.constexpr = 1):  # pyright: ignore[reportArgumentType]
     return (a - b) * scale + offset
 
 
@@ -107,7 +107,7 @@ def one_two_three(out, n):
 
 
 def symbols(fn, *args, **kwargs) -> list[str]:
-    return [op.properties["sym_name"].data for op in ttir(fn, *args, **kwargs).ops if isinstance(op, tt.FuncOp)]
+    return [op.sym_name.data for op in ttir(fn, *args, **kwargs).ops if isinstance(op, tt.FuncOp)]
 
 
 def test_equal_constants_of_different_classes_are_different_functions() -> None:
@@ -292,7 +292,7 @@ def swap(pair):
 
 @tilework.jit
 def named(out, n):
-    pair = swap(Pair(n, right=3))
+    pair = swap(Pair(n, right=3))  # pyright: ignore[reportArgumentType]
     tl.store(out, pair.left)
     tl.store(out + 1, pair.right)
 
@@ -385,7 +385,7 @@ def test_refused(kernel, message: str) -> None:
     assert message in message_of(error(kernel, np.zeros(1), 3))
 
 
-def doubled(x, *, _semantic=None):
+def doubled(x, *, _semantic: Any = None):
     """As other packages write builtins of their own: run while compiling, on what the kernel passes."""
     return tl.constexpr(2 * x.value) if isinstance(x, tl.constexpr) else _semantic.add(x, x, True)
 

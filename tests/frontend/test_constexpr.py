@@ -2,6 +2,7 @@
 
 # The kernels are odd on purpose.
 # ruff: noqa: SIM300
+# pyright: reportAttributeAccessIssue=false
 
 import enum
 from typing import NamedTuple
@@ -232,7 +233,7 @@ def test_a_value_of_run_time_stays_so_under_the_annotation() -> None:
 
 @tilework.jit
 def assigned_literals(out, GIVEN: tl.constexpr, NOTHING: tl.constexpr):
-    written: tl.constexpr = (5, 6, 7)
+    written: tl.constexpr = (5, 6, 7)  # pyright: ignore[reportAssignmentType]
     tl.static_assert(written.type == tl.constexpr_type((5, 6, 7)))
     tl.static_assert(GIVEN.type == tl.constexpr_type((5, 6, 7)))
     tl.static_assert(GIVEN.type != tl.constexpr_type((5, 6, 8)))

@@ -2,6 +2,8 @@
 
 # The kernels are odd on purpose.
 # ruff: noqa: B018, F821, F841
+# pyright: reportArgumentType=false, reportOperatorIssue=false, reportUnboundVariable=false
+# pyright: reportUndefinedVariable=false, reportUnusedExpression=false
 
 import ast
 import copy
@@ -9,6 +11,7 @@ import pickle
 import random
 import traceback
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,7 +227,8 @@ def mutate(tree: ast.Module, random: random.Random) -> ast.Module:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             node.id = random.choice(names)
         elif isinstance(node, ast.Constant):
-            node.value = random.choice([0, -1, 3, 2.5, None, "text", True, 2**70, (), b"x", ...])
+            values: list[Any] = [0, -1, 3, 2.5, None, "text", True, 2**70, (), b"x", ...]
+            node.value = random.choice(values)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             node.attr = random.choice(["T", "to", "shape", "dtype", "load", "value", "nothing", "float32", "sum"])
         elif isinstance(node, ast.Subscript):

@@ -2,6 +2,7 @@
 
 # The kernels are odd on purpose.
 # ruff: noqa: B009, RUF021, RUF061, SIM222
+# pyright: reportAttributeAccessIssue=false
 
 import math
 
@@ -86,7 +87,7 @@ def weak(h, u):
     tl.static_assert((y + 200).dtype == tl.uint8)
     n = 2
     tl.static_assert((y + n).dtype == tl.int32)
-    K: tl.constexpr = 2
+    K: tl.constexpr = 2  # pyright: ignore[reportAssignmentType]
     tl.static_assert((y + K).dtype == tl.uint8)
     tl.static_assert(literal(y, 2).dtype == tl.uint8)
     tl.static_assert((y + returned()).dtype == tl.int32)
@@ -187,9 +188,9 @@ def test_subscripts() -> None:
 
 @tilework.jit
 def f_strings(out, N: tl.constexpr):
-    text: tl.constexpr = f"n={N:04d} {'x'!r} {N / 3:.2f} {N!s}"
+    text: tl.constexpr = f"n={N:04d} {'x'!r} {N / 3:.2f} {N!s}"  # pyright: ignore[reportAssignmentType]
     tl.static_assert(text == "n=0012 'x' 4.00 12")
-    tl.store(out, len(text))
+    tl.store(out, len(text))  # pyright: ignore[reportArgumentType]
 
 
 def test_f_strings_honour_their_format() -> None:

@@ -6,6 +6,7 @@
 import functools
 import importlib.util
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,12 +60,12 @@ class Holder:
             if n > 3:
                 # a comment
                 # less indented than the code
-                tl.store(out, n)
+                tl.store(out, n)  # pyright: ignore[reportArgumentType]
 
     def method(self):
         @tilework.jit
         def local(out, n):
-            tl.store(out, n + nothing)
+            tl.store(out, n + nothing)  # pyright: ignore[reportUndefinedVariable]
 
         return local
 
@@ -116,7 +117,7 @@ def test_no_source_no_kernel() -> None:
 
 
 @pytest.mark.parametrize("thing", [lambda x: x, 3, len, functools.partial(print), Holder])
-def test_what_cannot_be_a_kernel(thing: object) -> None:
+def test_what_cannot_be_a_kernel(thing: Any) -> None:
     with pytest.raises(TypeError):
         tilework.jit(thing)
 
@@ -133,7 +134,7 @@ def test_outside_of_a_kernel() -> None:
     with pytest.raises(RuntimeError, match="outside of the scope of a kernel"):
         spread(1, 2)
     with pytest.raises(ValueError, match="@jit"):
-        tl.load(3)
+        tl.load(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(RuntimeError):
         iter(tl.static_range(3))
 

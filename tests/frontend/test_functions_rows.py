@@ -387,7 +387,7 @@ ROWS = PROGRAM | MEMORY | DESCRIPTORS | ATOMICS | REST
 
 @pytest.mark.parametrize("row", ROWS)
 def test_row(tmp_path: Path, row: str) -> None:
-    check(tmp_path, *ROWS[row], HEADER)
+    check(tmp_path, *ROWS[row], header=HEADER)
 
 
 SMALL = ("int8", "int16", "uint8", "uint16", "float8e5")

@@ -2,6 +2,7 @@
 
 # The kernels are odd on purpose.
 # ruff: noqa: F722, F821
+# pyright: reportInvalidTypeForm=false, reportUndefinedVariable=false
 
 import importlib.util
 
@@ -17,7 +18,7 @@ from tilework.ir.printer import print_module
 
 
 @tilework.jit
-def kernel(p, n, t, N: tl.constexpr = 4):
+def kernel(p, n, t, N: tl.constexpr = 4):  # pyright: ignore[reportArgumentType]
     tl.store(p + N, n + t[0])
 
 
@@ -104,7 +105,15 @@ def test_constexpr_and_do_not_specialize(fn) -> None:
 
 
 @tilework.jit
-def annotated(a: tl.int64, b: "u16", c: "*kfp16", d: bool, e: np.ndarray, f: "not a type", N: tl.constexpr):
+def annotated(
+    a: tl.int64,
+    b: "u16",
+    c: "*kfp16",
+    d: bool,
+    e: np.ndarray,
+    f: "not a type",
+    N: tl.constexpr,  # pyright: ignore
+):
     tl.store(a.to(tl.pointer_type(tl.int32)), b + d + N)
 
 

@@ -85,7 +85,7 @@ def test_columns_are_those_of_the_file() -> None:
     class Indented:
         @tilework.jit
         def method(out, n):
-            tl.store(out, n)
+            tl.store(out, n)  # pyright: ignore[reportArgumentType]
 
     fn = Indented.__dict__["method"]
     printed = text(fn, np.zeros(1), 1, debuginfo=True)

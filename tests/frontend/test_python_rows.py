@@ -263,7 +263,7 @@ ROWS = {
 
 @pytest.mark.parametrize("row", ROWS)
 def test_row(tmp_path: Path, row: str) -> None:
-    check(tmp_path, *ROWS[row], HEADER)
+    check(tmp_path, *ROWS[row], header=HEADER)
 
 
 def test_one_function_per_specialisation(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 # The kernels are odd on purpose.
 # ruff: noqa: E712, E741, F823, SIM222
+# pyright: reportAttributeAccessIssue=false
 
 import math
 
@@ -47,7 +48,7 @@ def weak_and_strong(out, flag, n, f, N: tl.constexpr):
     c, d = 1, 2.0
     tl.static_assert((u8 + c).dtype == tl.int32)
     tl.static_assert((h + d).dtype == tl.float32)
-    W: tl.constexpr = 2
+    W: tl.constexpr = 2  # pyright: ignore[reportAssignmentType]
     tl.static_assert((u8 + W).dtype == tl.uint8)
     tl.static_assert((u8 + N).dtype == tl.uint8)
     for k in tl.static_range(2):
@@ -120,7 +121,7 @@ def test_indexing_forms() -> None:
 
 @tilework.jit
 def global_before_local(out):
-    first = LATER
+    first = LATER  # pyright: ignore[reportUnboundVariable]
     LATER = 3
     tl.store(out, first * 10 + LATER)
 

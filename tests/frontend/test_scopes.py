@@ -2,6 +2,7 @@
 
 # The kernels are odd on purpose.
 # ruff: noqa: F403, F405, F823
+# pyright: reportArgumentType=false, reportUnboundVariable=false, reportUndefinedVariable=false
 
 import math as python_math
 import textwrap
@@ -17,7 +18,7 @@ from tests.frontend.run import error, message_of, result, ttir
 from tilework.language import *
 
 GLOBAL = 5
-ANNOTATED: tl.constexpr = 6
+ANNOTATED: tl.constexpr = 6  # pyright: ignore[reportAssignmentType]
 CONSTANT = tl.constexpr(7)
 STRING = tl.constexpr("abc")
 TYPE = tl.pointer_type(tl.int32)

@@ -2,8 +2,9 @@
 
 # The kernels are odd on purpose.
 # ruff: noqa: F841
+# pyright: reportAttributeAccessIssue=false
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.frontend.run import error, message_of, result
 @tilework.jit
 def literals(out, n):
     t = (n, 1, [2, (3, n)])
-    u = t[:2] + t[2] + [5]
+    u = t[:2] + t[2] + [5]  # pyright: ignore[reportOperatorIssue]
     tl.static_assert(len(u) == 5)
     a, b, (c, (d, e)) = t
     tl.store(out, a + b + c + d + e)
@@ -118,7 +119,7 @@ class Config(NamedTuple):
 
 
 class Function(NamedTuple):
-    fn: object
+    fn: Any
     captured: tuple
 
 
@@ -236,7 +237,7 @@ def runtime_index(out, n):
 @tilework.jit
 def index_out_of_range(out, n):
     t = (1, 2)
-    tl.store(out, t[2])
+    tl.store(out, t[2])  # pyright: ignore[reportGeneralTypeIssues]
 
 
 @tilework.jit
@@ -295,7 +296,7 @@ class Problem(NamedTuple):
 
 
 @tilework.constexpr_function
-def area(sizes, factor=1):
+def area(sizes, factor: Any = 1):
     return sizes.rows * sizes.columns * (factor.scale if isinstance(factor, tuple) else factor)
 
 
@@ -310,13 +311,13 @@ def named_constants(out, problem: tl.constexpr, runtime_problem):
     tl.store(out + 1, area(sizes_of(problem)) + sizes_of(problem).rows)
     tl.store(out + 2, area(Sizes(problem.scale, 2)))
     tl.store(out + 3, area(runtime_problem.sizes, factor=runtime_problem))
-    sizes: tl.constexpr = Sizes(columns=10, rows=problem.sizes.columns)
+    sizes: tl.constexpr = Sizes(columns=10, rows=problem.sizes.columns)  # pyright: ignore[reportAssignmentType]
     tl.store(out + 4, area(sizes))
 
 
 @pytest.mark.parametrize("interpret", [False, True])
 def test_functions_at_compile_time_see_fields(interpret: bool) -> None:
     out = np.zeros(5, np.int32)
-    given = Problem(Sizes(tl.constexpr(2), tl.constexpr(3)), tl.constexpr(5))
+    given = Problem(Sizes(tl.constexpr(2), tl.constexpr(3)), tl.constexpr(5))  # pyright: ignore[reportArgumentType]
     tilework.jit(named_constants.fn, interpret=interpret)[(1,)](out, Problem(Sizes(2, 3), 5), given)
     assert out.tolist() == [30, 8, 10, 30, 30]

@@ -286,7 +286,7 @@ ROWS = {
 
 @pytest.mark.parametrize("row", ROWS)
 def test_row(tmp_path: Path, row: str) -> None:
-    check(tmp_path, *ROWS[row], HEADER)
+    check(tmp_path, *ROWS[row], header=HEADER)
 
 
 def test_const_annotation() -> None:
@@ -297,7 +297,7 @@ def test_const_annotation() -> None:
 
 @tilework.jit
 def reads_only(p: tl.const):
-    tl.store(p, tl.load(p))
+    tl.store(p, tl.load(p))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("symbol", ["9lives", "a b", "", "a-b"])

@@ -18,6 +18,7 @@ from tests.fuzz.workers import Last, Lost, results
 SHARES = {"native": 3.0, "evaluator": 1.0, "cuda:80": 2.0, "cuda:90": 4.0, "hip:gfx942": 2.0}  # of the time
 LIMIT, REDUCTION = 120.0, 60.0  # seconds for one kernel, and for making one smaller
 KEPT = 3  # failures of one kind
+Found = tuple[str, Outcome, float] | Failure  # generator, outcome and seconds of a kernel
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Task:
     failure: Failure | None = None
 
 
-def work(task: Task) -> tuple[str, Outcome, float] | Failure | Last:
+def work(task: Task) -> Found | Last[Found]:
     """The outcome of a kernel, its generator and its seconds; or a failure that was reduced."""
     if task.failure is not None:
         failure = task.failure
@@ -81,11 +82,12 @@ class Campaign:
             self.seconds[device] += 0.3  # until it is known
             yield Task(device, seed)
 
-    def add(self, task: Task, found: tuple[str, Outcome, float] | Failure | Lost) -> None:
+    def add(self, task: Task, found: Found | Lost) -> None:
         if task.failure is not None:
             self.reducing.pop(task.seed, None)
             self.keep(found if isinstance(found, Failure) else task.failure)
             return
+        assert not isinstance(found, Failure)
         lost = "", Outcome(LOST, getattr(found, "why", "")), 1.0
         generator, outcome, seconds = lost if isinstance(found, Lost) else found
         self.seconds[task.device] += seconds - 0.3

@@ -89,7 +89,7 @@ class Expressions:
         return (
             self.random.choice(fitting)
             if fitting
-            else Value("tl.full([], 3, tl.int32)", INT32, (), lambda e: np.int32(3))
+            else Value("tl.full([], 3, tl.int32)", INT32, (), lambda e: np.array(3, np.int32))
         )
 
     def expression(self, shape: Shape, depth: int = 2) -> Value:

@@ -141,7 +141,7 @@ class Kernel:
     stores: list[tuple[str, Value]] = field(default_factory=list)
     capability: int = 90
     numbers: dict[str, int] = field(default_factory=dict)  # arguments that are not those of all kernels
-    grid: tuple[int, ...] = (2,)
+    grid: tuple[int] = (2,)
     aliases: dict[str, tuple[str, int]] = field(
         default_factory=dict
     )  # arrays that are in another one, so many elements behind

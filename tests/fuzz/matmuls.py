@@ -162,7 +162,7 @@ class MatmulGenerator(Lines):
 
     def case(self) -> Case:
         self.dtype = self.one("f16", "f16", "f16", "bf16", "f32", "fp8", "fp8e5", "i8")
-        self.tile = self.random.choice(TILES[: 7 if self.chance(0.7) else None])
+        self.tile: tuple[int, int, int] = self.random.choice(TILES[: 7 if self.chance(0.7) else None])
         self.large_one = self.chance(0.4)  # so that CTAs are persistent
         if self.large_one:
             self.dtype, self.tile = (
@@ -170,9 +170,9 @@ class MatmulGenerator(Lines):
                 self.one((128, 256, 64), (256, 128, 64)),
             )
             if SIZES[self.dtype] == 1:
-                self.tile = (*self.tile[:2], 128)
+                self.tile = (self.tile[0], self.tile[1], 128)
         if SIZES[self.dtype] == 4:
-            self.tile = (*self.tile[:2], 32)
+            self.tile = (self.tile[0], self.tile[1], 32)
         ways = ("pointers", "carried", "descriptors", "descriptors", "made")
         self.way = self.one(*ways) if self.large_one else self.one("pointers", "carried", *ways)
         self.requested = self.chance(0.4)

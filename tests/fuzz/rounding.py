@@ -54,7 +54,9 @@ def shaken(value: Any, halves: float, random: np.random.Generator) -> Any:
         return value
     unit = float(ml_dtypes.finfo(dtype).eps) / 2
     parts = random.choice((-1.0, 1.0), np.shape(value))
-    if random.bit_generator.seed_seq.entropy % 2 == 0:  # the number of the run
+    seeds = random.bit_generator.seed_seq
+    assert isinstance(seeds, np.random.SeedSequence) and isinstance(seeds.entropy, int)
+    if seeds.entropy % 2 == 0:  # the number of the run
         parts *= random.random(np.shape(value))
     return np.asarray(value.astype(np.float64) * (1 + parts * halves * unit)).astype(dtype)
 

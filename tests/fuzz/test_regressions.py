@@ -55,7 +55,7 @@ def outcome(body: str, device: str, folder: Path, seed: int = 1) -> tuple[str, s
             {"x": "*i32", "out": "*i32", "n": "i32", "m": "i32"},
             (),
             {"x": INT32, "out": INT32},
-            CPU if device == "native" else 90,
+            capability=CPU if device == "native" else 90,
         ),
         device,
         folder,

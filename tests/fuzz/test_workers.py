@@ -31,7 +31,7 @@ def test_items_are_requested_when_there_is_time_for_them() -> None:
     assert found == [3, 4]
 
 
-def dying(item: int) -> Last | int:
+def dying(item: int) -> Last[int] | int:
     return Last(os.getpid()) if item == 1 else os.getpid()
 
 

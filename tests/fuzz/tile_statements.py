@@ -205,7 +205,7 @@ class TileStatements(Statements):
     def joined_tile(self) -> None:
         """Two tiles as one and perhaps in two again."""
         x = self.tile(256)
-        if len(x.shape) > 2:
+        if len(x.shape) not in (1, 2):
             return
         both = self.assign(Value(f"tl.join({x.text}, {x.text})", x.dtype, (*x.shape, 2), unknown))
         if self.random.random() < 0.6:

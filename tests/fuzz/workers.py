@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from math import inf
 from multiprocessing.connection import Connection, wait
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 START = multiprocessing.get_context("spawn")  # a process with LLVM's threads in it cannot be forked
 
 
@@ -27,14 +28,18 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Last:
+class Last(Generic[Result]):
     """A result after which its process must do no more, such as one whose GPU context is dead."""
 
-    result: Any
+    result: Result
 
 
 def results(
-    work: Callable[[Item], Result], items: Iterable[Item], jobs: int, limit: float = inf, end: float = inf
+    work: Callable[[Item], Result | Last[Result]],
+    items: Iterable[Item],
+    jobs: int,
+    limit: float = inf,
+    end: float = inf,
 ) -> Iterator[tuple[Item, Result | Lost]]:
     """(item, result) of all items, which are asked for when a process has time for one.
 
@@ -59,7 +64,8 @@ class Worker:
     """A process that does one item after the other; a new one stands up where it fell."""
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
-        self.work, self.item, self.since, self.is_idle = work, None, 0.0, True
+        self.work, self.since, self.is_idle = work, 0.0, True
+        self.item: Any = None
         self.start()
 
     def start(self) -> None:

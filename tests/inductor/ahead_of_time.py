@@ -3,6 +3,9 @@
 python -m tilework.as_triton -m tests.inductor.ahead_of_time PACKAGE.pt2
 """
 
+# pyright takes tests/triton for triton.
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
+
 import sys
 
 import torch

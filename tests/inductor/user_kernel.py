@@ -1,5 +1,8 @@
 """A Triton kernel as users write it, called from functions that torch compiles."""
 
+# pyright takes tests/triton for triton.
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false
+
 import torch
 import triton
 import triton.language as tl

@@ -98,10 +98,12 @@ def test_rounding_is_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).normal(size=1024).astype(np.float32)
     section = why_different([Launch(mean, (x, np.zeros(1, np.float32), 1024), (1, 1, 1))], HOSTS)
     assert "no wrong values" in section.summary
-    assert gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.00001]), Tolerance("f32", 2e-4)).is_rounding  # pyright: ignore
-    assert not gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.01]), Tolerance("f32", 2e-4)).is_rounding  # pyright: ignore
-    assert gap_of("a", np.float32([np.nan]), np.float32([np.nan]), Tolerance("f32", 2e-4)) is None
-    wrong = gap_of("a", np.int32([[1, 2], [3, 4]]), np.int32([[1, 2], [9, 4]]), Tolerance("f32", 2e-4))
+    tolerance = Tolerance("f32", 2e-4)
+    near = gap_of("a", np.array([1.0, 2.0], np.float32), np.array([1.0, 2.00001], np.float32), tolerance)
+    far = gap_of("a", np.array([1.0, 2.0], np.float32), np.array([1.0, 2.01], np.float32), tolerance)
+    assert near is not None and near.is_rounding and far is not None and not far.is_rounding
+    assert gap_of("a", np.array([np.nan], np.float32), np.array([np.nan], np.float32), tolerance) is None
+    wrong = gap_of("a", np.array([[1, 2], [3, 4]], np.int32), np.array([[1, 2], [9, 4]], np.int32), tolerance)
     assert wrong is not None and not wrong.is_rounding and wrong.index == (1, 0) and wrong.largest == 6
 
 

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -259,7 +259,10 @@ MISTAKES = (
     (lambda: (proton.start(), proton.finalize(output_format="zz")), "Unknown output format: zz"),
     (lambda: (proton.start(), proton.enter_scope("a"), proton.exit_scope("zz")), "Scope name mismatch: zz != a"),
     (lambda: (proton.start(), proton.exit_scope()), "Context stack is empty"),
-    (lambda: (proton.start(), proton.enter_scope("a", metrics={"m": "x"})), "a metric is a name and a number"),
+    (
+        lambda: (proton.start(), proton.enter_scope("a", metrics=cast(Any, {"m": "x"}))),
+        "a metric is a name and a number",
+    ),
 )
 
 

@@ -103,7 +103,7 @@ def test_the_text_of_a_kernel_can_be_replaced():
     def kernel(x, out):
         i = tl.arange(0, 8)
         a = tl.load(x + i)  # noqa: F841
-        tl.store(out + i, EXPRESSION)  # noqa: F821
+        tl.store(out + i, EXPRESSION)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
     x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
     kernel._unsafe_update_src(kernel.src.replace("EXPRESSION", "a * 4"))
@@ -118,7 +118,7 @@ def test_a_compiled_kernel_gets_another_text():
     def template(x, out):
         i = tl.arange(0, 8)
         a = tl.load(x + i)  # noqa: F841
-        tl.store(out + i, EXPRESSION)  # noqa: F821
+        tl.store(out + i, EXPRESSION)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
     kernels = []
     for expression in ("a * 4", "a + 1"):

@@ -1,5 +1,8 @@
 """Launching interpreted kernels: grids, arguments, hooks, options, what `@jit` functions offer."""
 
+# Annotations of kernels are types of the language.
+# pyright: reportAttributeAccessIssue=false, reportInvalidTypeForm=false, reportUndefinedVariable=false
+
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -146,7 +149,7 @@ def test_annotations_force_types() -> None:
 
 
 @interpreted
-def double(x, n, BLOCK: tl.constexpr = 16):
+def double(x, n, BLOCK: tl.constexpr = 16):  # pyright: ignore[reportArgumentType]
     i = tl.arange(0, BLOCK)
     tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
 
@@ -227,7 +230,7 @@ def test_errors_are_interpreter_errors_with_a_cause() -> None:
 
 @interpreted
 def wrong(x):
-    n: tl.constexpr = 0
+    n: tl.constexpr = 0  # pyright: ignore[reportAssignmentType]
     tl.store(x, 1 // n)
 
 

@@ -170,7 +170,7 @@ def put(memory: Any, position: Any, value: Any, _semantic: Any = None) -> None:
 @tilework.jit
 def call_all(memory, OFFSETS: tl.constexpr, CELLS: tl.constexpr):
     arrays = [loaded(memory, OFFSET) for OFFSET in OFFSETS]
-    for n in tl.static_range(len(CELLS)):
+    for n in tl.static_range(len(CELLS)):  # pyright: ignore[reportArgumentType]  a tuple at compile time
         put(memory, CELLS[n][3], CELLS[n][0](operand(arrays, CELLS[n][1]), operand(arrays, CELLS[n][2])))
 
 

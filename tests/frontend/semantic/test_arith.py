@@ -260,7 +260,8 @@ def test_pointer_and_number() -> None:
 
 def test_a_block_of_offsets_makes_a_block_of_pointers() -> None:
     k = Kernel(pointer_type(float16), block_type(int32, [16]))
-    assert str(k.semantic.add(*k.args).type) == "<['16'], pointer<fp16>>"
+    pointer, offsets = k.args
+    assert str(k.semantic.add(pointer, offsets).type) == "<['16'], pointer<fp16>>"
 
 
 @pytest.mark.parametrize(
