@@ -24,9 +24,10 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+from tilework.light_dataclass import light_dataclass
 
 CONTEXT_LINES = 12
 SHOWN_CALLS = 4  # of a long chain of calls, so many at each end
@@ -48,7 +49,7 @@ class TritonError(Exception):
     """
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Span:
     """A location in a user's file: 1-based line, 0-based columns, and the text of that line."""
 
@@ -69,7 +70,7 @@ class Span:
         ]
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Diagnostic:
     """One mistake, or one remark: where, what, with which values, and what to do about it."""
 
@@ -98,7 +99,7 @@ class Diagnostic:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class SourceMap:
     """The position of a function's (dedented) source in its file: line 1 of it is `first_line`, shifted by `indent`."""
 
@@ -255,12 +256,12 @@ class UnsupportedLanguageConstruct(CompilationError):
     """
 
 
-@dataclass
+@light_dataclass(frozen=False, eq=False)
 class PassError(TritonError):
     """A pass found IR that it cannot rewrite; `loc` is the location of the op, whose text has the user's line."""
 
     message: str
-    loc: object = field(default=None)
+    loc: object = None
 
     def __str__(self) -> str:
         if (shown := self.diagnostic()) is not None:

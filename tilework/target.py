@@ -9,19 +9,20 @@ The vendor's part of `targets/` describes its architectures by a function from a
 architecture.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
 
 from tilework.errors import TritonError, did_you_mean
+from tilework.light_dataclass import light_dataclass
 from tilework.process.plugins import find, plugins
 
 GROUP = "tilework.targets"
 DotSize = tuple[int, int, int]
 
 
-@dataclass(frozen=True, init=False)
+@light_dataclass
 class GPUTarget:
     """The name of a target, as users and drivers write it: ``GPUTarget("cuda", 90, 32)``.
 
@@ -35,17 +36,6 @@ class GPUTarget:
     backend: str
     arch: int | str
     warp_size: int
-
-    # Written out because every first launch needs them: `dataclass` takes a fifth of a millisecond to generate each.
-
-    def __init__(self, backend: str, arch: int | str, warp_size: int) -> None:
-        self.__dict__.update(backend=backend, arch=arch, warp_size=warp_size)
-
-    def __eq__(self, other: object) -> bool:
-        return self.__dict__ == other.__dict__ if type(other) is type(self) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash((self.backend, self.arch, self.warp_size))
 
     @classmethod
     def parse(cls, text: str) -> "GPUTarget":
@@ -125,7 +115,7 @@ class Rates(NamedTuple):
     reserved_shared: int  # bytes of it that each block takes beside its own
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Target:
     """The facts about an architecture."""
 

@@ -37,7 +37,7 @@ Offsets are relative to the frame of the function.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
@@ -61,10 +61,11 @@ from tilework.ir.module_facts import partition_warps
 from tilework.ir.nesting import end_of, predecessors
 from tilework.ir.types import bit_width
 from tilework.layouts.queries import shape_per_cta
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Interval:
     """The integers from `start` up to `end`, without `end`."""
 
@@ -160,7 +161,7 @@ def live_in_blocks(home: Block, last_uses: Iterable[Block]) -> set[Block]:
     return set(reached(uses, lambda block: (previous for previous in before.get(block, ()) if previous is not home)))
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Buffer:
     """Bytes that belong to `owner`. `regions` are the regions around it that run concurrently with others."""
 
@@ -188,7 +189,7 @@ class Buffer:
         return Interval(self.offset, self.end)
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Allocation:
     """The shared memory of one function: its buffers by owner, and its size."""
 
@@ -395,7 +396,7 @@ def coloured(conflicts: Sequence[Sequence[int]]) -> list[int]:
     return colours
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Frame:
     """The bytes that a function needs, and their alignment."""
 
@@ -403,7 +404,7 @@ class Frame:
     alignment: int
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class GlobalScratch:
     """The frames of functions by name; the offsets of the allocations and calls that need memory."""
 

@@ -31,7 +31,6 @@ TTGIR. Cost: one walk over the code.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -55,6 +54,7 @@ from tilework.layouts.conversion import conversion, shared_plan, span_size
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.layouts.to_linear import MEMO
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Rates
 
 SECTOR = 32  # bytes of a request to L2
@@ -142,7 +142,7 @@ WIDEST = 16  # bytes that one access of a thread moves
 WGMMA_ROWS = 64
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Cost:
     """Cycles of one multiprocessor that code takes of each resource, once."""
 
@@ -170,7 +170,7 @@ class Cost:
         return max(self.bound, self.serial / max(blocks, 1))
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Occupancy:
     """The number of concurrent blocks of a multiprocessor, and the resource that limits it."""
 

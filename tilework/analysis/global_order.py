@@ -24,7 +24,7 @@ memory that another access has read waits for that as well, and each wait has a 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -38,6 +38,7 @@ from tilework.ir.nesting import is_defined_in
 from tilework.ir.rewrite import constant_value
 from tilework.ir.scf import LOOPS, loop_around
 from tilework.ir.types import int_property, shape_of
+from tilework.light_dataclass import light_dataclass
 
 EVERYTHING = frozenset({UNKNOWN})
 COPIES_IN = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
@@ -48,7 +49,7 @@ BARRIERS = frozenset({llvm.GpuBarrierOp, ttg.LocalBarrierOp})
 FOREIGN = frozenset({tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp})
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class GlobalOrder:
     """Ops with a full wait for TMA before them, and whether a barrier follows it; ops with a fence and a barrier after
     them.
@@ -60,7 +61,7 @@ class GlobalOrder:
     fences: dict[Operation, None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Access:
     """An access of an op to global memory: through TMA or not, reading or writing."""
 

@@ -29,7 +29,6 @@ evaluates the interval of each over all programs and iterations. Facts only; cos
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -42,6 +41,7 @@ from tilework.ir.integer_ops import SLT, predicate_of
 from tilework.ir.nesting import body_of, end_of, is_defined_in
 from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import axis_of, bit_width, is_float, shape_of
+from tilework.light_dataclass import light_dataclass
 
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]
@@ -78,7 +78,7 @@ def has_axis_atoms(poly: Poly) -> bool:
     return any(atom < 0 for monomial in poly for atom in monomial)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Wrapped:
     """The first index of a tile of `block` that is kept below `size` in one of two ways. The launch must check that the
     tile itself is contiguous.

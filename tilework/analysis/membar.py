@@ -30,7 +30,7 @@ of tensor cores and writes of TMA loads do not count; they are async proxy too.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -48,6 +48,7 @@ from tilework.ir.property_text import is_true
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import int_property
 from tilework.layouts.conversion import conversion
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 
 Access = tuple[Interval, Operation]
@@ -92,7 +93,7 @@ def arrive_by_warps(op: Operation) -> int:
     return 0 if count.value.data % warps else count.value.data // warps
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Pending:
     """The accesses since the last barrier, and those that asynchronous dots may still make after it."""
 
@@ -257,7 +258,7 @@ BARRIERS = frozenset({llvm.GpuBarrierOp, ttg.LocalBarrierOp})
 WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Barriers:
     """The ops that need a barrier in front of them, or after them; `stores`, which warps make on their own, need
     none."""

@@ -32,7 +32,6 @@ of dots in loops.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from math import gcd, prod
 from typing import TypeGuard
@@ -49,6 +48,7 @@ from tilework.ir.nesting import is_inside
 from tilework.ir.rewrite import attr_value, constant_value, defining_op
 from tilework.ir.scf import loop_around
 from tilework.ir.types import PointerType, axis_of, bit_width, shape_of, tile_bits
+from tilework.light_dataclass import light_dataclass
 
 MOST_AXES = 5
 LARGEST_BLOCK = 256
@@ -57,7 +57,7 @@ LEAST_ROW = 32  # bytes that are worth a copy
 CONTIGUOUS: Poly = {(): 1}
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Axis:
     """One dimension of an array, and the part of it that a tile covers: `block` elements from `start` on."""
 
@@ -68,7 +68,7 @@ class Axis:
     block: int
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Rectangle:
     """The axes of an array, outermost first; if the first dimension of the tile is contiguous the two last are
     swapped."""
@@ -79,7 +79,7 @@ class Rectangle:
     is_transposed: bool
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Bounds:
     """The bounds of a dimension in a mask: start + i < limit, start + i >= 0, each as (limit -) start."""
 

@@ -27,7 +27,7 @@ boxes of as many rows, so it must be an argument of the kernel with no other use
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -43,13 +43,14 @@ from tilework.ir.rewrite import defining_op
 from tilework.ir.scf import loop_around
 from tilework.ir.types import is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
+from tilework.light_dataclass import light_dataclass
 
 BY_ONE_THREAD = frozenset({ttng.BarrierExpectOp, ttng.AsyncTMACopyGlobalToLocalOp})
 ALONE = BY_ONE_THREAD | {ttng.WaitBarrierOp}
 EARLY = 3  # buffers of a ring
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class FirstWarp:
     """The runs by their first ops, and all ops in them."""
 
@@ -120,7 +121,7 @@ def is_alone(op: Operation, kinds: Set[type[Operation]]) -> bool:
 FEWEST_ROWS = 8  # the period of a swizzle: a warp then begins where the pattern does
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class WarpStores:
     """The buffer of each store and copy, the rows that a warp has of a descriptor's blocks, and the waits."""
 

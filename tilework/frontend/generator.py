@@ -27,7 +27,6 @@ last. In a kernel with several returns it lasts from the start to the end.
 import ast
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -62,6 +61,7 @@ from tilework.language import target_info
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.source import TOO_DEEP, deeply, levels_of
 from tilework.language.typing import triton_messages
+from tilework.light_dataclass import light_dataclass
 
 
 def insert_ordering(module: ModuleOp) -> None:
@@ -130,7 +130,7 @@ def compile_to_ttir(
         target_info.TARGET.reset(token)
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class CompiledFunction:
     """A callee: its symbol and, once its body is done, its result type and op."""
 

@@ -26,7 +26,6 @@ Symbols are ASCII, as identifiers of PTX and of most assemblers are: another cha
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +36,7 @@ from tilework.frontend.semantic.building import ir_types
 from tilework.ir.types import i32, int_attr, string_attr
 from tilework.language import core as tl
 from tilework.language.function import JITCallable, JITFunction, ascii_symbol
+from tilework.light_dataclass import light_dataclass
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 
 MinDotSize = Callable[[Any, Any], tuple[int, int, int]]
@@ -47,7 +47,7 @@ def any_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
     return (1, 1, 1)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class FrontendOptions:
     """One value per decision that depends on the target or on a knob."""
 
@@ -130,7 +130,7 @@ def constants_in(type: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
 Path = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class KernelSignature:
     """A kernel with all its parameter types; constants are types of their own (`constexpr_type`)."""
 

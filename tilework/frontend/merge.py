@@ -6,7 +6,7 @@ becomes a result of the branch. One that only one branch defines is not visible 
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xdsl.ir import Block, Operation
@@ -24,9 +24,10 @@ from tilework.frontend.known_values import (
 )
 from tilework.frontend.scopes import Ambiguous, assigned_lines
 from tilework.frontend.visitors import FunctionGenerator
+from tilework.light_dataclass import light_dataclass
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Branch:
     """One side of a branch: where its code is, and the variables at its end."""
 
@@ -96,7 +97,7 @@ def end_location(block: Block, loc: Any) -> Any:
     return loc if block.last_op is None else block.last_op.location
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Merged:
     """The variables that two branches disagree on."""
 

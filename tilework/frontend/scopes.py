@@ -8,7 +8,6 @@ import ast
 import builtins as python
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +17,7 @@ from tilework.language import core as tl
 from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import COMPILE_TIME_MODULES
 from tilework.language.function import JITCallable
+from tilework.light_dataclass import light_dataclass
 
 NOT_CONSTEXPR = (
     "Cannot access global variable {name} from within @jit'ed function. Kernels can only access global variables that"
@@ -30,7 +30,7 @@ NOT_JIT = (
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Ambiguous:
     """A variable that an `if` leaves None on one path only: it may be assigned, but not be read."""
 

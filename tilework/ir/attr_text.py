@@ -25,7 +25,7 @@ The digits of the second form are cut, not rounded, when the exact decimal expan
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from io import StringIO
 from typing import Any
@@ -58,6 +58,7 @@ from xdsl.ir import Attribute
 from xdsl.printer import Printer
 
 from tilework.ir.types import FLOAT_WIDTHS, GLOBAL_ADDRESS_SPACE, PointerType, TensorDescType
+from tilework.light_dataclass import light_dataclass
 
 # Significant bits of a float, with the hidden one.
 PRECISION: dict[str, int] = {
@@ -169,7 +170,7 @@ LOCATIONS = (UnknownLoc, FileLineColLoc, NameLoc, CallSiteLoc, FusedLoc)
 HEX_LIMIT = 100  # a longer list of different elements is written as raw data
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Alias:
     """One definition: ``#stemN = text``."""
 

@@ -10,7 +10,6 @@ Constants are kept once per function, at the start of its entry block, in the or
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
@@ -19,11 +18,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilework.ir.create import append_op
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import constant, splat_attr
+from tilework.light_dataclass import light_dataclass
 
 OpT = TypeVar("OpT", bound=Operation)
 
 
-@dataclass(slots=True)
+@light_dataclass(frozen=False)
 class Constant:
     """A constant of a function, ordered as in Triton's IR, where each use has an op of its own until `canonicalize`
     moves them to the entry block.

@@ -5,7 +5,6 @@ A constraint names a kind of element and accepts it alone or as the element of a
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from io import StringIO
 from math import prod
@@ -39,6 +38,7 @@ from tilework.ir.types import (
     shape_of,
     tensordesc_type,
 )
+from tilework.light_dataclass import light_dataclass
 
 MAX_ELEMENTS = 1 << 20
 INTEGERS = frozenset({i1, i4, i8, i16, i32, i64})
@@ -47,7 +47,7 @@ INTEGERS = frozenset({i1, i4, i8, i16, i32, i64})
 KindT = TypeVar("KindT", bound=Attribute, covariant=True)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Kind(Generic[KindT]):
     """A type, or a property, for which `accepts` holds; named `text` in messages."""
 
@@ -154,7 +154,6 @@ def encodings(types: Iterable[Attribute]) -> set[Attribute]:
     return {type.encoding for type in types if isinstance(type, TensorType) and not isinstance(type.encoding, NoneAttr)}
 
 
-@dataclass(frozen=True)
 class TensorSize(OpTrait):
     """Every tensor has elements, at most 2**20; with a layout it has a power of two of them."""
 
@@ -185,12 +184,10 @@ def generic_text(op: Operation) -> str:
     return stream.getvalue()
 
 
-@dataclass(frozen=True)
 class Elementwise(OpTrait):
     """Each element of a result depends on the elements of the operands at the same index."""
 
 
-@dataclass(frozen=True)
 class OneShape(OpTrait):
     """The tensors have one shape; scalars are allowed too, but a scalar result needs scalar operands and a tensor
     result a tensor operand."""
@@ -209,7 +206,6 @@ class OneShape(OpTrait):
             )
 
 
-@dataclass(frozen=True)
 class SameShape(OpTrait):
     """Operands and results have one shape; scalars count as shape ()."""
 
@@ -217,7 +213,6 @@ class SameShape(OpTrait):
         require_equal(op, "shape", (shape_of(type) for type in types_of(op)))
 
 
-@dataclass(frozen=True)
 class SameEncoding(OpTrait):
     """The tensors that have an encoding have the same one."""
 
@@ -227,7 +222,6 @@ class SameEncoding(OpTrait):
             raise VerifyException(f"requires the same encoding for all operands and results, got {names}")
 
 
-@dataclass(frozen=True)
 class SameElement(OpTrait):
     """Operands and results have one element type."""
 
@@ -235,7 +229,6 @@ class SameElement(OpTrait):
         require_equal(op, "element type", (element_type(type) for type in types_of(op)))
 
 
-@dataclass(frozen=True)
 class SameType(OpTrait):
     """Operands and results have one type."""
 

@@ -18,7 +18,6 @@ rule.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -31,11 +30,12 @@ from tilework.ir.fields import ALL, SEGMENTS, Fields, Property, fields_of
 from tilework.ir.forms import Dictionary, Group, Literal, Node, Signature, TypeOf, parse_form, walk
 from tilework.ir.locations import unknown
 from tilework.ir.types import i32_array
+from tilework.light_dataclass import light_dataclass
 
 OPERANDS = "$operands"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Rule:
     """The type of `target`: that of the first source, or `function` of all sources."""
 

@@ -18,8 +18,9 @@ The types that a form does not name are inferred (`infer`, see `ir/declare.py`).
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from tilework.light_dataclass import light_dataclass
 
 CONVERSION = "$operands {} : type($src) -> type($result)"
 SAME_TYPE = "$operands {} : type($result)"
@@ -31,33 +32,33 @@ ACCESS = "$operands(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : ty
 TOKEN = re.compile(r"\(\?| ?\{\}|\$(\w+)|\b(type|bare)\(\$(\w+)\)|\bsignature\b|.")
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Literal:
     text: str
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Value:
     name: str
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class TypeOf:
     name: str
     bare: bool
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Signature:
     pass
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Dictionary:
     pass
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Group:
     nodes: "tuple[Node, ...]"
 

@@ -12,7 +12,6 @@ Any other attribute is itself in all three columns.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -23,6 +22,7 @@ from xdsl.parser import Parser
 from tilework.ir.attr_text import AttributeText
 from tilework.ir.enums import Keyword
 from tilework.ir.types import array_values, i32, i32_array, int_attr, string_attr
+from tilework.light_dataclass import light_dataclass
 
 UNIT = UnitAttr()
 
@@ -48,7 +48,7 @@ def same(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Codec:
     """One kind of property: what `make` takes, the attribute, the text."""
 

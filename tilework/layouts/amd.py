@@ -12,7 +12,7 @@ thread then holds neighbours of a row.
 ('register', ((0, 1), (0, 2), (0, 8), (0, 16)))
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from tilework.layouts.construct import SWIZZLES, Swizzle
@@ -38,12 +38,13 @@ from tilework.layouts.to_linear import (
     swizzled,
     to_linear,
 )
+from tilework.light_dataclass import light_dataclass
 
 WAVE = 64  # lanes of a wave that has mfma
 ONES = spelled(implied=lambda known: (1,) * len(known["warps_per_cta"]))
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class AmdMfma(Accumulator, name="amd_mfma", alias="mma"):
     """The accumulator of an mfma of `instr_shape` (m, n, k): version 1 to 4 are CDNA 1 to 4.
 
@@ -73,7 +74,7 @@ class AmdMfma(Accumulator, name="amd_mfma", alias="mma"):
         check_powers_of_two("kWidth", (k_width,))
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class AmdWmma(Accumulator, name="amd_wmma", alias="mma"):
     """The accumulator of a wmma: version 1 is RDNA3, 2 RDNA4, 3 gfx1250."""
 
@@ -115,7 +116,7 @@ def check_accumulator(encoding: AmdMfma | AmdWmma) -> None:
     check_cga(encoding.cga, encoding.rank)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class RotatingShared(SwizzledShared, name="amd_rotating_shared", alias="shared"):
     """`SwizzledShared`, but rows `max_phase * per_phase` apart do not have the same phase: they start in other banks
     too."""

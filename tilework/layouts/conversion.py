@@ -38,19 +38,20 @@ A 32x32 tensor of 4-byte elements written by rows and read by columns, one eleme
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import zip_longest
 
 from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.to_linear import MEMO
+from tilework.light_dataclass import light_dataclass
 
 VECTOR_BITS = 128  # bits that one lane moves in one instruction
 BANK_BITS = 1024  # all banks together
 WORD_BITS = 32  # one bank
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Instruction:
     """A store or load instruction: the lane bits inside of a 16-byte row, and those that select among eight rows."""
 
@@ -64,7 +65,7 @@ MATRIX = Instruction("matrix", (0, 1), (2, 3, 4))
 MATRIX_TRANS = Instruction("matrix.trans", (2, 3, 4), (0, 1))
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class SharedPlan:
     """The arrangement in shared memory of the part of a tensor that one block has.
 
@@ -89,7 +90,7 @@ class SharedPlan:
         return squeezed(side, self.index_bits).invert_and_compose(self.layout)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Side:
     """A layout with the tensor's index as a single integer: the columns of each level."""
 
@@ -98,7 +99,7 @@ class Side:
     warp: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Choice:
     """An arrangement in shared memory: bases of the vector, the banks and the segments, and its cost."""
 
@@ -325,7 +326,7 @@ def longer_first(bank: tuple[int, ...], sides: tuple[Side, Side]) -> tuple[int, 
 SLOWEST_FIRST = ("block", "warp", "lane", "register")
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Conversion:
     """`kind` as in the module; `comp` maps locations of the destination to locations of the source, trivial levels
     dropped.

@@ -27,12 +27,13 @@ tilework.layouts.linear.LayoutError: Every element in sizePerThread must be a po
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from importlib import import_module
 from math import prod
 from typing import Any, ClassVar, TypeAlias
 
 from tilework.layouts.linear import LayoutError, LinearLayout
+from tilework.light_dataclass import light_dataclass
 
 Ints: TypeAlias = tuple[int, ...]
 Bases: TypeAlias = tuple[Ints, ...]
@@ -233,7 +234,7 @@ def check_cga(cga: Bases, rank: int) -> None:
             raise LayoutError(f"CGALayout has the basis {list(basis)}, but the layout has rank {rank}")
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Blocked(Distributed, name="blocked", alias="blocked"):
     """Threads in a grid, each holding a tile of `size_per_thread` elements; repeated until the tensor is covered.
 
@@ -276,7 +277,7 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
         return f"rows of {max(self.size_per_thread)} elements per thread"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class NvidiaMma(Accumulator, name="nvidia_mma", alias="mma"):
     """The accumulator of a tensor-core instruction: major 2 is `mma.sync`, major 3 is `wgmma`.
 
@@ -327,7 +328,7 @@ class NvidiaMma(Accumulator, name="nvidia_mma", alias="mma"):
         return self.version_major == 3
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Slice(Distributed, name="slice"):
     """`parent` without its dimension `dim`: the layout of a tensor in `parent` after a reduction along `dim`."""
 
@@ -366,7 +367,7 @@ class Slice(Distributed, name="slice"):
         return f"a reduction along dimension {self.dim}"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class DotOperand(Distributed, name="dot_op"):
     """Operand A (`op_idx` 0) or B (1) of a dot whose result is in `parent`.
 
@@ -415,7 +416,7 @@ class DotOperand(Distributed, name="dot_op"):
         return self.rank - 1 if self.op_idx == 0 else self.rank - 2
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Linear(WrittenAsBases, Distributed, name="linear", alias="linear"):
     """A distributed layout without a name: `layout` maps register, lane, warp, block to `dim0`, `dim1`, ..."""
 
@@ -441,7 +442,7 @@ def check_dim_names(layout: LinearLayout) -> None:
         raise LayoutError(f"the layout of a tensor gives dim0, dim1, ...; this one gives {list(layout.out_names)}")
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
     """Rows in shared memory whose pieces of `vec` elements are permuted by an xor that changes every `per_phase` rows.
 
@@ -472,7 +473,7 @@ class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
         return replace(self, order=order, cga=tuple(basis[count:] for basis in self.cga))
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
     """A matrix as TMA writes it and `wgmma` reads it: 8-row tiles of `swizzling_byte_width` bytes a row, swizzled.
 
@@ -532,7 +533,7 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
         return self.swizzling_byte_width
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class SharedLinear(WrittenAsBases, Shared, name="shared_linear", alias="shared"):
     """An offset in shared memory for each element, without a name: `layout` maps offset, block to `dim0`, ..."""
 
@@ -558,7 +559,7 @@ def check_shared_layout(name: str, layout: LinearLayout) -> None:
         raise LayoutError(f"{name} must be invertible once zero bases are removed")
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class PaddedShared(WrittenAsBases, Shared, name="padded_shared", alias="shared"):
     """`layout` (offset, block to dims), with `padding` unused elements after every `interval` elements.
 

@@ -33,10 +33,10 @@ columns, each an integer. Solving `given * X = wanted` is elimination: reduce ea
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
+from tilework.light_dataclass import light_dataclass
 from tilework.process.forks import cached_property
 
 
@@ -245,7 +245,7 @@ def divide(whole: "LinearLayout", tile: "LinearLayout") -> tuple[Columns, Outs] 
     return tuple(columns), outs
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@light_dataclass
 class LinearLayout:
     """A linear map; see the module. `columns` are the packed bases of each in, `outs` the name and size of each out."""
 

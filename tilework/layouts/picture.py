@@ -46,7 +46,7 @@ A notebook shows a drawing on a shape that has all of the pattern once:
 
 from collections.abc import Iterator, Sequence
 from colorsys import hls_to_rgb
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from itertools import product
 
@@ -54,6 +54,7 @@ from tilework.layouts.banks import BANKS
 from tilework.layouts.encodings import DISTRIBUTED_INS, SHARED_INS, Encoding, NvmmaShared, Shared
 from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import to_linear
+from tilework.light_dataclass import light_dataclass
 
 Owner = tuple[int, int, int, int]
 """Block, warp, lane, register."""
@@ -189,7 +190,7 @@ FONT = "font-family='Helvetica, Arial, sans-serif'"
 INK, FAINT, PADDING = "#1a1a1a", "#666666", "#e4e4e4"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Cell:
     """A box: its colour, its text (large and small), its tooltip, its owner."""
 
@@ -200,7 +201,7 @@ class Cell:
     group: int = 0
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Grid:
     """Cells in rows, under a caption, with names of rows and columns."""
 

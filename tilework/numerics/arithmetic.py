@@ -12,13 +12,13 @@ chooses the NaN of that device (`Arithmetic.propagate`).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tilework.light_dataclass import light_dataclass
 from tilework.numerics.rounding import F32, F64, FORMAT_OF, UNSIGNED, Array, narrow
 
 SPLIT = 134217729.0  # 2^27 + 1, which cuts a double into two halves
@@ -178,7 +178,7 @@ def exactly(function: Callable[..., Fraction], value: Array, sign: Array, which:
     return value, sign
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Arithmetic:
     """The operations of one format: f16, bf16, f32 or f64."""
 

@@ -8,17 +8,17 @@
 A format has a sign, an exponent and a fraction; what differs is the bias, and what the largest codes mean.
 """
 
-from dataclasses import dataclass
 from math import copysign, frexp, inf, isfinite, ldexp, nan
 from typing import TYPE_CHECKING
 
+from tilework.light_dataclass import light_dataclass
 from tilework.process.forks import cached_property
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Format:
     """A float format; `fraction` counts the stored bits, `largest`, `overflow` and `nan` are codes without sign.
 

@@ -18,15 +18,15 @@ A diagnostic is shown once, at the user's line: for code of the library, at the 
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from tilework import knobs
 from tilework.errors import LIBRARY, Diagnostic, span_at
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.recording import is_recording
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Wanted:
     """The diagnostics to print: warnings, optionally remarks, and the detail of each."""
 

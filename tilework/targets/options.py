@@ -10,7 +10,6 @@ import hashlib
 import time
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import index
 from pathlib import Path
@@ -18,18 +17,15 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError, did_you_mean
+from tilework.light_dataclass import light_dataclass
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 
 REPRODUCIBLE = {"reproducible": True, "enable_fp_fusion": False, "default_dot_input_precision": "ieee"}
 
 
-@dataclass(frozen=True, init=False)
+@light_dataclass
 class CompileOptions:
-    """One value per option, in Triton's order; frozen, because its hash is part of the cache key.
-
-    What finds a kernel in the cache needs nothing that a dataclass compiles: `__init__` is written here, and `names`
-    reads no field.
-    """
+    """One value per option, in Triton's order; frozen, because its hash is part of the cache key."""
 
     num_warps: int = 4
     num_ctas: int = 1

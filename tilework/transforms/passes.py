@@ -12,7 +12,6 @@ def eliminate_common_subexpressions(function: Operation) -> None: ...
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar, dataclass_transform
 
 from xdsl.dialects.builtin import ModuleOp
@@ -20,6 +19,7 @@ from xdsl.ir import Operation
 
 from tilework.ir.functions import functions, functions_by_name, has_body, modules, ops_in_order
 from tilework.ir.tt.function_ops import FuncOp
+from tilework.light_dataclass import light_dataclass
 
 
 @dataclass_transform(frozen_default=True)
@@ -29,7 +29,7 @@ class Pass(ABC):
     name: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True)(cls)
+        light_dataclass(cls)
 
     @abstractmethod
     def run(self, module: ModuleOp) -> None: ...

@@ -11,7 +11,7 @@ means ``target=BACKEND:ARCH``.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +21,7 @@ from xdsl.ir import Operation
 from tilework.errors import did_you_mean
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.types import is_block_pointer, is_descriptor, is_odd
+from tilework.light_dataclass import light_dataclass
 from tilework.process.forks import cached_property
 from tilework.process.plugins import find
 from tilework.transforms.passes import DECLARED, Pass
@@ -167,7 +168,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
+@light_dataclass(frozen=False, eq=False)  # not frozen: `with` sets the traceback of what it lets through
 class UnknownPass(ValueError):
     """A pipeline names a pass that does not exist."""
 
@@ -178,7 +179,7 @@ class UnknownPass(ValueError):
         return f"no pass is called `{self.name}`{guess}"
 
 
-@dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
+@light_dataclass(frozen=False, eq=False)  # not frozen: `with` sets the traceback of what it lets through
 class BadPassOption(ValueError):
     """A pipeline gives a pass an option it does not have, or a value that the option cannot take."""
 
@@ -192,7 +193,7 @@ class BadPassOption(ValueError):
         return f"pass `{self.pass_name}` does not take `{self.option}`{self.guess or takes}"
 
 
-@dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
+@light_dataclass(frozen=False, eq=False)  # not frozen: `with` sets the traceback of what it lets through
 class BadPipeline(ValueError):
     """The text of a pipeline cannot be read."""
 

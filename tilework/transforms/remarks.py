@@ -15,15 +15,16 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation
 
 from tilework.ir.printer import ModulePrinter
+from tilework.light_dataclass import light_dataclass
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Remark:
     """A message, the op it is about, and its source location; `notes` for listeners that want more."""
 
@@ -37,7 +38,7 @@ class Remark:
         return f"{self.op}: {self.text}"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Listener:
     """A collector of remarks, which adds the op, or the stack of the pass that emits a remark, if requested."""
 

@@ -28,7 +28,7 @@ import inspect
 import subprocess
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.language.extra import cuda
+from tilework.light_dataclass import light_dataclass
 from tilework.process.plugins import plugins
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.devices.active_driver import GROUP as DRIVERS
@@ -224,7 +225,7 @@ NO_SCRATCH = {
 }
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class CUDAOptions(CompileOptions):
     """Compile options with the defaults of the oldest supported GPU."""
 
@@ -412,7 +413,7 @@ BUILT_IN = {
 }  # target: (Triton's name of the backend, compiler)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Backend:
     """The compiler class and the driver class of a backend."""
 

@@ -51,7 +51,7 @@ Cost: nothing for text without old ops (`IRParser.parse_module` decides); else t
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NoReturn
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, ModuleOp, TensorType
@@ -105,6 +105,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, Shared
 from tilework.layouts.linear import LayoutError
+from tilework.light_dataclass import light_dataclass
 from tilework.process.plugins import find
 
 Fail = Callable[[Operation, str], NoReturn]
@@ -138,7 +139,7 @@ def trimmed(type: Attribute) -> Attribute:
     return memdesc_type(type.dims, type.element_type, type.encoding, type.is_mutable, alloc, type.memory_space)
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Translation:
     """The facts about the module that the rules share."""
 

@@ -1,7 +1,7 @@
 """`tt` functions, calls and returns, and the ops of the running program: its id, prints and assertions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from tilework.ir.fields import (
 from tilework.ir.forms import ASSERT, PRINT, RETURN
 from tilework.ir.property_text import STRING, OpPrinter
 from tilework.ir.types import Shape, array_values, i1, i32_array, int_attr, shape_of, string_attr
+from tilework.light_dataclass import light_dataclass
 
 VISIBILITIES = ("public", "private", "nested")
 RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
@@ -46,7 +47,7 @@ def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...])
     return FunctionType.from_lists(inputs, outputs)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Parameter:
     """One entry of the list of arguments; a function without a body may leave the name out."""
 

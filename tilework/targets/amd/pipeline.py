@@ -2,11 +2,11 @@
 
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tilework import knobs
 from tilework.errors import DoesNotFit
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 from tilework.targets.amd.arch import FLOAT8, AmdFeature
 from tilework.targets.base import Backend, Stage, llvmlite_release, run_passes
@@ -20,7 +20,7 @@ KPACK_WARNING = (
 ALLOWED = {"waves_per_eu": range(33), "matrix_instr_nonkdim": (0, 4, 16, 32), "kpack": (1, 2)}
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class HipOptions(CompileOptions):
     """Options of a launch; `num_stages` 2 is one buffer in LDS, with registers as the second."""
 

@@ -11,10 +11,10 @@
 """
 
 import sys
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.compile import LINUX, data_layout, host_features, host_target_machine, target_machine
 
@@ -43,7 +43,7 @@ HARMLESS = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class CpuMachine:
     """A CPU that code is made for; `cpu` is LLVM's name of it, "" for this one."""
 

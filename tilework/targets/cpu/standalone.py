@@ -17,10 +17,10 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from tilework.errors import TritonError
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.cpu.machines import CpuMachine, machine_for_programs
 from tilework.targets.cpu.run.interface import (
     CONTROL_FIELDS,
@@ -62,7 +62,7 @@ C_ABI: dict[str, Type] = {
 GridCode = Callable[[Code, dict[str, Value]], list[tuple[Value, Value]]]
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Argument:
     """A parameter of the C function: its name and C type. One that is not of the kernel is for the grid alone."""
 

@@ -9,10 +9,11 @@ A target is a plain value: a test makes one of another machine with `HostTarget.
 
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from tilework import knobs
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 from tilework.targets.cpu.processor import available_cores, last_cache_bytes, may_use_tiles, processor_facts
 
@@ -45,7 +46,7 @@ def describe(arch: str) -> Target:
     return Target("cpu", arch or "host")
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class HostTarget:
     """Facts about a CPU; `features` holds LLVM's names of those that are present."""
 

@@ -11,7 +11,6 @@ which the builder records. A distance takes one register where a pointer takes t
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -20,6 +19,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.nesting import end_of
 from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.gpu.global_access import width_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.llvm.control_rules import Carried, lower_for
@@ -28,7 +28,7 @@ from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Tile:
     """A base pointer, and the distances from it of the first of each `width` adjacent elements of `size` bytes."""
 

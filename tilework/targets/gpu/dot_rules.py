@@ -11,7 +11,6 @@ part of a few columns of A and rows of B.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -24,6 +23,7 @@ from tilework.layouts.banks import offsets_of
 from tilework.layouts.encodings import DotOperand
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import Coords, register_coords
@@ -68,7 +68,7 @@ def multiply_add_from_memory(low: Lowering, op: Operation) -> Registers:
     return dot.result(dict(zip(start, loop.results, strict=True)))
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Slices:
     """The slices of K in which threads load an operand; `offsets` also maps the `step`."""
 

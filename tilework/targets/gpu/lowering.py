@@ -8,7 +8,6 @@ order of the linear layout's `register` index, duplicates included. A scalar is 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
 from itertools import islice
 from operator import lt
 from typing import Any, Self
@@ -24,6 +23,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.gpu.device import Around, Gpu, Warps
 from tilework.targets.gpu.packing import REGISTER_BITS, fills_registers, pack_registers, unpack_register
 from tilework.targets.llvm.builder import Builder
@@ -44,7 +44,7 @@ SHARED_SPACE = 3
 SMEM = "global_smem"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Shared:
     """Memory of a descriptor: the address of its buffer, and the offset of its first element in the buffer (in
     elements, combined by xor).
@@ -54,7 +54,7 @@ class Shared:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Facts:
     """The facts about the module and the options that rules use."""
 

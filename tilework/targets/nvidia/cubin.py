@@ -29,18 +29,18 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled, StageError
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.recording import RECORDING
 
 # performance warnings of ptxas: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class CubinSettings:
     """The settings that determine the command line, apart from the knobs."""
 

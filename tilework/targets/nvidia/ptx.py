@@ -41,13 +41,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
@@ -253,7 +254,7 @@ try_here(sys.argv[2])
 """
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class PtxSettings:
     """The settings that determine the PTX of a text, apart from the environment."""
 

@@ -14,7 +14,6 @@ dot without an instruction are cast so that multiply-add works: floats of one ty
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
-from dataclasses import dataclass
 from math import ceil
 
 from xdsl.dialects.builtin import ModuleOp
@@ -49,6 +48,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, mfma_scales
 from tilework.layouts.encodings import DotOperand, Linear
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 from tilework.transforms.building.emitter import cast, laid_out_at_value
 from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
@@ -101,7 +101,7 @@ DOTS = (tt.DotOp, tt.DotScaledOp)
 SCALED_FORMATS = (ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, ScaleDotElemType.E5M2)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Choice:
     """The layout of a result, the elements of a lane along K, and the types of operands and accumulator."""
 

@@ -19,8 +19,6 @@ Fires in pipelined loops with one dot on the matrix unit, whose operands are the
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
 """
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -34,6 +32,7 @@ from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op
 from tilework.ir.types import bit_width, i32, shape_of, with_shape
 from tilework.layouts.encodings import Accumulator
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
@@ -59,7 +58,7 @@ class AmdBlockPingpongPass(Pass):
                     stagger_by_cluster(op, found, parts)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Matmul:
     """The only dot of a loop, its loads from global memory, and the loads of its operands from LDS."""
 

@@ -13,7 +13,6 @@ Stage: TTGIR to TTGIR. Cost: one walk, and the address computations of the acces
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
@@ -27,6 +26,7 @@ from tilework.ir.nesting import behind, body_of, end_of, ops_around, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
 from tilework.ir.scf import LOOPS, carry_beside
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import function_pass
 
 RANGE, SMALL = "tt.pointer_range", 32
@@ -37,7 +37,7 @@ MOVING = ALONG | {SelectOp, scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.C
 EXTENSIONS = frozenset({arith.ExtSIOp, arith.ExtUIOp})
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Offset:
     """The distance of a pointer from the start of its array, in elements modulo 2**32: a scalar part and a per-element
     part; None is 0.

@@ -13,7 +13,7 @@ Stage: TTGIR to TTGIR. Cost: one walk, the flow of descriptors.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -30,6 +30,7 @@ from tilework.layouts.amd import RotatingShared, operand_swizzle
 from tilework.layouts.encodings import Blocked, DotOperand, Linear
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import function_pass
 
@@ -45,7 +46,7 @@ def in_thread_transpose(function: Operation) -> None:
             transpose_in_threads(found)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Operand:
     """A buffer that holds a dot operand: its descriptors, the ops that fill it, the loads of their values, and the
     layout in which dots read it.

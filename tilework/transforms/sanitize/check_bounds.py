@@ -48,7 +48,7 @@ Stages: TTIR to TTIR, and TTCIR to TTCIR. Cost: one walk; on a GPU about 25 ops 
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, UnitAttr
@@ -80,6 +80,7 @@ from tilework.ir.types import (
     string_attr,
     with_element,
 )
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.memory_access import mask_of, set_mask
 from tilework.transforms.passes import module_pass
@@ -313,7 +314,7 @@ def parameters_of(module: ModuleOp) -> list[str]:
     return []
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Facts:
     """The meaning of the codes, for the launcher."""
 

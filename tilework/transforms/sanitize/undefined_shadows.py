@@ -6,7 +6,6 @@ is false has none until it is needed: most loads are stored under their own mask
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import LocationAttr
@@ -19,6 +18,7 @@ from tilework.ir.create import create_op
 from tilework.ir.locations import location_text
 from tilework.ir.scf import make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
+from tilework.light_dataclass import light_dataclass
 from tilework.numerics.twos_complement import signed
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_values import CONDITIONS, SAFE, Source
@@ -27,7 +27,7 @@ MOST_IN_BYTE = 255
 Sources = tuple[Source, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(eq=False)
 class Shadow:
     """The undefined elements of a value: where `value` is not 0 or, without one, where any of `masks` is false."""
 

@@ -13,7 +13,6 @@ others are *varied*.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -23,6 +22,7 @@ from tilework.ir.arith import NO_SIGNED_WRAP, SelectOp
 from tilework.ir.effects import has_safe_divisor, is_elementwise, is_terminator
 from tilework.ir.rewrite import attr_value, constant_value
 from tilework.ir.types import bit_width, element_type, is_tensor, shape_of
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 
 # Where undefined elements come from.
@@ -66,7 +66,7 @@ CLEANING = frozenset(  # ops that undo an overflow, or do not use the result as 
 WIDEST = 64  # only narrower integers are checked, as in Triton
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(eq=False)
 class Source:
     """A way in which an op makes elements undefined; reports contain `text`."""
 
@@ -192,7 +192,7 @@ ABSORBING = (arith.AndIOp, arith.OrIOp, arith.MuliOp)  # one operand can decide 
 SIDE_EFFECTS = (tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Flow:
     """The ops of a function, and its (source, target) dependences between values."""
 

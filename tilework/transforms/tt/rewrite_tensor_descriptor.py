@@ -13,7 +13,6 @@ Stage: TTIR to TTIR. Cost: one walk.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from math import nan
 
 from xdsl.dialects.builtin import (
@@ -46,6 +45,7 @@ from tilework.ir.types import (
     shape_of,
     tensor_type,
 )
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.flattening import BlockAccess, Flattening
 from tilework.transforms.building.tma import stored_value
@@ -111,7 +111,7 @@ def signless(element: Attribute) -> Attribute:
     return integer_type(element.width.data) if isinstance(element, IntegerType) else element
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Descriptor:
     """The values a descriptor holds."""
 

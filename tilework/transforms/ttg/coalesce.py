@@ -18,7 +18,6 @@ Stage: TTGIR. Cost: AxisInfo, and one walk.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -38,6 +37,7 @@ from tilework.ir.types import PointerType, Shape, Tensor, bit_width, i32, int_at
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, SwizzledShared
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import module_pass
 
@@ -62,7 +62,7 @@ def coalesce(module: ModuleOp) -> None:
             access_in(inner, encoding)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Access:
     """An op that reads or writes through a tensor of pointers."""
 

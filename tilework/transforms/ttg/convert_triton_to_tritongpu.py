@@ -17,7 +17,6 @@ Stage: TTIR to TTGIR. Cost: two walks.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 
@@ -48,6 +47,7 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
 from tilework.layouts.infer import can_split, infer_split
 from tilework.layouts.queries import total_elems_per_thread
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Target, UnknownTarget
 from tilework.transforms.passes import Pass, module_pass
 
@@ -72,7 +72,7 @@ class ConvertTritonToTritonGPUPass(Pass):
         lay_out(module, lambda inner: machine)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Machine:
     """The warps, threads and CTAs over which tensors are distributed."""
 

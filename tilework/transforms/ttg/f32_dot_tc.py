@@ -13,7 +13,6 @@ Stage: TTGIR. Cost: one walk.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -23,6 +22,7 @@ from tilework.ir.arith import binary, cmpf, convert
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.types import bf16, element_type, f32, int_property, with_element
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.folding.worklist import Driver, rule_table
 from tilework.transforms.passes import Pass
@@ -48,7 +48,7 @@ class F32DotTCPass(Pass):
 Parts = Sequence[SSAValue]  # the largest first
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Split:
     """The split of f32 into parts, and the dots of parts (of a, of b) that are summed, in order."""
 

@@ -26,7 +26,7 @@ Stage: TTGIR to TTGIR. Cost: one walk, and a copy of the outer loop for the empt
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -49,6 +49,7 @@ from tilework.ir.rewrite import (
 )
 from tilework.ir.scf import loop_around, make_for, make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i32, i64, is_float, is_integer, is_tensor
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.passes import Pass
 from tilework.transforms.warp_specialize.profitability import will_split
@@ -245,7 +246,7 @@ def is_hoistable(value: SSAValue, inside: Block, hoisted: dict[Operation, None])
     return True
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Child:
     """An inner loop, the ops between the preceding loop and it, and its window of iterations."""
 

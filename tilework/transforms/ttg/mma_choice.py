@@ -9,7 +9,6 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil, prod
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -39,6 +38,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.encodings import Distributed, NvidiaMma
 from tilework.layouts.queries import shape_per_cta
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature, Target
 
 FP8 = (f8E4M3FN, f8E5M2)
@@ -66,7 +66,7 @@ WIDEST = 256
 INT8_WIDTHS = (224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 24, 16, 8)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Dot:
     """A `tt.dot` with the facts that determine its instruction."""
 

@@ -15,8 +15,6 @@ have no other use in the loop, since it is not zero any more. fp8 dots that accu
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
@@ -37,6 +35,7 @@ from tilework.ir.rewrite import (
 )
 from tilework.ir.scf import also_yield
 from tilework.ir.types import bit_width, element_type, f32, i1, int_property, is_float, is_tensor, shape_of
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.folding.tiles import is_zero
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import module_pass
@@ -66,7 +65,7 @@ def may_ignore_accumulator(dot: Operation) -> bool:
     return not (in_parts and limit < shape_of(a.type)[-1])
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Reset:
     """An op whose result is zero where `condition` is `when`, and `other` elsewhere."""
 

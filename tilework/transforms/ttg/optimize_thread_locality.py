@@ -10,7 +10,6 @@ the start of this file. Stage: TTGIR. Cost: one walk.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -33,6 +32,7 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, Slice
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import elems_per_thread, is_expensive_view, order, shape_per_cta, thread_order, warp_order
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import module_pass
 
 # Reductions that a loop carries: accumulate in each thread, and combine the threads once, after the loop.
@@ -72,7 +72,7 @@ def accumulate_in_threads(reduces: Sequence[Operation]) -> None:
             split_reduction(found)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Carried:
     """A reduction whose results a loop accumulates."""
 

@@ -16,7 +16,6 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -28,6 +27,7 @@ from tilework.ir.rewrite import erase_op, insert_before, move_before, put, recre
 from tilework.ir.scf import also_carry, also_yield
 from tilework.ir.types import Shape, shape_of, with_shape
 from tilework.layouts.encodings import DotOperand, NvidiaMma
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import op_pass
 
 # Ops that may fill the memory that an iteration reads, or wait until it is filled.
@@ -46,7 +46,7 @@ FILLS = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Operand:
     """An operand of the dot in shared memory: the ops from its load on, and the carried index of the memory."""
 

@@ -8,7 +8,6 @@ saves.
 Stage: TTGIR, after the last pass that chooses layouts. Cost: one walk.
 """
 
-from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
@@ -26,6 +25,7 @@ from tilework.ir.scf import also_carry
 from tilework.ir.types import axis_of, element_type, f32, i32, shape_of, tensor_type, with_element
 from tilework.layouts.encodings import Slice
 from tilework.layouts.infer import infer_reshape
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
@@ -47,7 +47,7 @@ from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
 # A row factor is the same for all parts. Only for tensor-core layouts, where a row is in four lanes.
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class RowSum:
     """A carried row sum: its index in the loop, the summed value, and the factor of the accumulator."""
 

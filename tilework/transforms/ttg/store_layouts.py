@@ -16,7 +16,6 @@ conversion.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Operation
 
@@ -34,6 +33,7 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import conversion
 from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.queries import contig_per_thread, machine_of, order
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import function_pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import ACCESSES, access_in
@@ -51,7 +51,7 @@ OF_POINTERS, OF_ROWS, OF_VALUE = (
 )
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Way:
     """A layout to store in, the conversion to it, and the cycles of a multiprocessor that conversion and store take."""
 

@@ -11,7 +11,7 @@ Stage: TTGIR to TTGIR, for targets with TMA. Cost: one walk.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -28,6 +28,7 @@ from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Bases, NvmmaShared
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.tma import LOADS, STORES
 from tilework.transforms.passes import names_pass
 
@@ -50,7 +51,7 @@ def descriptors(op: Operation) -> list[SSAValue]:
     return [value for inner in op.walk() for value in values_of(inner) if is_descriptor(value.type)]
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Group:
     """Descriptors that must have one type, with their preferred encodings."""
 

@@ -17,7 +17,7 @@ Stage: TTGIR. Cost: two walks.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
@@ -37,6 +37,7 @@ from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
 
@@ -70,7 +71,7 @@ def plan_cta(function: Operation) -> None:
         Plan(ops_in_order(*function.regions), ctas).run()
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Group:
     """Values that have one layout, up to slices and dot operands of it: `root`."""
 

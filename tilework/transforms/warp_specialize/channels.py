@@ -10,7 +10,7 @@ one "full" and one "empty" barrier per stage.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
@@ -22,6 +22,7 @@ from tilework.ir.nesting import enclosing_op, ops_around, start_of
 from tilework.ir.scf import LOOPS
 from tilework.ir.types import element_type, is_tensor, shape_of, tensor_type, tile_bits
 from tilework.layouts.encodings import Shared
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.ttg.pipeline.load_plans import (
     Clash,
     buffer_encoding,
@@ -51,7 +52,7 @@ class Refusal(Exception):
         self.op, self.reason = op, reason
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Channel:
     """A load that the producer executes."""
 
@@ -78,7 +79,7 @@ def tile_bytes(load: Operation) -> int:
     return tile_bits(result) // 8
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Ring:
     """Channels that are full and empty together, and their number of stages.
 

@@ -12,7 +12,7 @@ immediately.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects.builtin import LocationAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -27,6 +27,7 @@ from tilework.ir.rewrite import erase_op, insert_after, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import element_type, i1, i32, i64, int_property, shape_of
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.lower_loads import (
     BARRIER_LAYOUT,
@@ -41,7 +42,7 @@ from tilework.transforms.warp_specialize.channels import Ring, readers_of
 RingPosition = tuple[SSAValue, SSAValue]  # the index of a stage, and the phase of its barriers
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Memory:
     """The buffers of the channels of a ring, and its barriers. A buffer that is written once needs no `empty` barrier.
 
@@ -79,7 +80,7 @@ def make_barriers(code: Emitter, count: int, arrivals: int) -> SSAValue:
     return memory
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Program:
     """A copy of a function's body that becomes a region, and the maps from original ops and blocks to it."""
 
@@ -196,7 +197,7 @@ def produce(program: Program, ring: Ring, memory: Memory) -> None:
     code.insert_before(loads[-1])
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Reading:
     """A ring in a consumer: the stage that it reads, and the views of it."""
 

@@ -20,7 +20,6 @@ end of the preceding one, where ptxas would hoist it above the work.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -36,6 +35,7 @@ from tilework.ir.rewrite import erase_op, insert_after, insert_before, replace_a
 from tilework.ir.scf import make_for, make_if, make_yield
 from tilework.ir.types import element_type, i1, i32, int_attr, is_float, is_integer, is_tensor, shape_of
 from tilework.ir.ub import poison
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, producers, set_integer, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
@@ -94,7 +94,7 @@ def flip(code: Emitter, phase: list[SSAValue]) -> list[SSAValue]:
 Mapping = dict[SSAValue, SSAValue]
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Parts:
     """The ops of a body by part, and the indices of the carried values that `second` computes."""
 

@@ -16,7 +16,7 @@ Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that reques
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ from tilework.ir.nesting import body_of, values_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.tt.function_ops import function_type
 from tilework.ir.types import i32, i32_array, int_attr, shape_of
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.canonicalize import canonicalize
@@ -170,7 +171,7 @@ def check_memory(module: ModuleOp, function: Operation, producer: Program) -> No
             raise Refusal(op, "the kernel also stores to the memory that it loads from")
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Plan:
     """The consumers, and the memory between them and the producer; `cuts` are applied later."""
 

@@ -9,11 +9,12 @@ import ctypes
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.light_dataclass import light_dataclass
 from tilework.runtime.devices.dlpack import Tensor, described, exchange_api
 from tilework.runtime.launch.facts import ITEM, MULTIPLE, ONE, WIDTH
 from tilework.runtime.launch.native import layout as native
@@ -39,7 +40,7 @@ Entry = tuple[Any, ...]  # what the machine code reads: `layout.KERNEL` to `layo
 Memory = tuple[str, int, int, Any]  # a guard, its `low` and `high`, and the expected object
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Native:
     """The device's part of an entry.
 
@@ -69,7 +70,7 @@ class Native:
     overlaps: bool = False
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class HiddenMaps:
     """Hidden tensor maps, for the slots from `slot` on: `find` makes them from the values in the slots `inputs` and the
     grid.

@@ -32,13 +32,13 @@ thread that has tiles in use takes longer to be switched. The process must be al
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttc
 from tilework.ir.module_facts import is_reproducible
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, unit_of
 from tilework.targets.cpu.lower.fork import share
 from tilework.targets.cpu.lower.lowering import Lowering, aligned, lowers
@@ -127,7 +127,7 @@ SUM_BYTES = 4  # of a row of A
 CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read directly
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Dot:
     """The shape and element types of one dot: (batch, rows, columns, depth)."""
 
@@ -150,7 +150,7 @@ class Dot:
         return f"dot.{'x'.join(map(str, sizes))}.{self.left}.{self.right}.{self.sum}"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Plan:
     """The plan of a dot: instructions, accumulator block, operands to copy first, and scratch memory."""
 

@@ -29,11 +29,11 @@ once, they are contiguous. Two columns of B, four bytes at a time:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from xdsl.ir import Attribute
 
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.cpu.target import CACHE_LINE, HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import widen
@@ -48,7 +48,7 @@ Accumulate = Callable[[Builder, Value, Value, Value], Value]
 EmitBlock = Callable[..., list[Value]]
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Unit:
     """An instruction that multiplies and adds: `operand` is an element of a packed operand, which covers `group` steps
     of K.
@@ -71,7 +71,7 @@ class Unit:
         return self.packed or self.operand
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Block:
     """Accumulators held in registers: `rows` x `vectors`, each of `lanes` lanes."""
 
@@ -141,7 +141,7 @@ def step_cycles(target: HostTarget, block: Block, rows: int, vectors: int) -> fl
     return max(multiplications / MULTIPLIERS, loads / LOAD_PORTS, (multiplications + loads + 1) / FRONT_END, latency)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Operand:
     """The address of a matrix, and the bytes from one row (of A, C) or one step of K (of B) to the next."""
 
@@ -149,7 +149,7 @@ class Operand:
     stride: int
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Work:
     """One block: its factors, how many rows, the lanes of the vectors of a row, and how many operands along K."""
 

@@ -35,7 +35,6 @@ about half as many vectors as there are levels.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -44,6 +43,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import arith, ttc
 from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import only_op
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.cpu.lower.fork import ACCESS_COST, FORK_WORK, share_op
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.reduce_rules import Stack
@@ -61,7 +61,7 @@ SUMS = frozenset({arith.AddfOp, arith.AddiOp})
 Row = list[Value]
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Buffers:
     """One source and its target."""
 

@@ -26,10 +26,11 @@ round.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.layouts.banks import lane_conflicts
 from tilework.layouts.linear import LinearLayout, log2
+from tilework.light_dataclass import light_dataclass
 from tilework.targets.gpu.axes import mask_of, subsets
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.gpu.packing import REGISTER_BITS, pack_register, unpack_register
@@ -45,7 +46,7 @@ OTHER_SOURCE = 0x4444  # xor of a byte selector that exchanges its two sources
 Pair = tuple[list[int], Value]  # elements of a layout, and the 32-bit register that holds them
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Matrices:
     """The mapping of registers to matrices: the bits of a register's index that select an element of a 32-bit register,
     and the matrix of one instruction; and the offsets of rows 1, 2 and 4. `swap`: lanes with this bit have the 32-bit

@@ -19,8 +19,6 @@ count twice: only one of the lanes with the same elements contributes them, and 
 instruction is the one with half the K.
 """
 
-from dataclasses import dataclass
-
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
@@ -30,6 +28,7 @@ from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
 from tilework.ir.types import i32 as int32
 from tilework.layouts.encodings import NvidiaMma
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature
 from tilework.targets.gpu.dot_rules import lines, multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
@@ -50,7 +49,7 @@ K_LANE_BITS = 2  # the lane bits that count them
 Fragments = dict[Coords, list[Value]]  # by row (of A) or column (of B): the registers of a lane, in the order of K
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Instruction:
     """One form of `mma.sync`: its rows, the registers per lane of a row of A, K, and its types."""
 

@@ -32,7 +32,6 @@ column of the table.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import Float32Type, IntegerType
@@ -44,6 +43,7 @@ from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc
 from tilework.ir.types import bit_width, element_type, int_property, shape_of
 from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.linear import LinearLayout, log2
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature
 from tilework.targets.gpu.indices import xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
@@ -137,7 +137,7 @@ ADDRESS = 0x3FFFF
 SUM = 2  # the index of the accumulator operand
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Matrix:
     """An operand in shared memory: the descriptor of its first tile, and the offsets of the others."""
 
@@ -192,7 +192,7 @@ def are_apart(inside: Sequence[int], others: Sequence[int], span: int) -> bool:
     return not any(unswizzled(offset, span) & covered for offset in others)
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Fragments:
     """Operand A in registers."""
 
@@ -209,7 +209,7 @@ class Fragments:
         return made
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Dot:
     """One dot: what its instructions share."""
 

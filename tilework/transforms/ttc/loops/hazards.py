@@ -13,7 +13,6 @@ because one call may pass the same array twice.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from operator import mul
@@ -27,6 +26,7 @@ from tilework.ir.nesting import body_of, end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, element_type, int_property, is_tensor, shape_of
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.ttc.loops.index_maps import Digits, Source, is_lazy, sources, whole
 
 THROUGH = frozenset(
@@ -41,7 +41,7 @@ Steps = dict[tuple[int, int], int]  # (divisor, radix) of a digit of the nest's 
 VIEWS = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.MakeRangeOp})
 
 
-@dataclass(frozen=True, eq=False)
+@light_dataclass(eq=False)
 class Access:
     """One memory access of a tile; without a pointer it may touch anything."""
 

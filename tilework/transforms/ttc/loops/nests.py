@@ -7,7 +7,7 @@ buffers ``ttc.nest [8192]``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import attr_value, insert_before, splat_attr
 from tilework.ir.types import Shape, axis_of, bit_width, element_type, i32, is_tensor, shape_of
 from tilework.layouts.encodings import is_power_of_two
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.ttc.loops.hazards import Access
 from tilework.transforms.ttc.loops.index_maps import (
     Digit,
@@ -37,7 +38,7 @@ from tilework.transforms.ttc.loops.index_maps import (
 MAX_BUFFER_RANK = 3  # tiles of more dimensions are kept flat
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Buffer:
     """A tile in scratch memory. Its shape may be that of the nest that writes it, until `exact`."""
 
@@ -50,7 +51,7 @@ class Buffer:
     is_reusable: bool = True  # no caller or other block sees it: a later value may overwrite it
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Scope:
     """The tiles in buffers and the nests that compute tiles, in one scope. `region` outlives single blocks."""
 
@@ -75,7 +76,7 @@ class Scope:
 Emit: TypeAlias = "Callable[[Nest, Sequence[SSAValue]], None]"
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Root:
     """Work of a nest for each index: it needs some elements, and may define some at the index of the nest."""
 
@@ -88,7 +89,7 @@ class Root:
     target: Buffer | None = None  # written at the index of the nest
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Code:
     """Ops that run once, between nests."""
 
@@ -96,7 +97,7 @@ class Code:
     accesses: Sequence[Access] = ()
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Nest:
     """A nest over an index below `count`, of tiles of `shape`."""
 

@@ -12,7 +12,7 @@ cheaper than computing it again (`Costs`). `flush` emits the list.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from xdsl.dialects.builtin import LocationAttr
@@ -24,6 +24,7 @@ from tilework.ir.arith import RemfOp
 from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import constant_value, insert_before
 from tilework.ir.types import Shape, bit_width, element_type, is_float, is_pointer, is_tensor, shape_of
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.ttc.loops.hazards import Access, Bases, conflict, may_overlap
 from tilework.transforms.ttc.loops.index_maps import (
     PICKING,
@@ -156,7 +157,7 @@ def price(op: Operation) -> float:
     return CHEAP_FLOAT if bit_width(element) >= 32 else NARROW_FLOAT
 
 
-@dataclass(eq=False)
+@light_dataclass(frozen=False, eq=False)
 class Needs:
     """The dependences of a root: items it must follow, and nests it may join or follow."""
 

@@ -12,7 +12,7 @@ rebuilding a slice is `rematerialize.py`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -22,6 +22,7 @@ from tilework.ir import scf, tt, ttg
 from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.ttg.layouts.layout_rules import (
     absorbs,
     backward,
@@ -36,7 +37,7 @@ Known = dict[tuple[SSAValue, Distributed], SSAValue]
 """Values that exist in another layout already: the clone or the converted value."""
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Slice:
     """The values to recompute, each with its new layout, in the order in which they were reached.
 

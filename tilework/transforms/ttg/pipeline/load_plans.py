@@ -10,7 +10,7 @@ otherwise wait until the buffer has been read.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from xdsl.ir import Operation, SSAValue
@@ -41,6 +41,7 @@ from tilework.layouts.encodings import (
 from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.queries import contig_per_thread, order, order_for_memory, thread_order
 from tilework.layouts.to_linear import to_linear
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import LOADS, body_ops, enclosing_op, yield_of
 from tilework.transforms.ttg.pipeline.schedule import Cluster, Schedule
@@ -201,7 +202,7 @@ class Kind(Enum):
     TMA = "TMA"
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class LoadPlan:
     """A load that becomes a copy to buffers."""
 

@@ -16,7 +16,7 @@ other loads are kept: their values are carried in registers. Descriptors that th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -52,6 +52,7 @@ from tilework.ir.types import (
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import shape_per_cta
+from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tma import TENSORMAP_BYTES, start_load, write_tensormap
 from tilework.transforms.tt.flag_logic import choice_of
@@ -79,7 +80,7 @@ from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, Dot, may_run_on
 Slot = tuple[int, Cluster]
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Counters:
     """The index of the buffer to fill next, of the buffer to read next, and the phase of its barrier."""
 
@@ -88,7 +89,7 @@ class Counters:
     phase: SSAValue | None
 
 
-@dataclass
+@light_dataclass(frozen=False)
 class Lowering:
     """A loop whose loads are being lowered."""
 
