@@ -292,7 +292,7 @@ def gpu_of(names: Sequence[str]) -> Device:
     ) -> None:
         seen = 0
         for value in args.values():
-            seen = zlib.crc32(value.data, seen) if isinstance(value, np.ndarray) else seen
+            seen = zlib.crc32(value.tobytes(), seen) if isinstance(value, np.ndarray) else seen
         target = Target.parse(names[seen % len(names)])
         if target.backend == "hip":
             return run_amd_emulator(target, kernel, args, constants, grid)

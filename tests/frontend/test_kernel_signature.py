@@ -111,8 +111,8 @@ def annotated(
     c: "*kfp16",
     d: bool,
     e: np.ndarray,
-    f: "not a type",
-    N: tl.constexpr,  # pyright: ignore
+    f: "not a type",  # pyright: ignore
+    N: tl.constexpr,
 ):
     tl.store(a.to(tl.pointer_type(tl.int32)), b + d + N)
 
