@@ -14,12 +14,12 @@ array([1.0000001], dtype=float32)
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tilework.light_dataclass import light_dataclass
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.integers import upper_half
 from tilework.numerics.rounding import BF16, F16, F32, F64
@@ -36,7 +36,7 @@ NANS = {
 }  # results of invalid operations on numbers
 
 
-@dataclass(frozen=True)
+@light_dataclass
 class Format(Arithmetic):
     """A float format under its PTX name."""
 
