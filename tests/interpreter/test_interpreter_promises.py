@@ -45,7 +45,7 @@ def test_the_variable_makes_interpreted_functions() -> None:
 
 
 def test_programs_run_one_after_the_other() -> None:
-    order: list[tuple[int, int, int]] = []
+    order: list[tuple[int, ...]] = []
 
     @tl.core.builtin
     def note(x, y, z, _semantic=None):
@@ -103,7 +103,7 @@ def test_constants_are_numbers_and_arguments_are_tensors() -> None:
         five = 5
         NOTE("assigned", five)
         NOTE("block", tl.arange(0, SIZE))
-        kept: tl.constexpr = 6
+        kept: tl.constexpr = 6  # pyright: ignore[reportAssignmentType]
         NOTE("kept", kept)
 
     kernel[(1,)](np.zeros(1, "f4"), 3, 0.5, note, 4, "text")
@@ -141,14 +141,14 @@ def test_every_exception_becomes_an_interpreter_error(name: str, kind: type[Exce
     @interpreted
     def kernel(p, NAME: tl.constexpr):
         if NAME == "division":
-            zero: tl.constexpr = 0
+            zero: tl.constexpr = 0  # pyright: ignore[reportAssignmentType]
             tl.store(p, 1 // zero)
         elif NAME == "assertion":
             tl.device_assert(tl.load(p) > 5, "too small")
         elif NAME == "name":
-            tl.store(p, undefined_name)  # noqa: F821
+            tl.store(p, undefined_name)  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
         else:
-            tl.store(p, tl.load(p) + "text")
+            tl.store(p, tl.load(p) + "text")  # pyright: ignore[reportOperatorIssue]
 
     with pytest.raises(InterpreterError) as caught:
         kernel[(1,)](np.zeros(1, "i4"), name)
@@ -352,15 +352,15 @@ def test_launches_return_what_the_compiler_would_make() -> None:
 @pytest.mark.parametrize("interpret", [False, True])
 def test_constants_have_a_value_and_a_type(interpret: bool) -> None:
     def constants(out, N: tl.constexpr):
-        one: tl.constexpr = 1
-        text: tl.constexpr = "abc"
-        nothing: tl.constexpr = None
+        one: tl.constexpr = 1  # pyright: ignore[reportAssignmentType]
+        text: tl.constexpr = "abc"  # pyright: ignore[reportAssignmentType]
+        nothing: tl.constexpr = None  # pyright: ignore[reportAssignmentType]
         tl.static_assert(one.type == tl.constexpr(1).type)
         tl.static_assert(N.type.value == 4)
         tl.static_assert(text.type.value == text.value)
         tl.static_assert(nothing.value is None)
         count = 3
-        tl.static_assert(count.type == tl.int32)
+        tl.static_assert(count.type == tl.int32)  # pyright: ignore[reportAttributeAccessIssue]
         tl.store(out, one.value + one.type.value + N.value + len(text.value) + count)
 
     out = np.zeros(1, np.int32)

@@ -61,6 +61,7 @@ def inner(n, factor):
 def test_tracebacks_show_the_lines_of_the_kernel() -> None:
     with pytest.raises(InterpreterError) as caught:
         failing[(1,)](np.array([7], np.int32))
+    assert caught.value.__cause__ is not None
     frames = traceback.extract_tb(caught.value.__cause__.__traceback__)
     shown = [(frame.name, frame.line) for frame in frames if frame.filename == __file__]
     assert shown == [("failing", "scaled = inner(n, 2)"), ("inner", 'tl.device_assert(n < 5, "too large")')]
@@ -125,10 +126,10 @@ def test_quitting_the_debugger_is_not_a_kernel_error(monkeypatch: pytest.MonkeyP
 
 @InterpretedFunction
 def local_hides_global(x):
-    tl.store(x, LIMIT)  # noqa: F823
+    tl.store(x, LIMIT)  # pyright: ignore[reportUnboundVariable]  # noqa: F823
     LIMIT = 9  # noqa: F841
     tl.store(x + 1, LIMIT)
-    tl.store(x + 2, KIND.primitive_bitwidth)
+    tl.store(x + 2, KIND.primitive_bitwidth)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_global_is_read_until_a_local_hides_it() -> None:
@@ -299,7 +300,7 @@ def test_builtins_outside_kernels_still_fail() -> None:
 @InterpretedFunction
 def constants(out, n, BLOCK: tl.constexpr):
     start: tl.constexpr = n + BLOCK.value
-    nothing: tl.constexpr = None
+    nothing: tl.constexpr = None  # pyright: ignore[reportAssignmentType]
     tl.static_assert(nothing is None)
     tl.store(out, start)
 
@@ -311,7 +312,7 @@ def test_an_annotated_value_of_run_time_and_the_value_of_a_constant() -> None:
 
 
 def kernel_of(statement: str) -> InterpretedFunction:
-    namespace = {"tl": tl}
+    namespace: dict[str, Any] = {"tl": tl}
     source = f"def kernel(p, n, BLOCK: tl.constexpr):\n    {statement}\n"
     exec(compile(source, name := f"<{statement}>", "exec"), namespace)
     linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name

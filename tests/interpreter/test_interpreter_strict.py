@@ -81,14 +81,14 @@ def listed(out, n):
 
 
 @tilework.jit
-def matched(out, n, KIND: tl.constexpr = 3):
+def matched(out, n, KIND: tl.constexpr = 3):  # pyright: ignore[reportArgumentType]
     match KIND:
         case 3:
             tl.store(out, n)
 
 
 @tilework.jit
-def mapped(out, n, KIND: tl.constexpr = 3):
+def mapped(out, n, KIND: tl.constexpr = 3):  # pyright: ignore[reportArgumentType]
     match KIND:
         case {"x": _}:
             tl.store(out, n)
@@ -114,14 +114,14 @@ def indexed(out, n):
 @tilework.jit
 def changed(out, n):
     x = tl.arange(0, 4)
-    x[0] = n
+    x[0] = n  # pyright: ignore[reportIndexIssue]
     tl.store(out + tl.arange(0, 4), x)
 
 
 @tilework.jit
 def increased(out, n):
     x = tl.arange(0, 4)
-    x[0] += n
+    x[0] += n  # pyright: ignore[reportIndexIssue]
     tl.store(out + tl.arange(0, 4), x)
 
 

@@ -253,7 +253,7 @@ def callee() -> tt.FuncOp:
 def module_with(make: Callable[[Values], Operation]) -> ModuleOp:
     values = Values()
     values.entry.add_ops([make(values), tt.ReturnOp.make((), LOC)])
-    kernel = tt.FuncOp.make("k", TYPES.values(), (), Region(values.entry), LOC)
+    kernel = tt.FuncOp.make("k", list(TYPES.values()), (), Region(values.entry), LOC)
     return ModuleOp([kernel, callee()])
 
 

@@ -176,9 +176,9 @@ def test_effects() -> None:
 
 
 def loop(body: list[Operation], step: int) -> scf.ForOp:
-    bounds = [constant(value, i32, LOC).results[0] for value in (0, 8, step)]
+    start, end, stride = (constant(value, i32, LOC).results[0] for value in (0, 8, step))
     block = Block([*body, make_yield((), LOC)], arg_types=[i32])
-    return make_for(*bounds, (), Region(block), LOC)
+    return make_for(start, end, stride, (), Region(block), LOC)
 
 
 def test_effects_of_a_loop_are_those_of_its_body() -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, ModuleOp, NameLoc, NoneAttr, UnknownLoc
+from xdsl.dialects.builtin import AnyFloat, FileLineColLoc, FusedLoc, IntAttr, ModuleOp, NameLoc, NoneAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, ParametrizedAttribute, Region
 from xdsl.irdl import irdl_attr_definition
 
@@ -70,7 +70,7 @@ def test_locations_of_arguments_are_kept() -> None:
 
 def test_text_of_ops_the_compiler_builds_is_read_as_the_same_module() -> None:
     block = Block(arg_types=[i32, i32])
-    block.add_ops([binary(arith.MuliOp, *block.args, unknown), tt.ReturnOp.make([], unknown)])
+    block.add_ops([binary(arith.MuliOp, block.args[0], block.args[1], unknown), tt.ReturnOp.make([], unknown)])
     module = ModuleOp([tt.FuncOp.make("f", [i32, i32], [], Region(block), unknown)])
     assert parse_module(print_module(module)).is_structurally_equivalent(module)
 
@@ -112,7 +112,7 @@ def test_the_name_of_a_location() -> None:
 
 def test_values_without_a_name_are_numbered_and_arguments_counted() -> None:
     block = Block(arg_types=[i32, i32])
-    add = binary(arith.AddiOp, *block.args, unknown)
+    add = binary(arith.AddiOp, block.args[0], block.args[1], unknown)
     three = arith.ConstantOp.create(result_types=[i32], properties={"value": int_attr(-3, i32)})
     block.add_ops([add, three, tt.ReturnOp.make([], unknown)])
     function = tt.FuncOp.make("f", [i32, i32], [], Region(block), unknown)
@@ -190,7 +190,7 @@ def test_long_lists_are_raw_data() -> None:
 
 
 @given(st.floats(allow_nan=False, width=64), st.sampled_from([f64, f32, bf16, f16, f8E4M3FN, f8E5M2]))
-def test_printed_floats_give_the_same_bits_back(value: float, type: Attribute) -> None:
+def test_printed_floats_give_the_same_bits_back(value: float, type: AnyFloat) -> None:
     try:
         bits = float_bits(value, type)
     except OverflowError:  # too large for f32 or f16

@@ -60,10 +60,10 @@ def test_fields_decide_the_type() -> None:
 
 def test_an_instance_is_a_kernel_value_of_its_own_class() -> None:
     window = Window(X, 4)
-    assert isinstance(window, tl.core.base_value) and isinstance(window, Window)
     assert Window.__aggregate__ and window.__aggregate__
     assert Window.__name__ == "Window" and Window.__doc__ == "A range of elements."
     assert isinstance(window.size, tl.constexpr)
+    assert isinstance(window, tl.core.base_value) and isinstance(window, Window)
 
 
 def test_methods() -> None:

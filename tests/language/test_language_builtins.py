@@ -9,10 +9,10 @@ import tilework.language as tl
 from tilework.language.compile_time import base_value
 
 BLOCK = tl.block_type(tl.float32, [4, 8])
-c = tl.constexpr
+c: Any = tl.constexpr
 
 
-class Recorder:
+class Recorder(Any):
     """A semantic object that writes down what it is asked for; `options` and `to_tensor` behave."""
 
     class options:
@@ -39,7 +39,10 @@ def semantic() -> Recorder:
     return Recorder()
 
 
-X, Y, P = tl.tensor("x", BLOCK), tl.tensor("y", BLOCK), tl.tensor("p", tl.pointer_type(tl.float32))
+X: Any = tl.tensor("x", BLOCK)
+Y: Any = tl.tensor("y", BLOCK)
+P: Any = tl.tensor("p", tl.pointer_type(tl.float32))
+combine: Any = "f"
 
 
 def called(semantic: Recorder) -> tuple[Any, ...]:
@@ -186,7 +189,7 @@ def test_indexing(semantic: Recorder) -> None:
         assert semantic.calls.pop()[0] == "subscript"
 
 
-class Generator:
+class Generator(Any):
     def __init__(self) -> None:
         self.calls: list[Any] = []
 
@@ -206,19 +209,19 @@ def test_reduce_builds_its_region_from_the_function(semantic: Recorder) -> None:
 
 
 def test_reduce_of_a_tuple_gives_a_tuple(semantic: Recorder) -> None:
-    result = tl.reduce(tl.tuple([X, Y]), None, "f", keep_dims=c(True), _semantic=semantic, _generator=Generator())
+    result = tl.reduce(tl.tuple([X, Y]), None, combine, keep_dims=c(True), _semantic=semantic, _generator=Generator())
     assert isinstance(result, tl.tuple) and len(result) == 2
     assert [name for name, *_ in semantic.calls] == ["reduce", *["expand_dims"] * 4]
     assert semantic.calls[0][1][1] is None
     with pytest.raises(ValueError, match="invalid axis 2"):
-        tl.reduce(X, 2, "f", _semantic=semantic, _generator=Generator())
+        tl.reduce(X, 2, combine, _semantic=semantic, _generator=Generator())
 
 
 def test_scan_and_map(semantic: Recorder) -> None:
-    tl.associative_scan(X, 0, "f", c(True), _semantic=semantic, _generator=Generator())
+    tl.associative_scan(X, 0, combine, c(True), _semantic=semantic, _generator=Generator())
     name, (inputs, axis, _, reverse), _ = semantic.calls.pop()
     assert (name, inputs, axis, reverse) == ("scan", [X], 0, True)
-    result = tl.map_elementwise("f", X, Y, pack=c(2), _semantic=semantic, _generator=Generator())
+    result = tl.map_elementwise(combine, X, Y, pack=c(2), _semantic=semantic, _generator=Generator())
     name, (args, pack, _), _ = semantic.calls.pop()
     assert (name, args, pack) == ("map_elementwise", (X, Y), 2) and isinstance(result, tl.tuple)
 
@@ -233,7 +236,7 @@ def test_library_methods_call_the_jit_function(semantic: Recorder) -> None:
 
 def test_descriptors(semantic: Recorder) -> None:
     shape, strides = tl.tuple([tl.tensor("m", tl.int32), c(8)]), tl.tuple([tl.tensor("s", tl.int64), c(1)])
-    desc = tl.tensor_descriptor("d", shape, strides, BLOCK)
+    desc: Any = tl.tensor_descriptor("d", shape, strides, BLOCK)
     assert (desc.dtype, desc.block_type, list(desc.block_shape)) == (tl.float32, BLOCK, [4, 8])
     handles: list[Any] = []
     desc._flatten_ir(handles)
@@ -333,10 +336,10 @@ def test_cuda_functions(semantic: Recorder) -> None:
 
 
 def test_loop_iterators_hold_their_arguments() -> None:
-    loop = tl.range(X, num_stages=c(3), flatten=True)
+    loop: Any = tl.range(X, num_stages=c(3), flatten=True)
     assert loop.start.value == 0 and loop.end is X and loop.step.value == 1
     assert loop.num_stages == 3 and loop.flatten is True and loop.loop_unroll_factor is None
-    unrolled = tl.static_range(c(8), 0, step=-2)
+    unrolled: Any = tl.static_range(c(8), 0, step=-2)
     assert (unrolled.start.value, unrolled.end, unrolled.step) == (8, 0, -2)
     assert tl.condition(X, disable_licm=True).condition is X
     with pytest.raises(AssertionError, match="not a constexpr"):

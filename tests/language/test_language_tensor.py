@@ -34,7 +34,7 @@ def test_flattening() -> None:
 
 
 def test_item_needs_one_element() -> None:
-    class Semantic:
+    class Semantic(Any):
         def unsplat(self, x: tl.tensor) -> str:
             return f"the element of {x.handle}"
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<=",
@@ -100,6 +101,7 @@ def mutants_of(file: str, source: str) -> list[Mutant]:
     found: list[Mutant] = []
     numbers: dict[tuple[str, ...], int] = {}
     for function, node, kind, new in replacements(ast.parse(source)):
+        assert node.end_lineno is not None and node.end_col_offset is not None
         start, end = offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
         old = source[start:end]
         if old == new:
@@ -303,7 +305,7 @@ def swapped(op: ast.cmpop) -> ast.cmpop:
     return ast.parse(f"a {COMPARISONS[type(op)]} b", mode="eval").body.ops[0]  # type: ignore[attr-defined]
 
 
-def with_parts(node: ast.expr, **parts: object) -> str:
+def with_parts(node: ast.expr, **parts: Any) -> str:
     """The text of `node` with other fields."""
     fields = {name: getattr(node, name) for name in node._fields}
     text = ast.unparse(type(node)(**{**fields, **parts}))

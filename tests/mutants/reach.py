@@ -38,8 +38,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.hits: dict[str, set[int]] = {}
-        if sys.version_info >= (3, 12):
-            self.monitoring = sys.monitoring
+        self.monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
+        if self.monitoring is not None:
             self.tool = self.monitoring.COVERAGE_ID
             self.monitoring.use_tool_id(self.tool, "tests.mutants")
             self.monitoring.register_callback(self.tool, self.monitoring.events.LINE, self.line)

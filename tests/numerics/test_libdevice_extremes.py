@@ -1,17 +1,20 @@
 """libdevice in NumPy against mpmath: overflow, underflow, subnormal numbers, signed zeros, infinities and NaN."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
-from mpmath import mp, mpf
 
-from tilework.numerics.libdevice_in_numpy import DOUBLE, call
+from tilework.numerics import libdevice_in_numpy
+from tilework.numerics.libdevice_in_numpy import DOUBLE
 from tilework.numerics.libdevice_table import SYMBOLS
 
+mp: Any = mpmath.mp  # its functions are made at run time
+mpf = mp.mpf
 INF, NAN = math.inf, math.nan
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 TINY, LEAST, LARGE = 2.0**-1022, 2.0**-1074, float(np.finfo(F64).max)
@@ -19,6 +22,12 @@ POINTS = [0.1, 0.25, 0.49999999999999994, 0.5, 0.75, 0.9999999, 1.0, 1.0000001, 
 POINTS += [88.7, 90.0, 103.9, 170.5, 250.0, 700.0, 709.7, 711.0, 745.0, 1e3, 1e5, 1e10, 4503599627370497.5, 1e22, 1e30]
 POINTS += [1e-3, 1e-8, 1e-20, 1e-40, 1e-45, 1e-160, 1e-300, TINY, LEAST, 1e-310, 1e150, 1e200, 1e308, LARGE]
 SIGNED = np.array([*POINTS, *(-x for x in POINTS)])
+
+
+def call(symbol: str, args: Sequence[Any], result: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    computed = libdevice_in_numpy.call(symbol, args, result)
+    assert computed is not None, symbol
+    return computed
 
 
 def root_of_squares(*args: Any) -> Any:

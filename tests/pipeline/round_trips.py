@@ -125,7 +125,7 @@ def problem_of(sample: Sample) -> str | None:
     return None
 
 
-def is_unsupported(error: Exception) -> bool:
+def is_unsupported(error: BaseException) -> bool:
     """Return True if the target lacks the element type."""
     while error.__cause__ is not None:
         error = error.__cause__

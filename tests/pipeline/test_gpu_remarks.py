@@ -101,10 +101,12 @@ def test_nothing_is_said_about_good_code_or_without_the_knob(capsys: pytest.Capt
     assert capsys.readouterr().err.count("remark: ") == 1  # its limit
 
 
-LIMITS: dict[str, tuple[dict[str, str], dict[str, int], dict[str, int], str, dict[str, float]]] = {
+LIMITS: dict[str, tuple[dict[str, str], dict[str, int], dict[str, Any], str, dict[str, float]]] = {
     "matmul": (
-        dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"),
-                      "*fp16") | dict.fromkeys(("M", "N", "K", "stride_a", "stride_b", "stride_c"), "i32"),
+        {
+            **dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp16"),
+            **dict.fromkeys(("M", "N", "K", "stride_a", "stride_b", "stride_c"), "i32"),
+        },
         {"BM": 128, "BN": 256, "BK": 64, "GROUP": 8},
         {"num_warps": 8, "num_stages": 3},
         "loop is tensor cores: an iteration takes at least 1024 cycles, 989 TFLOP/s",

@@ -33,7 +33,8 @@ def scaled_scores(q, k, v, scales, out, tiles, ROWS: tl.constexpr, KEYS: tl.cons
 def test_copies_of_a_turn_start_behind_its_only_barrier(tmp_path: Path) -> None:
     tiles, draw = 4, np.random.default_rng(1)
     q, k = (draw.integers(-3, 4, shape).astype(np.int8) for shape in ((TILE, TILE), (tiles, TILE, TILE)))
-    v, scales = draw.integers(-2, 3, (tiles, TILE, TILE)).astype(np.float16), np.float32([0.5, 1, 0.25, 2]) / 8
+    v = draw.integers(-2, 3, (tiles, TILE, TILE)).astype(np.float16)
+    scales = np.array([0.5, 1, 0.25, 2], np.float32) / 8
     out = np.zeros((TILE, TILE), np.float32)
     with emulator("sm_90", str(tmp_path)):
         made = scaled_scores[(1,)](q, k, v, scales, out, tiles, TILE, TILE, TILE, num_warps=4, num_stages=3)

@@ -10,6 +10,7 @@ import tarfile
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,8 @@ def folder() -> TemporaryDirectory[str]:
     """The dumps, unpacked; removed when the process ends."""
     unpacked = TemporaryDirectory()
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(unpacked.name, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # 3.11.4
+        options: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from Python 3.11.4 on
+        archive.extractall(unpacked.name, **options)
     return unpacked
 
 

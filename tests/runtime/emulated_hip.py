@@ -22,7 +22,9 @@ from tilework.targets.amd.pipeline import HipBackend
 class TextBackend(HipBackend):
     """The compiler, whose code objects carry what the emulator executes."""
 
-    is_emulated = True
+    @property
+    def is_emulated(self) -> bool:
+        return True
 
 
 @contextmanager

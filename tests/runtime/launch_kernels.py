@@ -13,13 +13,13 @@ SIGNATURE = {"p": "*fp32", "value": "fp32", "n": "i32"}
 
 
 @tilework.jit
-def fill(p, value, n, BLOCK: tl.constexpr = 16):
+def fill(p, value, n, BLOCK: tl.constexpr = 16):  # pyright: ignore[reportArgumentType]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(p + i, value, mask=i < n)
 
 
 @tilework.jit
-def add_one(x, y, n, BLOCK: tl.constexpr = 64):
+def add_one(x, y, n, BLOCK: tl.constexpr = 64):  # pyright: ignore[reportArgumentType]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
     tl.store(y + i, tl.load(x + i, mask=mask) + 1, mask=mask)

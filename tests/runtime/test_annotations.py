@@ -1,5 +1,8 @@
 """Annotations of parameters: types that are forced, constants, and what is not looked at."""
 
+# Kernels annotate parameters with values and texts that are no Python types.
+# pyright: reportInvalidTypeForm=false, reportUndefinedVariable=false
+
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,11 @@ pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 @tilework.jit
-def kernel(p, n: tl.int64, c: tl.const, STEP: tl.constexpr = 4, other: "Unknown" = None):  # noqa: F821
+def kernel(
+    p, n: tl.int64, c: tl.const,
+    STEP: tl.constexpr = 4,  # pyright: ignore[reportArgumentType]
+    other: "Unknown" = None,  # noqa: F821
+):  # fmt: skip
     pass
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from tilework.tools.tensor_descriptor import TensorDescriptor
 class Recorder(KernelInterface):
     """A kernel that records its launches, and fails for some blocks."""
 
-    def __init__(self, failures: dict[int, Exception] | None = None) -> None:
+    def __init__(self, failures: Mapping[int, Exception] | None = None) -> None:
         def kernel(x, y, n, BLOCK, FLAG=None):
             """Does nothing."""
 
@@ -297,11 +297,12 @@ def test_deprecated_settings_warn_and_work(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(autotuner, "default_do_bench", bench)
     monkeypatch.setattr(autotuner, "do_bench_cudagraph", bench)
     kernel = Recorder()
-    for settings, expected in (
+    cases: list[tuple[dict[str, Any], dict[str, int]]] = [
         ({"warmup": 5}, {"warmup": 5, "rep": 100}),
         ({"rep": 7}, {"warmup": 25, "rep": 7}),
         ({"use_cuda_graph": True}, {"rep": 100}),
-    ):
+    ]
+    for settings, expected in cases:
         with pytest.warns(DeprecationWarning, match="do_bench"):
             tuned = autotune(blocks(16, 32), ["n"], **settings)(kernel)
         tuned[(1,)](floats(1), floats(1), 1)

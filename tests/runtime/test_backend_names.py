@@ -26,7 +26,7 @@ from tilework.triton.drivers import DriverBase, GPUDriver
 AMPERE, HOPPER = GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32)
 
 
-def tensor(address: int, **more: object) -> SimpleNamespace:
+def tensor(address: int, **more: object) -> Any:
     return SimpleNamespace(data_ptr=lambda: address, **more)
 
 
@@ -152,8 +152,13 @@ def test_a_driver_of_ones_own() -> None:
 
 def test_a_gpu_driver_asks_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     class Mine(GPUDriver):
-        is_active = classmethod(lambda cls: True)
-        map_python_to_cpp_type = get_current_target = get_active_torch_device = get_benchmarker = lambda self: None
+        @classmethod
+        def is_active(cls) -> bool:
+            return True
+
+        def unused(self, *_: Any, **__: Any) -> Any: ...
+
+        map_python_to_cpp_type = get_current_target = get_active_torch_device = get_benchmarker = unused
 
     cuda = SimpleNamespace(
         get_device_capability=lambda device: (9, 0),

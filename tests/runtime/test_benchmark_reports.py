@@ -79,7 +79,7 @@ def test_a_benchmark_holds_what_it_is_given() -> None:
     parameters = inspect.signature(testing.Benchmark).parameters
     assert list(parameters) == [*required, *optional]
     assert {name: parameters[name].default for name in optional} == optional
-    given = {name: object() for name in (*required, *optional)}
+    given: dict[str, Any] = {name: object() for name in (*required, *optional)}
     made = testing.Benchmark(**given)
     assert {name: getattr(made, name) for name in given} == given
 
@@ -101,7 +101,8 @@ def test_without_matplotlib_and_pandas_there_is_all_but_plots(
     assert rows == [["n", "A", "B"], ["4", "8.000000", "8.500000"]]
     printed = capsys.readouterr().out
     assert printed.startswith("speed:\n") and "other:\n" in printed
-    for wish, library in (({"show_plots": True}, "matplotlib"), ({"return_df": True}, "pandas")):
+    wishes: list[tuple[dict[str, Any], str]] = [({"show_plots": True}, "matplotlib"), ({"return_df": True}, "pandas")]
+    for wish, library in wishes:
         with pytest.raises(RuntimeError, match=f"{library} is not installed"):
             mark.run(**wish)
 

@@ -93,12 +93,14 @@ def test_what_is_given_and_what_is_bound(cuda: EmulatedCuda) -> None:
     k.used(z, (x, 7, 1.5), 48 + 9, 0.5)  # as many as are not told apart from none
     k.used()
     slow = k.slow
-    k.same(c=12345678, **{"".join(["a"]): y})  # other tuples of names, and names that Python has not interned
+    uninterned: dict[str, Any] = {"".join(["a"]): y}
+    k.same(c=12345678, **uninterned)  # other tuples of names, and names that Python has not interned
     for number in range(20):
         k.same(StandIn(64), is_native=True, **{"c": 12345 + 2 * number}) if number > 3 else k.same(StandIn(64), c=12345)
     k.same(is_native=True)
     assert k.slow == slow, "all of these fit the first description"
-    for wrong in ({"c": 16}, {"a": OtherStandIn(64)}, {"b": (x, 7)}):
+    others: list[dict[str, Any]] = [{"c": 16}, {"a": OtherStandIn(64)}, {"b": (x, 7)}]
+    for wrong in others:
         k.same(**wrong)
     k.same(is_native=True)
     assert k.bound(grid=(2,)) is not None and cuda.launches.pop().grid == (2, 1, 1)
@@ -121,7 +123,7 @@ TENSOR_CHANGES: dict[str, Callable[[StandIn], Any]] = {
 @pytest.mark.parametrize("given", [False, True])
 def test_a_changed_tensor_is_seen(cuda: EmulatedCuda, given: bool) -> None:
     """Each change of a tensor that is bound, alone or in a tuple: whatever the Python path does, and nothing stale."""
-    more = {"d": 1002} if given else {}
+    more: dict[str, Any] = {"d": 1002} if given else {}
     for index, change in enumerate(TENSOR_CHANGES.values()):
         x, y, z = tensors()
         k = Bound(cuda, six, z, x, (y, 5), 2, 2, 2)
@@ -168,7 +170,7 @@ def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
         for _ in range(2):
             k.same(other)
             k.same()
-    source = TensorDescriptor(StandIn(4096, 64), [4096, 64], [64, 1], [8, 32])
+    source: Any = TensorDescriptor(StandIn(4096, 64), [4096, 64], [64, 1], [8, 32])
     k = Bound(cuda, described, source, target, 8, BLOCK=32)
     for size in range(1000, 1040):  # ints that are freed, and made again where others were
         source.shape[0] = int(str(size))
@@ -205,7 +207,7 @@ def test_every_launch_is_logged(cuda: EmulatedCuda) -> None:
             lines.append(len(data) // layout.LINE)
 
         def watch(
-            self, launcher: Any, grid: Any, stream: int, function: Any, args: Any, scratch: Any, data: Any
+            self, launcher: Any, grid: Any, stream: int, function: Any, args: Any, scratch: Any, metadata: Any
         ) -> None:
             launcher.start(grid, stream, function, args, scratch)
 
@@ -272,7 +274,7 @@ def test_errors_of_the_driver(cuda: EmulatedCuda) -> None:
 
 def test_nothing_leaks(cuda: EmulatedCuda) -> None:
     x, y = tensors(2)
-    target = TensorDescriptor(StandIn(64, 64), [64, 64], [64, 1], [8, 32])
+    target: Any = TensorDescriptor(StandIn(64, 64), [64, 64], [64, 1], [8, 32])
     k = Bound(cuda, six, x, (y, 12345678), target, 2, 2, 2)
     k.used()
     k.used(y, d=1000)

@@ -21,7 +21,7 @@ from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray
 from tilework.runtime.devices.host.driver import CpuDriver
 
 
-def axpy(x, y, n, s=2.0, BLOCK: tl.constexpr = 16):
+def axpy(x, y, n, s=2.0, BLOCK: tl.constexpr = 16):  # pyright: ignore[reportArgumentType]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + i, tl.load(x + i, mask=i < n) * s + tl.load(y + i, mask=i < n), mask=i < n)
 

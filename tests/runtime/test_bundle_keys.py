@@ -51,12 +51,12 @@ def halved(out, items):
 
 @tilework.jit
 def size_of(out, config: tl.constexpr):
-    tl.store(out, config.size())
+    tl.store(out, config.size())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def with_default(number: int) -> Any:
     @tilework.jit
-    def helper(x, factor: tl.constexpr = number):
+    def helper(x, factor: tl.constexpr = number):  # pyright: ignore[reportArgumentType]
         return x * factor
 
     @tilework.jit
@@ -177,7 +177,7 @@ def test_a_choice_for_ordinary_launches_is_none_for_reproducible_ones(monkeypatc
     def rows(config: Any, **options: Any) -> list[dict[str, Any]]:
         return [choice(fill, fill.fn, config, given, options)]
 
-    served = type("Served", (), {"path": "x", "kernels": [], "tunings": []})()
+    served: Any = type("Served", (), {"path": "x", "kernels": [], "tunings": []})()
     monkeypatch.setattr(serving, "BUNDLES", [served])
     served.tunings = rows(configs[1]) + rows(configs[2], reproducible=True)
     assert serving.choice_for(fill, given, {}) is configs[1]

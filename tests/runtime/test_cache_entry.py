@@ -280,7 +280,7 @@ def full(root: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cache_entry.os, "write", fail_with(errno.ENOSPC))
 
 
-UNUSABLE = {
+UNUSABLE: dict[Callable[[Path, pytest.MonkeyPatch], None], str] = {
     a_file: "not a directory",
     below_a_file: "not a directory",
     not_private: "others may write to it",

@@ -61,10 +61,10 @@ def entry_files(cache: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name != ".tilework")
 
 
-SPOILERS: dict[str, Callable[[Path], None]] = {
+SPOILERS: dict[str, Callable[[Path], object]] = {
     "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
     "empty": lambda path: os.truncate(path, 0),
-    "other bytes": lambda path: path.write_bytes(b"\xff" * path.stat().st_size) and None,
+    "other bytes": lambda path: path.write_bytes(b"\xff" * path.stat().st_size),
     "deleted": Path.unlink,
 }
 
@@ -211,7 +211,7 @@ def child_compiles(folder: str, block: int, results: Any) -> None:
 def test_subprocesses_compile_after_the_parent(cache: Path, method: str) -> None:
     """The second kernel is one that the parent has not compiled."""
     launch()
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     results = context.SimpleQueue()
     for block in (64, 32):
         child = context.Process(target=child_compiles, args=(str(cache), block, results))

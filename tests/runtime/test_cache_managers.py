@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -333,26 +333,31 @@ def test_without_the_package_redis_the_error_says_so(monkeypatch: pytest.MonkeyP
 # Keys
 
 
-def part(name: str) -> SimpleNamespace:
+def part(name: str) -> Any:
     return SimpleNamespace(hash=lambda: name)
+
+
+def key_of(parts: list[Any], variables: dict[str, str]) -> str:
+    source, backend, options = parts
+    return get_cache_key(source, backend, options, variables)
 
 
 def test_every_part_is_in_the_key() -> None:
     parts = [part("source"), part("backend"), part("options")]
-    base = get_cache_key(*parts, {"A": "1", "B": "2"})
+    base = key_of(parts, {"A": "1", "B": "2"})
     assert len(bytes.fromhex(base)) == 32
-    assert base == get_cache_key(*parts, {"B": "2", "A": "1"}), "the order of variables does not matter"
-    others = {get_cache_key(*parts, {"A": "1"})}
+    assert base == key_of(parts, {"B": "2", "A": "1"}), "the order of variables does not matter"
+    others = {key_of(parts, {"A": "1"})}
     for index in range(3):
-        others.add(get_cache_key(*parts[:index], part("other"), *parts[index + 1 :], {"A": "1", "B": "2"}))
+        others.add(key_of([*parts[:index], part("other"), *parts[index + 1 :]], {"A": "1", "B": "2"}))
     assert len(others | {base}) == 5
 
 
 def test_the_package_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [part("source"), part("backend"), part("options")]
-    before = get_cache_key(*parts, {})
+    before = key_of(parts, {})
     monkeypatch.setattr("tilework.runtime.kernel_cache.key.triton_key", lambda: "another version")
-    assert get_cache_key(*parts, {}) != before
+    assert key_of(parts, {}) != before
 
 
 def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,12 +25,13 @@ def store_sum(out, a, b, N: tl.constexpr):
 
 @tilework.jit
 def wrong(out):
-    tl.store(out, undefined_name)  # noqa: F821
+    tl.store(out, undefined_name)  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
 
 
 def in_threads(count: int, call: Any) -> list[BaseException | None]:
     """Call from several threads at the same time; their exceptions."""
-    start, found = threading.Barrier(count), [None] * count
+    start = threading.Barrier(count)
+    found: list[BaseException | None] = [None] * count
 
     def work(number: int) -> None:
         start.wait()
@@ -44,7 +45,7 @@ def in_threads(count: int, call: Any) -> list[BaseException | None]:
         thread.start()
     for thread in threads:
         thread.join()
-    return found  # type: ignore[return-value]
+    return found
 
 
 def test_one_thread_compiles(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_one_thread_compiles(tmp_path: Path) -> None:
 
 
 def test_threads_share_what_a_kernel_knows_of_a_device() -> None:
-    def slow_binder() -> object:
+    def slow_binder() -> Any:
         time.sleep(0.05)  # others ask meanwhile
         return object()
 

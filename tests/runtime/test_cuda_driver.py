@@ -62,7 +62,7 @@ def test_6_3_hidden_pointers_are_null_or_the_scratch_memory(cuda: EmulatedCuda) 
     out, room, other = DeviceArray(2, "uint64"), DeviceArray(4096), DeviceArray(64)
     kernel_of(programs.pointers(), "pointers", {"out": "*i64"})[(1, 1, 1)](out)
     assert out.numpy().tolist() == [0, 0]
-    facts = {"global_scratch_size": 16, "profile_scratch_size": 8}
+    facts: dict[str, Any] = {"global_scratch_size": 16, "profile_scratch_size": 8}
     allocators.set_allocator(lambda size, align, stream: room)
     allocators.set_profile_allocator(lambda size, align, stream: other)
     try:
@@ -154,7 +154,7 @@ def test_6_3_pinned_memory_is_allowed(cuda: EmulatedCuda) -> None:
     cuda_device.ensure_context()
     address = ctypes.c_void_p()
     libcuda.library().cuMemHostAlloc(ctypes.byref(address), 400, 0)
-    x = np.frombuffer((ctypes.c_float * 100).from_address(address.value or 0), np.float32)
+    x = np.ctypeslib.as_array((ctypes.c_float * 100).from_address(address.value or 0))
     x[:] = np.arange(100)
     scale[(1,)](x, 100, 2.0)
     cuda_device.synchronize()
@@ -282,7 +282,8 @@ def test_6_8_loading_reports_registers_spills_and_threads(cuda: EmulatedCuda) ->
     assert (kernel.module, kernel.n_regs) == (None, None)
     kernel[(1, 1, 1)](ramp(), 100, 2.0)
     assert isinstance(kernel.module, int) and isinstance(kernel.function, int)
-    assert kernel.n_regs > 0 and kernel.n_spills == 0 and kernel.n_max_threads == 256
+    assert kernel.n_regs is not None and kernel.n_regs > 0
+    assert kernel.n_spills == 0 and kernel.n_max_threads == 256
     _, _, _, spills, threads = driver.active.utils.load_binary("with_local", programs.with_local(64), 0, 0)
     assert (spills, threads) == (16, 1024)
 
@@ -299,11 +300,12 @@ def test_6_8_more_than_48_kib_of_shared_memory(cuda: EmulatedCuda) -> None:
 
 
 def test_6_8_out_of_resources(cuda: EmulatedCuda) -> None:
-    for facts, limits, said in (
+    cases: list[tuple[dict[str, Any], str, str]] = [
         ({"shared": 300 << 10}, "", "shared memory"),
         ({"tmem_size": 1024}, "", "tensor memory"),
         ({"num_warps": 16}, ".maxntid 256, 1, 1", "threads"),
-    ):
+    ]
+    for facts, limits, said in cases:
         kernel = kernel_of(programs.scale(limits=limits), "scale", SCALE, **facts)
         for _ in range(2):
             with pytest.raises(OutOfResources, match=said):
@@ -357,7 +359,7 @@ def test_6_8_a_source_without_types_uses_sizes(cuda: EmulatedCuda, tmp_path: Pat
     with pytest.raises(TypeError, match="4 bytes and unknown type takes a NumPy scalar or bytes"):
         launch(1, 1, 1, 0, kernel.function, None, None, None, None, x, x, 1.0)
     with pytest.raises(TypeError, match="4 bytes is given 8 bytes"):
-        launch(1, 1, 1, 0, kernel.function, None, None, None, None, x, 100, np.float64(1.0).reshape(())[()])
+        launch(1, 1, 1, 0, kernel.function, None, None, None, None, x, 100, np.float64(1.0))
 
 
 def test_6_8_an_old_driver_does_not_know_parameters(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,7 +409,7 @@ def test_6_9_scratch_is_for_all_programs_and_blocks(cuda: EmulatedCuda) -> None:
         requested.append((size, alignment, stream))
         return DeviceArray(size)
 
-    facts = {"global_scratch_size": 24, "global_scratch_align": 128, "num_ctas": 2}
+    facts: dict[str, Any] = {"global_scratch_size": 24, "global_scratch_align": 128, "num_ctas": 2}
     kernel = kernel_of(programs.pointers(), "pointers", {"out": "*i64"}, **facts)
     out, side = DeviceArray(2, "uint64"), cuda_device.Stream()
     with pytest.raises(RuntimeError, match="set_allocator"):

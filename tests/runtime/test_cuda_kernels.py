@@ -1,5 +1,8 @@
 """Kernels in Python from `kernel[grid](...)` to PTX, on the emulated CUDA driver."""
 
+# Kernels annotate parameters with values of the language, which are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 from collections.abc import Iterator
 from pathlib import Path
 

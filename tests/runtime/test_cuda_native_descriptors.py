@@ -20,7 +20,7 @@ def test_maps_of_descriptors_follow_what_they_describe(cuda: EmulatedCuda) -> No
     k = Counted(copied, BLOCK=32)
     base, out = DeviceArray.of(np.arange(4096, dtype="f4").reshape(64, 64)), DeviceArray((64, 64), "f4")
 
-    def described(holder: DeviceArray, rows: int = 64, columns: int = 64, **more: Any) -> TensorDescriptor:
+    def described(holder: DeviceArray, rows: int = 64, columns: int = 64, **more: Any) -> Any:
         return TensorDescriptor(holder, [rows, columns], [64, 1], [8, 32], **more)
 
     source, target = described(base), described(out)
@@ -81,7 +81,7 @@ def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
             except Exception as error:  # noqa: BLE001 - both are compared
                 both.append((type(error), str(error)))
         assert both[0] == both[1]
-    numbers = TensorDescriptor(DeviceArray((4096, 64), "f4"), [4096, 64], [64, 1], [8, 32])
+    numbers: Any = TensorDescriptor(DeviceArray((4096, 64), "f4"), [4096, 64], [64, 1], [8, 32])
     for size in range(1000, 1100):  # ints that are freed, and made again where others were
         numbers.shape[0] = int(str(size))
         as_python_does(cuda, k, numbers, target, 8, slow=0)

@@ -44,7 +44,7 @@ def test_6_11_hooks_see_the_function_and_the_stream(cuda: EmulatedCuda) -> None:
 
 
 def test_6_17_target_device_and_capability(cuda: EmulatedCuda) -> None:
-    active = driver.active
+    active: Any = driver.active
     assert active.get_current_target() == TARGET == GPUTarget("cuda", 90, 32)
     assert (active.get_current_device(), active.get_current_stream(0), active.get_current_stream()) == (0, 0, 0)
     assert active.get_device_capability() == active.get_device_capability(0) == (9, 0)
@@ -77,7 +77,8 @@ def test_6_17_properties(cuda: EmulatedCuda) -> None:
 
 
 def test_6_17_printf_fifo(cuda: EmulatedCuda) -> None:
-    driver.active.utils.set_printf_fifo_size(8 << 20)
+    utils: Any = driver.active.utils
+    utils.set_printf_fifo_size(8 << 20)
     assert cuda.limits[libcuda.LIMIT_PRINTF_FIFO] == 8 << 20
 
 
@@ -100,7 +101,7 @@ def test_6_17_torch_decides_where_it_is_in_use(cuda: EmulatedCuda, monkeypatch: 
     usable.current_device, usable.set_device = lambda: 1, lambda device: None
     torch = SimpleNamespace(cuda=usable, device=lambda *args: args)
     monkeypatch.setitem(sys.modules, "torch", torch)
-    active = driver.active
+    active: Any = driver.active
     assert active.get_device_interface() is usable
     assert (active.get_current_device(), active.get_current_stream(0)) == (0, 0)
     usable.is_initialized = lambda: True

@@ -33,7 +33,8 @@ def fill(**changes: Any) -> Any:
         "base": 3 << 40, "swizzle": 0, "elem_size": 4, "elem_type": 7, "block_size": [8, 16], "shape": [64, 32],
         "strides": [48, 1],
     }  # fmt: skip
-    return driver.active.utils.fill_tma_descriptor(*(given | changes).values())
+    utils: Any = driver.active.utils
+    return utils.fill_tma_descriptor(*(given | changes).values())
 
 
 def test_a_map_has_what_was_requested(cuda: EmulatedCuda) -> None:
@@ -174,7 +175,7 @@ def test_parameters_of_ptx() -> None:
 
 
 def test_the_host_has_every_member_of_utils() -> None:
-    utils = CpuDriver().utils
+    utils: Any = CpuDriver().utils
     utils.set_printf_fifo_size(1 << 20)
     with pytest.raises(ValueError, match="-1 bytes"):
         utils.set_printf_fifo_size(-1)

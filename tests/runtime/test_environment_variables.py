@@ -86,7 +86,7 @@ def test_each_listed_variable_is_another_cache_entry(name: str, monkeypatch: pyt
         return get_cache_key(fill_source(), backend, backend_options, cache_invalidating_env_vars())
 
     backend_options = backend.parse_options({})
-    keys = {None: key()}
+    keys: dict[str | None, str] = {None: key()}
     for text in ("1", "0", "sm80"):
         monkeypatch.setenv(name, text)
         keys[text] = key()

@@ -1,6 +1,9 @@
 """Programs written for other devices run unchanged: NumPy numbers as arguments, options of other backends,
 occupancy."""
 
+# Kernels annotate parameters with values of the language, which are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 import warnings
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,8 @@
 """The object that `jit` makes: attributes, parameters, names, sources."""
 
+# Kernels annotate parameters with values and texts that are no Python types.
+# pyright: reportInvalidTypeForm=false, reportUndefinedVariable=false
+
 import inspect
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,11 @@ pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 @tilework.jit
-def kernel(p, n: tl.int64, c: tl.const, STEP: tl.constexpr = 4, other: "Unknown" = None):  # noqa: F821
+def kernel(
+    p, n: tl.int64, c: tl.const,
+    STEP: tl.constexpr = 4,  # pyright: ignore[reportArgumentType]
+    other: "Unknown" = None,  # noqa: F821
+):  # fmt: skip
     """Doc."""
     tl.store(p, add_one(n) * STEP)
 
@@ -80,7 +87,7 @@ def inner(x):
 
 
 @tilework.jit(version=7, noinline=True, debug=True)
-def configured(p, n, STEP: tl.constexpr = 4):
+def configured(p, n, STEP: tl.constexpr = 4):  # pyright: ignore[reportArgumentType]
     """Doc."""
     tl.store(p, inner(n) * STEP)
 
@@ -256,7 +263,7 @@ def test_a_function_can_be_given_another_source() -> None:
     kernel[(1,)](out)
     assert out[0] == 9
     with pytest.raises(AttributeError):
-        kernel.src = "def f(): pass"
+        kernel.src = "def f(): pass"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_lines(tmp_path: Path) -> None:

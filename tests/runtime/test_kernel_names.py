@@ -39,7 +39,7 @@ def größe(ärray, Länge, 幅: tl.constexpr):
 class Zähler:
     @tilework.jit
     def 核(出, n, B: tl.constexpr):
-        tl.store(出 + tl.arange(0, B), n)
+        tl.store(出 + tl.arange(0, B), n)  # pyright: ignore[reportOperatorIssue]
 
 
 KERNELS = {größe: [6, 8, 10, 0], Zähler.核: [3, 3, 3, 3]}

@@ -1,5 +1,8 @@
 """`kernel[grid](...)`: binding, grids, what is compiled for what, kernels in memory."""
 
+# Kernels annotate parameters with values and texts that are no Python types.
+# pyright: reportInvalidTypeForm=false, reportUndefinedVariable=false
+
 import threading
 from pathlib import Path
 from typing import Any

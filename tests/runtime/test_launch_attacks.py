@@ -38,7 +38,7 @@ def nothing(x):
 
 
 @tilework.jit(interpret=True)
-def interpreted(x, y, n, BLOCK: tl.constexpr = 64):
+def interpreted(x, y, n, BLOCK: tl.constexpr = 64):  # pyright: ignore[reportArgumentType]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
     tl.store(y + i, tl.load(x + i, mask=mask) + 1, mask=mask)
@@ -244,7 +244,7 @@ def test_bad_input(name: str) -> None:
 
 def test_a_value_that_no_launcher_takes() -> None:
     @tilework.jit
-    def kernel(out, x: "fp8e5"):  # noqa: F821
+    def kernel(out, x: "fp8e5"):  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
         tl.store(out, x.to(tl.float32))
 
     refuse(TypeError, "parameter 1 of kernel is f8E5M2", lambda: kernel[(1,)](np.zeros(1, np.float32), 2.0))

@@ -1,6 +1,9 @@
 """Both parts of the launcher decide by the facts of `runtime/launch/facts.py`: generated launches take machine code if,
 and only if, a launch with equal facts came before, and get the kernel that the Python path would find."""
 
+# Kernels annotate parameters with values and texts that are no Python types.
+# pyright: reportInvalidTypeForm=false, reportUndefinedVariable=false
+
 import random
 from collections.abc import Callable
 from typing import Any

@@ -19,7 +19,7 @@ X, OUT = np.ones(16, np.float32), np.zeros(16, np.float32)
 
 
 @tilework.jit
-def copy(x, out, BLOCK: tl.constexpr, FLAG: tl.constexpr = False):
+def copy(x, out, BLOCK: tl.constexpr, FLAG: tl.constexpr = False):  # pyright: ignore[reportArgumentType]
     i = tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i))
 
@@ -33,13 +33,13 @@ def half(x, out, BLOCK: tl.constexpr):
 @tilework.jit
 def root(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
-    tl.store(out + i, np.sqrt(tl.load(x + i)))
+    tl.store(out + i, np.sqrt(tl.load(x + i)))  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 @tilework.jit
 def arctan(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
-    tl.store(out + i, np.arctan(tl.load(x + i)))
+    tl.store(out + i, np.arctan(tl.load(x + i)))  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 @tilework.jit

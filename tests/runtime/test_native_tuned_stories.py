@@ -31,7 +31,10 @@ def fixed(call: Any, quantiles: Any) -> list[float]:
     return [1.0] * len(quantiles)
 
 
-def scale(x, out, n, factor=2.0, mode=None, BLOCK: tl.constexpr = 64, EXTRA: tl.constexpr = 0):
+def scale(
+    x, out, n, factor=2.0, mode=None,
+    BLOCK: tl.constexpr = 64, EXTRA: tl.constexpr = 0,  # pyright: ignore[reportArgumentType]
+):  # fmt: skip
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n) * factor + EXTRA, mask=i < n)
 
@@ -338,7 +341,7 @@ def hooks_come_and_go(kind: type[Autotuner]) -> Any:
         hooks.remove(hook)
         seen += thrice(kernel)
     with knobs.runtime.scope():
-        knobs.runtime.launch_enter_hook = hook
+        knobs.runtime.launch_enter_hook = hook  # pyright: ignore[reportAttributeAccessIssue]
         seen += thrice(kernel)
     kernel.fn.add_pre_run_hook(hook)
     seen += thrice(kernel)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("fresh_cache")
 NAMES = [name for name in GIVEN if name not in ("num_ctas", "arch")]  # as for options that are no parameters
 
 
-def constant(out, num_warps: tl.constexpr, after: tl.constexpr = 5):
+def constant(out, num_warps: tl.constexpr, after: tl.constexpr = 5):  # pyright: ignore[reportArgumentType]
     tl.store(out, num_warps)
     tl.store(out + 1, after)
 
@@ -42,11 +42,13 @@ kernels = pytest.mark.parametrize("source", [constant, number])
 
 @tilework.jit
 def every(
-    out, num_warps: tl.constexpr = 1, num_stages: tl.constexpr = 1, maxnreg: tl.constexpr = None,
-    ptx_version: tl.constexpr = None, ptx_options: tl.constexpr = None, enable_fp_fusion: tl.constexpr = None,
-    enable_reflect_ftz: tl.constexpr = None, launch_cooperative_grid: tl.constexpr = None,
-    launch_pdl: tl.constexpr = None, debug: tl.constexpr = None, sanitize_overflow: tl.constexpr = None,
-    extern_libs: tl.constexpr = None,
+    out, num_warps: tl.constexpr = 1, num_stages: tl.constexpr = 1,  # pyright: ignore[reportArgumentType]
+    maxnreg: tl.constexpr = None, ptx_version: tl.constexpr = None,  # pyright: ignore[reportArgumentType]
+    ptx_options: tl.constexpr = None, enable_fp_fusion: tl.constexpr = None,  # pyright: ignore[reportArgumentType]
+    enable_reflect_ftz: tl.constexpr = None,  # pyright: ignore[reportArgumentType]
+    launch_cooperative_grid: tl.constexpr = None,  # pyright: ignore[reportArgumentType]
+    launch_pdl: tl.constexpr = None, debug: tl.constexpr = None,  # pyright: ignore[reportArgumentType]
+    sanitize_overflow: tl.constexpr = None, extern_libs: tl.constexpr = None,  # pyright: ignore[reportArgumentType]
 ):  # fmt: skip
     tl.store(out, 1 if num_warps is None else num_warps)
 

@@ -28,7 +28,7 @@ def fresh_cache(tmp_path: Path) -> Any:
 
 
 @tilework.jit
-def scaled(x, out, n, BLOCK: tl.constexpr = 8):
+def scaled(x, out, n, BLOCK: tl.constexpr = 8):  # pyright: ignore[reportArgumentType]
     """Doc."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n) * SCALE, mask=i < n)

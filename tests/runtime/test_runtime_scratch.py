@@ -130,7 +130,7 @@ def test_what_is_no_memory_is_refused(tmp_path: Path) -> None:
 @isolated
 def test_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
     set_allocator(lambda size, alignment, stream: Buffer(size, alignment, stream, 4096 + 64))
-    facts = {"global_scratch_size": 128, "global_scratch_align": 128}
+    facts: dict[str, Any] = {"global_scratch_size": 128, "global_scratch_align": 128}
     with fake_gpu(**facts), pytest.raises(ValueError, match="memory at 0x1040, which is not aligned to 128 bytes"):
         touch[(2,)](np.zeros(4, "i4"), 5)
 

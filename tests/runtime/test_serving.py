@@ -270,7 +270,7 @@ def test_code_for_large_arrays_serves_small_ones() -> None:
     both = [["tt.divisibility", 16], ["tt.pointer_range", 32]]
 
     def needed(facts: list[Any], options: dict[str, Any]) -> SpecializationRecord:
-        types = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+        types: dict[str, object] = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
         return SpecializationRecord(
             Specialization(program.add, types, {(4,): 64}, {(0,): facts}, options, ""), backend, {}
         )

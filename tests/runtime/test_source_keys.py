@@ -268,11 +268,9 @@ def test_cells_of_a_notebook_have_no_file(tmp_path: Path) -> None:
     """Their names differ in every process, their kernels do not."""
     keys = set()
     for process in ("1", "2"):
-        text, file = (
-            "@tilework.jit\ndef k(p):\n    tl.store(p, 1)\n",
-            str(tmp_path / f"ipykernel_{process}" / "12345.py"),
-        )
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        text = "@tilework.jit\ndef k(p):\n    tl.store(p, 1)\n"
+        file, lines = str(tmp_path / f"ipykernel_{process}" / "12345.py"), list[str](text.splitlines(True))
+        linecache.cache[file] = (len(text), None, lines, file)
         scope: dict[str, Any] = {"tilework": tilework, "tl": tl}
         exec(compile(text, file, "exec"), scope)
         keys.add(scope["k"].cache_key)
@@ -335,7 +333,7 @@ def test_sources_differ_by_each_part() -> None:
 def types_module() -> Any:
     """A function of the same text in another place."""
 
-    def fill(p, value, n, BLOCK: tl.constexpr = 16):
+    def fill(p, value, n, BLOCK: tl.constexpr = 16):  # pyright: ignore[reportArgumentType]
         i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         tl.store(p + i, value, mask=i < n)
 

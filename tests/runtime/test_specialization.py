@@ -18,7 +18,7 @@ from tilework.triton.runtime import native_specialize_impl, plain_keys
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
-def aligned(dtype: object, offset: int = 0) -> np.ndarray:
+def aligned(dtype: Any, offset: int = 0) -> np.ndarray:
     """An array whose address is `offset` bytes past a multiple of 16."""
     raw = np.zeros(256, np.uint8)
     start = -raw.ctypes.data % 16 + offset

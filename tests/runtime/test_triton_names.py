@@ -375,10 +375,10 @@ def test_linear_layouts_as_tritons_class() -> None:
             wrong()
     for wrong in (
         lambda: product == 3,
-        lambda: product * 3,
+        lambda: product * 3,  # pyright: ignore[reportOperatorIssue]
         lambda: hash(product),
-        lambda: LinearLayout.from_bases({"r": [[1]]}, ["d"]),
-    ):  # pyright: ignore
+        lambda: LinearLayout.from_bases({"r": [[1]]}, ["d"]),  # pyright: ignore[reportArgumentType]
+    ):
         with pytest.raises(TypeError):
             wrong()
 

@@ -98,7 +98,7 @@ def test_other_errors_are_as_ever(folder: Path) -> None:
 
 @tilework.jit
 def wrong(x):
-    tl.store(x, undefined_name)  # noqa: F821
+    tl.store(x, undefined_name)  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
 
 
 def test_notebooks_ask_the_exception() -> None:

@@ -110,7 +110,11 @@ def thrice(value):
 
 
 @tilework.jit
-def store(out, BLOCK: tl.constexpr, how: tl.constexpr = None, dtype: tl.constexpr = tl.float32):
+def store(
+    out, BLOCK: tl.constexpr,
+    how: tl.constexpr = None,  # pyright: ignore[reportArgumentType]
+    dtype: tl.constexpr = tl.float32,
+):  # fmt: skip
     i = tl.arange(0, BLOCK)
     value = (twice(i) * SCALE).to(dtype)
     if how is not None:
@@ -218,7 +222,7 @@ def test_kernels_whose_text_cannot_be_sent_are_sent_by_name() -> None:
 
 def made_by_exec() -> Any:
     text = "def kernel(out):\n    pass\n"
-    linecache.cache["<made>"] = (len(text), None, text.splitlines(True), "<made>")
+    linecache.cache["<made>"] = (len(text), None, list[str](text.splitlines(True)), "<made>")
     scope: dict[str, Any] = {}
     exec(builtins.compile(text, "<made>", "exec"), scope)
     return scope["kernel"]

@@ -40,4 +40,4 @@ def talkative(x, BLOCK: tl.constexpr):
 
 @jit
 def broken(x, BLOCK: tl.constexpr):
-    tl.store(x + tl.arange(0, BLOCK), undefined_name)  # noqa: F821
+    tl.store(x + tl.arange(0, BLOCK), undefined_name)  # pyright: ignore[reportUndefinedVariable]  # noqa: F821

@@ -133,7 +133,7 @@ def function_of(fn: Any, source: str, target: str, size: int) -> tt.FuncOp:
 
 def kernel(row: str, size: tuple[int, ...]) -> ModuleOp:
     case = (LINE if row in LINE else PAIR)[row]
-    args = dict(zip(("x", "y", "out"), case.arrays(*size), strict=True))
+    args: dict[str, Any] = dict(zip(("x", "y", "out"), case.arrays(*size), strict=True))
     return nests_of(unoptimised(case.kernel, args, dict(zip("NM", size, strict=False)))[0])
 
 

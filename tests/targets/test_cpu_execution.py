@@ -1,5 +1,8 @@
 """Kernels as machine code on this machine: stages and their files, arguments, faults, caches, threads."""
 
+# Kernels annotate parameters with values of the language, which are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +26,7 @@ ROOT = Path(tilework.__file__).parent.parent
 
 
 @tilework.jit
-def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr = 64):
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr = 64):  # pyright: ignore[reportArgumentType]
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < n
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)

@@ -148,7 +148,9 @@ def launch(work: Any, workers: int, arena: int = 64) -> Any:
     record = ctypes.create_string_buffer(LAUNCH.pack(code, 0, 0, 8, 1, 8, 1, 1, 0, arena, 1, 0, 0))
     memory = pool.Arena()
     WORKER.pack_into(memory.worker, 0, memory.address, arena, 0)
-    pool.POOL.start(workers)(record, workers, memory.worker)
+    start = pool.POOL.start(workers)
+    assert start is not None, "another thread starts workers"
+    start(record, workers, memory.worker)
     return record
 
 

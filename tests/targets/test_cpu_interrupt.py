@@ -87,7 +87,7 @@ def called(out, n):
     total = 0.0
     for i in range(n):
         total = total * 0.5 + i
-    return out + total.to(tl.int32)
+    return out + total.to(tl.int32)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @tw.jit

@@ -4,6 +4,9 @@ A case is a function `case_...` of this file. A child runs them and says after e
 names its case and no crash ends the tests.
 """
 
+# Kernels annotate parameters with values of the language, which are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 import os
 import subprocess
 import sys

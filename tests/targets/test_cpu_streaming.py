@@ -74,7 +74,7 @@ def rows_doubled(x, out, rows, columns, R: tl.constexpr, C: tl.constexpr):
 TYPES = {"x": "*fp32", "out": "*fp32", "n": "i32"}
 
 
-def text_of(kernel: object, size: int = 4096, target: HostTarget = LARGE, **types: str) -> str:
+def text_of(kernel: tilework.JITFunction, size: int = 4096, target: HostTarget = LARGE, **types: str) -> str:
     source = ASTSource(kernel, {**TYPES, **types}, {"B": size})
     module = parse_module(str(lower(source, GPUTarget("cpu", "host", 1), ["ttcir"])["ttcir"]))
     return codegen.emit_module(module, target)

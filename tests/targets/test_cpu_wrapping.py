@@ -1,5 +1,8 @@
 """Numbers that wrap around within a tile: ``start + tl.arange(0, B) < n`` where `start` is near the largest number."""
 
+# Kernels annotate parameters with values of the language, which are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

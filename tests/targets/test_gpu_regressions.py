@@ -250,7 +250,7 @@ def flipping(out, n, N: tl.constexpr):
         mask = ~mask
         if i % 2 == 1:
             flag = not flag
-        total += tl.sum(mask.to(tl.int32), 0) + flag.to(tl.int32) * 1000
+        total += tl.sum(mask.to(tl.int32), 0) + flag.to(tl.int32) * 1000  # pyright: ignore[reportAttributeAccessIssue]
     while flag & (total > 0):
         flag = total % 3 == 0
         total += 1

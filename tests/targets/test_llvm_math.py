@@ -6,9 +6,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
-from mpmath import mp
 
 from tests.targets.llvm_run import elementwise, new_module, ulps
 from tilework.numerics.libdevice_table import SYMBOLS
@@ -19,6 +19,7 @@ from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.types import Type, f32, f64, i32, i64, vector
 
 REFERENCE = Path(__file__).with_name("elementary_reference.txt")
+mp: Any = mpmath.mp  # its functions are made at run time
 INF, NAN = math.inf, math.nan
 # where an argument is an integer
 SIGNATURES = {"jn": [i32, f64], "yn": [i32, f64], "powi": [f64, i32]}
@@ -297,7 +298,7 @@ def test_special_powers_are_those_of_c() -> None:
             base, exponent = x.astype(number), y.astype(number)
             expected = np.power(base, exponent)
         got = elementwise("pow", [type, type])(base, exponent)
-        np.testing.assert_allclose(got, expected, rtol=2 * np.finfo(number).eps)
+        np.testing.assert_allclose(got, expected, rtol=float(2 * np.finfo(number).eps))
         zero = expected == 0
         np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(expected[zero]))
 

@@ -48,7 +48,7 @@ VARIABLES = (
 
 
 @tilework.jit
-def fill(p, BLOCK: tl.constexpr = 16):
+def fill(p, BLOCK: tl.constexpr = 16):  # pyright: ignore[reportArgumentType]
     tl.store(p + tl.arange(0, BLOCK), 2.0)
 
 

@@ -55,7 +55,8 @@ for target, unused in ((GPUTarget("cpu", "host", 1), cpu), (GPUTarget("cuda", 90
 
 
 def test_rules_can_be_requested_while_another_thread_imports_a_file_of_them() -> None:
-    behind, ops = Rules(), [type(f"Op{number}", (), {"name": f"op{number}"}) for number in range(3)]
+    behind = Rules()
+    ops: list[Any] = [type(f"Op{number}", (), {"name": f"op{number}"}) for number in range(3)]
     table = Rules(behind)
 
     class Watched(dict[Any, Any]):

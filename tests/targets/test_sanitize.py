@@ -1,5 +1,8 @@
 """Kernels that check themselves: what is reported, in which words, and what is not."""
 
+# Kernels annotate parameters with values of the language, which are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 import os
 import threading
 from pathlib import Path

@@ -14,14 +14,15 @@ from tilework.compiler import ASTSource
 from tilework.target import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
-LARGE = {"BM": 128, "BN": 256, "BK": 64}
+LARGE: dict[str, Any] = {"BM": 128, "BN": 256, "BK": 64}
 STAYS = "%nsmid"
 FP8 = ml_dtypes.float8_e4m3fn
 
 
 @tilework.jit
 def product(
-    a, b, c, K, turns, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KIND: tl.constexpr = ""
+    a, b, c, K, turns, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    KIND: tl.constexpr = "",  # pyright: ignore[reportArgumentType]
 ):  # fmt: skip
     row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
     if KIND == "made of a tile":
@@ -42,8 +43,9 @@ def product(
 
 @tilework.jit
 def flattened(
-    a, b, c, K, tiles, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPECIALIZE: tl.constexpr = False
-):
+    a, b, c, K, tiles, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    SPECIALIZE: tl.constexpr = False,  # pyright: ignore[reportArgumentType]
+):  # fmt: skip
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True, warp_specialize=SPECIALIZE):
         acc = tl.zeros((BM, BN), dtype=tl.float32)
         for k in range(0, K, BK):

@@ -101,7 +101,7 @@ def attention(
     BN: tl.constexpr,
     D: tl.constexpr,
     STAGES: tl.constexpr,
-    LOOPS: tl.constexpr = 1,
+    LOOPS: tl.constexpr = 1,  # pyright: ignore[reportArgumentType]
 ):
     om = tl.program_id(0) * BM
     top = tl.full((BM,), -float("inf"), tl.float32)

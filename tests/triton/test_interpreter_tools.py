@@ -1,6 +1,7 @@
 """Tools that look into interpreted kernels replace methods of `triton.runtime.interpreter`, and see what kernels do."""
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,13 +131,14 @@ def test_every_operation_can_be_replaced(monkeypatch):
 
 
 def test_a_tool_changes_what_an_operation_gives(monkeypatch):
-    original = names.interpreter_builder.create_fmul
+    builder: Any = names.interpreter_builder
+    original = builder.create_fmul
 
     def wrong(lhs, rhs):
         made = original(lhs, rhs)
         return names.TensorHandle(made.data + 1, made.dtype)
 
-    monkeypatch.setattr(names.interpreter_builder, "create_fmul", wrong, raising=False)
+    monkeypatch.setattr(builder, "create_fmul", wrong, raising=False)
     x, out = np.arange(6, dtype=np.float32), np.zeros(8, np.float32)
     jit(double, interpret=True)[(2,)](x, out, 6, 1, BLOCK=4)
     assert np.allclose(out[:6], np.exp(x * 2 + 2))

@@ -41,11 +41,11 @@ def main(warps: int, stages: int, *only: str) -> None:
             if (refusal := answer.refused.get(str(config))) is not None:
                 print(f"{config}: Triton: {refusal[:200]}")
                 continue
-            theirs, ours = answer.printed[str(config)], print_module(ttgir(config))
+            theirs, ours = parse_module(answer.printed[str(config)]), ttgir(config)
             found = list(difflib.unified_diff(lines(theirs), lines(ours), "triton", "tilework", lineterm="", n=0))
             same += not found
             if found:
-                a, b = (Counter(op.name for op in parse_module(text).walk()) for text in (theirs, ours))
+                a, b = (Counter(op.name for op in module.walk()) for module in (theirs, ours))
                 print(f"{config}: {len(found)} lines, only theirs {dict(a - b)}, only ours {dict(b - a)}", flush=True)
             if only:
                 print("\n".join(found))

@@ -1,10 +1,12 @@
 """Loops that end early are counted beforehand where that can be known: the same stores in the same order, nothing read
 behind the exit."""
 
+import builtins
 import importlib.util
 import os
 import random
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +70,9 @@ class Loop:
 class Language:
     """`tl` where Python runs the text."""
 
-    range = staticmethod(lambda *bounds, **hints: range(*bounds))
+    @staticmethod
+    def range(*bounds: int, **hints: int) -> Iterable[int]:
+        return builtins.range(*bounds)
 
     @staticmethod
     def store(index: tuple[list[int], int], value: int) -> None:

@@ -60,7 +60,7 @@ def scaled(lhs: str, rhs: str, scales: str, options: str) -> str:
     return f"""module {{
 tt.func public @kernel(%p_a: !tt.ptr<{ELEMENTS[lhs]}>, %p_b: !tt.ptr<{ELEMENTS[rhs]}>, %p_sa0: !tt.ptr<i8>,
                        %p_sb0: !tt.ptr<i8>, %p_c: !tt.ptr<f32>) {{
-  {load("a", *a, ELEMENTS[lhs])}{load("b", *b, ELEMENTS[rhs])}{load("c", M, N, "f32")}
+  {load("a", a[0], a[1], ELEMENTS[lhs])}{load("b", b[0], b[1], ELEMENTS[rhs])}{load("c", M, N, "f32")}
   {exponents("sa", M)}{exponents("sb", N)}
   %d = tt.dot_scaled {", ".join(sides)}, %c lhs = {lhs} rhs = {rhs} {{{options}}}
        : {types["a"]}{types["sa"]} * {types["b"]}{types["sb"]} -> tensor<{M}x{N}xf32>

@@ -21,7 +21,7 @@ class Buffer(Protocol):
 class Allocator(Protocol):
     """Memory of `size` bytes for work on a stream."""
 
-    def __call__(self, size: int, alignment: int, stream: int | None) -> Buffer: ...
+    def __call__(self, size: int, alignment: int, stream: int | None, /) -> Buffer: ...
 
 
 class NullAllocator:

@@ -449,7 +449,7 @@ class Autotuner(Wrapper):
 
 
 def autotune(
-    configs: Sequence[Config],
+    configs: Sequence[Config] | None,
     key: Sequence[str],
     prune_configs_by: Mapping[str, object] | None = None,
     reset_to_zero: Sequence[str] | None = None,
