@@ -38,8 +38,7 @@ def ours(case: Case, rounds: int = ROUNDS) -> tuple[float, float, dict[str, floa
     from tilework.runtime.compile.sources import frontend_options
     from tilework.target import Target
     from tilework.targets.base import GPUTarget
-    from tilework.transforms.pipelines import ttir_pipeline
-    from tilework.transforms.registry import get_pass
+    from tilework.transforms.registry import get_pass, ttir_pipeline
 
     options = frontend_options(GPUTarget("cuda", 90, 32), {})
     source = ASTSource(case.kernel, case.types, {**case.constexprs, **SIZES.get(case.name, {})}, case.attrs)

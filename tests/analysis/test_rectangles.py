@@ -23,8 +23,7 @@ from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.cuda.launch_precondition import LaunchPrecondition
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 PASSES = "tt-rectangles-to-descriptors,canonicalize,cse"
 

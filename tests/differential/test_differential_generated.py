@@ -10,8 +10,7 @@ from tests.fuzz.kernels import generate_kernel
 from tests.fuzz.run import capability, compile_generated
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 KERNELS, CHUNK = amount(24), 8
 

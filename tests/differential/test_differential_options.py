@@ -16,7 +16,7 @@ from tests.differential.settings import few_examples, seeds, shapes
 from tilework.language.extra import cuda
 from tilework.language.function import jit
 from tilework.target import Target
-from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import ttir_pipeline
 
 SEMANTICS = st.sampled_from(["acquire", "release", "acq_rel", "relaxed"])
 SCOPES = st.sampled_from(["gpu", "cta", "sys"])

@@ -23,8 +23,7 @@ from tilework.target import Target
 from tilework.targets.amd.code_object import metadata
 from tilework.targets.amd.lower.emit import emit_module
 from tilework.targets.amd.pipeline import ttgir_pipeline
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 WARPS, N = 2, 128
 CODES = {"float32": "fp32", "float16": "fp16", "int32": "i32", "int64": "i64", "int8": "i8", "bool": "u1"}

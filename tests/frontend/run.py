@@ -26,8 +26,7 @@ from tilework.oracles.evaluator import evaluate
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import get_pass
+from tilework.transforms.registry import get_pass, ttir_pipeline
 
 OPTIONS = frontend_options(GPUTarget("cuda", 90, 32), {})
 

@@ -50,8 +50,7 @@ from tilework.targets.nvidia import pipeline as nvidia_pipeline
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 WARPS = (1, 2, 4, 8)
 PIPELINES = {"cuda": nvidia_pipeline.ttgir_pipeline, "hip": amd_pipeline.ttgir_pipeline}

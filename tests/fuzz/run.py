@@ -22,8 +22,7 @@ from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.transforms.passes import Pass
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import make_pass
+from tilework.transforms.registry import make_pass, ttir_pipeline
 
 LEGACY_TTIR_PIPELINE = [  # of Triton 3.0
     "inline",

@@ -19,7 +19,7 @@ from tilework.ir import arith
 from tilework.ir.create import create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import replace_op
-from tilework.transforms import pipelines, registry
+from tilework.transforms import registry
 from tilework.transforms.passes import Pass
 
 HOSTS = ("interpreter", "evaluator", "native")
@@ -40,13 +40,13 @@ class WrongPass(Pass):
 @pytest.fixture
 def wrong_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """It runs in the middle of the pipeline of all targets; what it makes must not stay in the cache."""
-    real = pipelines.ttir_pipeline
+    real = registry.ttir_pipeline
 
     def planted(*args: Any, **options: Any) -> list[str]:
         names = real(*args, **options)
         return [*names[:6], "test-wrong", *names[6:]]
 
-    monkeypatch.setattr(pipelines, "ttir_pipeline", planted)
+    monkeypatch.setattr(registry, "ttir_pipeline", planted)
     monkeypatch.setattr(
         registry, "get_pass", lambda name, real=registry.get_pass: WrongPass if name == "test-wrong" else real(name)
     )

@@ -55,7 +55,7 @@ def test_every_line_of_the_source_leads_to_every_stage_and_back(gpu: dict[str, A
 def test_every_pass_is_there_and_its_edits_give_the_text_behind_it(gpu: dict[str, Any]) -> None:
     from tilework.target import Target
     from tilework.targets.nvidia.pipeline import ttgir_pipeline
-    from tilework.transforms.pipelines import ttir_pipeline
+    from tilework.transforms.registry import ttir_pipeline
 
     (entry,) = gpu["kernels"]
     ran = {run["tag"]: [step["name"] for step in run["steps"]] for run in entry["runs"]}

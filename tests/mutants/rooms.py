@@ -35,7 +35,7 @@ NO_RESULTS: dict[str, str] = {
     "tilework/layouts/picture.py": "draws layouts",
     "tilework/targets/llvm/debug.py": "writes line tables",
     "tilework/transforms/ttg/performance_remarks.py": "tells the user what is slow",
-    "tilework/transforms/ttg/print_analyses.py": "prints analyses",
+    "tilework/transforms/ttg/passes_for_tests.py": "prints analyses, peels loops",
 }  # files of rooms that decide no result, and what they do instead
 
 

@@ -17,8 +17,7 @@ from tilework.frontend.generator import compile_to_ttir
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import run_pipeline
+from tilework.transforms.registry import run_pipeline, ttir_pipeline
 
 TARGETS: dict[str, Callable[[], Any]] = {
     "cuda:80": lambda: frontend_options(GPUTarget("cuda", 80, 32), {}),

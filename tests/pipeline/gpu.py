@@ -30,8 +30,7 @@ from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 CASES: dict[str, Case] = {case.name: case for case in (*all_cases(), *KERNELS, *LOOPS)}
 MAX_STEPS = 20_000_000

@@ -21,8 +21,7 @@ from tilework.inspect.check_each import check_each
 from tilework.ir.verify import verify
 from tilework.target import Target
 from tilework.transforms.passes import Pass
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 MAX_STEPS = 100_000
 

@@ -33,8 +33,7 @@ from tilework.target import Target
 from tilework.targets.amd import pipeline as amd_pipeline
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import pipeline as nvidia_pipeline
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 TARGETS = ("cuda:80", "cuda:90", "hip:gfx90a", "hip:gfx942", "hip:gfx950", "hip:gfx1100", "hip:gfx1201")
 REFERENCE = Path(__file__).parent.parent / "ir" / "reference"

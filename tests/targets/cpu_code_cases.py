@@ -29,8 +29,7 @@ from tilework.language.function import jit
 from tilework.target import Target
 from tilework.targets.cpu.pipeline import tile_loops
 from tilework.targets.llvm.object_loader import Layout, Object
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 TYPES = "u1 i8 i16 i32 i64 u8 u16 u32 u64 fp16 bf16 fp32 fp64 fp8e5 fp8e4nv fp8e4b8 fp8e5b16".split()
 CASTS = {f"cast_{source}": source for source in TYPES}

@@ -25,8 +25,7 @@ from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 Array = np.ndarray[Any, Any]
 NAMES: dict[Any, str] = {

@@ -27,8 +27,7 @@ from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
 from tilework.targets.cpu.pipeline import tile_loops
 from tilework.targets.cpu.run import pool
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 PAIRS = [
     *((1, 3), (3, 1), (3, 5), (5, 3), (2, 7), (7, 12), (12, 7), (6, 20), (17, 17), (33, 9)),

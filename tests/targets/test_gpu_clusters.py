@@ -20,8 +20,7 @@ from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 
 def cluster_ptx(kernel: Any, types: Mapping[str, str], constexprs: Mapping[str, Any], ctas: int) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import CallSiteLoc, FloatAttr, IntegerAttr, UnknownLoc
 
-from tilework.analysis.dominance import dominator_children
+from tilework.analysis.value_flows import dominator_children
 from tilework.ir.integer_ops import EVALUATE
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module

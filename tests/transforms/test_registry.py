@@ -11,7 +11,6 @@ from tilework.target import Target
 from tilework.targets.base import pass_of, run_passes
 from tilework.transforms import registry
 from tilework.transforms.passes import Pass
-from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import (
     NEEDS,
     PASSES,
@@ -21,6 +20,7 @@ from tilework.transforms.registry import (
     UnknownPass,
     get_pass,
     parse_pipeline,
+    ttir_pipeline,
 )
 
 

@@ -22,8 +22,7 @@ from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
-from tilework.transforms.pipelines import ttc_pipeline, ttir_pipeline
-from tilework.transforms.registry import make_pass, run_pipeline
+from tilework.transforms.registry import make_pass, run_pipeline, ttc_pipeline, ttir_pipeline
 
 FOLDER = Path(__file__).parent
 KERNELS = parse_module((FOLDER / "ttc" / "kernels.ttir").read_text())

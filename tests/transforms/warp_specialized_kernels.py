@@ -20,8 +20,7 @@ from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline
 
 Array = np.ndarray[Any, Any]
 HOPPER = Target.parse("cuda:90")

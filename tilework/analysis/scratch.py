@@ -6,34 +6,96 @@
     tt.histogram              all bins, at least one per lane
     tt.gather                 the source, unless each warp has all elements that it may pick
     tt.atomic_rmw, tt.atomic_cas   the old values, if some threads have copies of others' elements;
-                              without old values, the table that combines them (`private_atomics.py`)
+                              without old values, the table that combines them (`window`)
     ttng.tensormap_create     the descriptor
     ttg.warp_specialize       the captured values, one after the other
 
 Threads exchange elements there, so it is per block, and free again after the op.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.analysis.combine_regions import follows_axis
-from tilework.analysis.private_atomics import window
+from tilework.analysis.value_flows import reached
 from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.encodings import (
     distributed_of,
     encoding_of,
     layout_of,
 )
+from tilework.ir.enums import RMWOp
 from tilework.ir.module_facts import threads_per_warp
 from tilework.ir.rewrite import attr_value
-from tilework.ir.types import axis_of, bit_width, is_tensor, shape_of
+from tilework.ir.types import axis_of, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
 from tilework.target import Target
+
+# Atomics of a whole tile that shared memory can combine, before each element that was hit is changed once.
+#
+#     %at = tt.addptr (tt.splat %counts), (tt.load %p)    several elements may hit one address
+#     tt.atomic_rmw add, acq_rel, gpu, %at, %ones         the old value is not used
+#
+# An element within `entries` of the splat pointer goes to a table in shared memory, any other one to global memory as
+# before; how many do so is only known at run time. Operations on integers can be done in any order and combined in
+# advance. After the tile each entry of the table that is not neutral is one atomic, neighbours by neighbouring lanes.
+
+NEUTRAL: dict[RMWOp, int] = {  # 32-bit identity elements
+    RMWOp.ADD: 0, RMWOp.OR: 0, RMWOp.XOR: 0, RMWOp.AND: -1,
+    RMWOp.MAX: -(1 << 31), RMWOp.MIN: (1 << 31) - 1, RMWOp.UMAX: 0, RMWOp.UMIN: -1,
+}  # fmt: skip
+LEAST, MOST = 512, 2048  # elements of a tile that pay for two barriers, entries of the table
+MOVES = (ttg.ConvertLayoutOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.AddPtrOp)
+DATA = (tt.LoadOp, tt.GatherOp, ttg.LocalLoadOp)
+REACH = 64  # ops that are inspected
+
+
+class Window(NamedTuple):
+    """The global memory that a table caches."""
+
+    base: SSAValue
+    entries: int  # of 32 bits
+
+
+def window(op: Operation) -> Window | None:
+    """Return the window of an atomic that shared memory can combine, if it is one."""
+    if type(op) is not tt.AtomicRMWOp or op.results[0].first_use is not None:
+        return None
+    pointers, values = op.operands[:2]
+    element = element_type(values.type)
+    if not is_tensor(values.type) or not isinstance(element, IntegerType) or element.width.data != 32:
+        return None
+    layout = layout_of(values.type)
+    elements, kind = 1 << layout.total_out_bits, RMWOp(op.atomic_rmw_op.value.data)
+    if kind not in NEUTRAL or elements < LEAST or layout.in_size("block") > 1:
+        return None
+    base = splat_below(pointers)
+    return Window(base, min(elements, MOST)) if base is not None and depends_on_data(pointers) else None
+
+
+def splat_below(pointers: SSAValue) -> SSAValue | None:
+    """Return the one pointer from which all pointers of a tile are derived."""
+    while isinstance(pointers, OpResult) and type(pointers.op) in MOVES:
+        pointers = pointers.op.operands[0]
+    return pointers.op.operands[0] if isinstance(pointers, OpResult) and type(pointers.op) is tt.SplatOp else None
+
+
+def depends_on_data(value: SSAValue) -> bool:
+    """Return True if a value is computed from loaded data, a few ops away."""
+
+    def makers(values: Iterable[SSAValue]) -> list[Operation]:
+        return [value.op for value in values if isinstance(value, OpResult)]
+
+    found = reached(makers([value]), lambda op: makers(op.operands))
+    return any(type(op) in DATA for op in islice(found, REACH))
+
 
 if TYPE_CHECKING:
     from tilework.layouts.sort_plan import Trip

@@ -42,7 +42,7 @@ from tilework.targets.diagnostics import wanted
 from tilework.tools.cli import read_text
 from tilework.transforms.passes import Pass
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
-from tilework.transforms.ttg.print_analyses import alignment_remarks
+from tilework.transforms.ttg.passes_for_tests import alignment_remarks
 
 EXPECTATION = re.compile(
     r"//\s*expected-(error|remark|warning|note)(-re)?\s*(?:@(below|above|unknown|[+-]\d+))?\s*\{\{(.*?)\}\}"

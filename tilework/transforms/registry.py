@@ -1,4 +1,4 @@
-"""Passes by name, and pipelines written as text.
+"""Passes by name, pipelines written as text, and the pipelines of the stages that all targets share.
 
     passes = parse_pipeline("builtin.module(inline, canonicalize, triton-loop-unroll{factor=2})")
     run_pipeline(module, passes)
@@ -24,6 +24,7 @@ from tilework.ir.types import is_block_pointer, is_descriptor, is_odd
 from tilework.light_dataclass import light_dataclass
 from tilework.process.forks import cached_property
 from tilework.process.plugins import find
+from tilework.target import Feature, Target
 from tilework.transforms.passes import DECLARED, Pass
 
 PASSES: dict[str, str] = {
@@ -47,7 +48,7 @@ PASSES: dict[str, str] = {
     "tt-memory-in-order": "tt.memory_order:memory_in_order",
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:loop_unroll",
-    "triton-loop-aware-cse": "tt.loop_aware_cse:loop_aware_cse",
+    "triton-loop-aware-cse": "common.cse:loop_aware_cse",
     "pad-tiles": "tt.pad_tiles:pad_tiles",
     "triton-licm": "tt.licm:licm",
     "loop-invariant-code-motion": "tt.licm:licm",
@@ -59,7 +60,7 @@ PASSES: dict[str, str] = {
     "convert-triton-to-tile-loops": "ttc.tile_loops:TileLoopsPass",
     "convert-triton-to-tritongpu": "ttg.convert_triton_to_tritongpu:ConvertTritonToTritonGPUPass",
     "nvgpu-warp-specialization": "warp_specialize.specialize:WarpSpecializationPass",
-    "triton-test-loop-peeling": "ttg.loop_peeling:loop_peeling",
+    "triton-test-loop-peeling": "ttg.passes_for_tests:loop_peeling",
     "tritongpu-assign-latencies": "ttg.pipeline.latencies:AssignLatenciesPass",
     "tritongpu-schedule-loops": "ttg.pipeline.schedule:schedule_loops",
     "tritongpu-pipeline": "ttg.pipeline.software_pipeline:PipelinePass",
@@ -72,39 +73,39 @@ PASSES: dict[str, str] = {
     "tritonamdgpu-schedule-loops": "amd.stream_pipeline:AmdScheduleLoopsPass",
     "tritonamdgpu-pipeline": "amd.stream_pipeline:AmdPipelinePass",
     "triton-amdgpu-insert-instruction-sched-hints": "amd.reorder_instructions:InsertInstructionSchedHintsPass",
-    "tritonamdgpu-coalesce-async-copy": "amd.async_copy:spread",
-    "tritonamdgpu-update-async-wait-count": "amd.async_copy:update_async_wait_count",
+    "tritonamdgpu-coalesce-async-copy": "amd.stream_pipeline:spread",
+    "tritonamdgpu-update-async-wait-count": "amd.stream_pipeline:update_async_wait_count",
     "optimize-amd-lds-usage": "amd.optimize_lds_usage:optimize_lds_usage",
     "tritonamdgpu-reorder-instructions": "amd.reorder_instructions:reorder_instructions",
     "tritonamdgpu-block-pingpong": "amd.block_pingpong:AmdBlockPingpongPass",
-    "tritonamdgpu-optimize-epilogue": "amd.optimize_epilogue:store_as_computed",
+    "tritonamdgpu-optimize-epilogue": "amd.accelerate_matmul:store_as_computed",
     "tritonamdgpu-hoist-layout-conversions": "amd.reorder_instructions:hoist",
     "tritonamdgpu-in-thread-transpose": "amd.in_thread_transpose:in_thread_transpose",
     "tritonamdgpu-canonicalize-pointers": "amd.canonicalize_pointers:canonicalize_pointers",
     "tritonamdgpu-convert-buffer-ops": "amd.convert_buffer_ops:AmdConvertBufferOpsPass",
-    "tritonamdgpu-fold-true-cmpi": "amd.fold_true_cmpi:fold_true_cmpi",
+    "tritonamdgpu-fold-true-cmpi": "amd.convert_buffer_ops:fold_true_cmpi",
     "tritonamdgpu-accelerate-matmul": "amd.accelerate_matmul:AmdAccelerateMatmulPass",
     "tritongpu-accelerate-matmul": "ttg.accelerate_matmul:AccelerateMatmulPass",
-    "allocate-shared-memory": "ttg.allocate_memory:allocate_shared_memory",
-    "allocate-shared-memory-nv": "ttg.allocate_memory:AllocateSharedMemoryNvPass",
+    "allocate-shared-memory": "ttg.allocate_resources:allocate_shared_memory",
+    "allocate-shared-memory-nv": "ttg.allocate_resources:AllocateSharedMemoryNvPass",
     "tritongpu-optimize-dot-operands": "ttg.optimize_dot_operands:optimize_dot_operands",
     "tritongpu-F32DotTC": "ttg.f32_dot_tc:F32DotTCPass",
     "triton-nvidia-optimize-descriptor-encoding": ("ttng.optimize_descriptor_encoding:encode"),
     "tritongpu-optimize-thread-locality": "ttg.optimize_thread_locality:optimize_thread_locality",
     "tritongpu-combine-tensor-select-and-if": "ttg.combine_tensor_select_and_if:combine_tensor_select_and_if",
-    "tritongpu-allocate-warp-groups": "ttg.allocate_warp_groups:allocate_warp_groups",
+    "tritongpu-allocate-warp-groups": "ttg.allocate_resources:allocate_warp_groups",
     "tritongpu-optimize-accumulator-init": "ttg.optimize_accumulator_init:optimize_accumulator_init",
-    "test-print-alias": "ttg.print_analyses:print_alias",
-    "test-print-allocation": "ttg.print_analyses:print_allocation",
-    "test-print-membar": "ttg.print_analyses:print_membar",
+    "test-print-alias": "ttg.passes_for_tests:print_alias",
+    "test-print-allocation": "ttg.passes_for_tests:print_allocation",
+    "test-print-membar": "ttg.passes_for_tests:print_membar",
     "tritongpu-fuse-nested-loops": "ttg.fuse_nested_loops:FuseNestedLoopsPass",
     "tritongpu-dots-from-memory": "ttg.dots_from_memory:DotsFromMemoryPass",
-    "tritongpu-reduce-data-duplication": "ttg.reduce_data_duplication:through_buffer",
+    "tritongpu-reduce-data-duplication": "ttg.optimize_dot_operands:through_buffer",
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:reorder_instructions",
     "tritongpu-store-layouts": "ttg.store_layouts:store_layouts",
     "tritongpu-repeated-loads": "ttg.repeated_loads:repeated_loads",
-    "tritongpu-early-loads": "ttg.early_loads:early_loads",
-    "tritongpu-prefetch-rows": "ttg.prefetch_rows:prefetch_rows",
+    "tritongpu-early-loads": "ttg.row_loads:early_loads",
+    "tritongpu-prefetch-rows": "ttg.row_loads:prefetch_rows",
     "tritongpu-longest-first": "ttg.persistent_kernels:longest_first",
     "tritongpu-persistent-programs": "ttg.persistent_kernels:PersistentProgramsPass",
     "tritongpu-shorten-partitions": "ttg.shorten_partitions:shorten_partitions",
@@ -113,10 +114,10 @@ PASSES: dict[str, str] = {
     "tritongpu-limit-remarks": "ttg.performance_remarks:limit_remarks",
     "tritongpu-performance-remarks": "ttg.performance_remarks:performance_remarks",
     "triton-nvidia-tma-lowering": "ttng.tma_lowering:tma_lowering",
-    "tritongpu-global-scratch-memory-allocation": "ttg.allocate_memory:allocate_global_scratch",
+    "tritongpu-global-scratch-memory-allocation": "ttg.allocate_resources:allocate_global_scratch",
     "tritongpu-coalesce-async-copy": "ttg.coalesce:coalesce_async_copy",
     "tritongpu-prefetch": "ttg.prefetch:prefetch",
-    "test-print-alignment": "ttg.print_analyses:print_alignment",
+    "test-print-alignment": "ttg.passes_for_tests:print_alignment",
 }
 
 
@@ -298,3 +299,67 @@ class Present:
     def serves(self, needs: Sequence[str]) -> bool:
         """Return True if the module has one of the `needs`."""
         return not self.names.isdisjoint(needs) or (needs[0] in KINDS and not self.kinds.isdisjoint(needs))
+
+
+# The pipelines of the stages that all targets share, as lists of names for `run_pipeline`.
+
+COPIED_DESCRIPTORS = ["tt-odd-descriptors-to-pointers", "triton-remake-carried-descriptors"]
+
+
+def ttir_pipeline(
+    target: Target, finds_races: bool = False, checks: Sequence[str] = (), reproducible: bool = False
+) -> list[str]:
+    """The passes over TTIR; descriptors are kept on targets with TMA, and become pointers elsewhere.
+
+    The race detector must see which loads the user has made volatile, so that spin loads are not marked for it
+    (`finds_races`). `checks` are the passes of the sanitizer. Tiles of GPUs are padded last, so that all passes see the
+    sizes of the user.
+
+    >>> ttir_pipeline(Target.parse("cuda:90"))[:3]
+    ['inline', 'tt-spin-loads', 'triton-count-exits']
+    """
+    has_descriptors = Feature.TMA in target.features
+    is_ordered = target.warp_size == 1 or reproducible  # accesses of a program, also through arguments that overlap
+    return [
+        "inline",
+        *([] if finds_races else ["tt-spin-loads"]),
+        f"triton-count-exits{'{may-alias=true}' if is_ordered else ''}",
+        *(["triton-lift-skipped-loads"] if target.warp_size > 1 else []),
+        "triton-rewrite-tensor-pointer",
+        *(COPIED_DESCRIPTORS if has_descriptors else ["triton-rewrite-tensor-descriptor-to-pointer"]),
+        "canonicalize",
+        "triton-combine",
+        "triton-reorder-broadcast",
+        "cse",
+        "symbol-dce",
+        "triton-loop-unroll",
+        *(["tt-visible-nans"] if reproducible else []),
+        *(["tt-memory-in-order"] if reproducible and target.warp_size > 1 else []),
+        *checks,
+        *(["pad-tiles"] if target.warp_size > 1 else []),
+    ]
+
+
+def checking_pipeline(sanitize: bool | str) -> list[str]:
+    """The passes that the sanitizer adds to optimised TTIR for a GPU; descriptors and block pointers are pointers
+    by then."""
+    strict = str(sanitize == "strict").lower()
+    return [f"triton-check-undefined{{strict={strict}}}", "triton-check-bounds", "canonicalize", "cse"]
+
+
+def ttc_pipeline(sanitize: bool | str = False, may_alias: bool = False) -> list[str]:
+    """The passes from optimised TTIR to loop nests over buffers, for the CPU; with checks of accesses if `sanitize`.
+
+    `may_alias`: arguments may be the same or overlapping memory.
+    """
+    strict = str(sanitize == "strict").lower()
+    return [
+        *([f"triton-check-undefined{{strict={strict}}}"] if sanitize else []),
+        "triton-licm",
+        "ttc-uniform-increments",
+        "ttc-check-steps",
+        f"convert-triton-to-tile-loops{'{may-alias=true}' if may_alias else ''}",
+        "canonicalize",
+        "cse",
+        *(["ttc-sanitize"] if sanitize else []),
+    ]

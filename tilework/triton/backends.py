@@ -53,7 +53,7 @@ from tilework.targets.nvidia.arch import capability_of, target_of
 from tilework.targets.nvidia.pipeline import CudaBackend, looks, ttgir_pipeline
 from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
 from tilework.targets.options import NAMES, CompileOptions, refuse_others, without_foreign
-from tilework.transforms.pipelines import ttir_pipeline
+from tilework.transforms.registry import ttir_pipeline
 from tilework.triton.torch_libraries import kernel_library, launcher_library
 
 ALIGNMENT = 16

@@ -163,7 +163,7 @@ class HipBackend(Backend):
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """TTIR, TTGIR, LLVM text, code object."""
         # lazily: the compiler loads when something is compiled
-        from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
+        from tilework.transforms.registry import checking_pipeline, ttir_pipeline
 
         target = self.target_for(options)
         checks = checking_pipeline(options.sanitize) if options.sanitize else ()

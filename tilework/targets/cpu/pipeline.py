@@ -64,7 +64,7 @@ class CpuBackend(Backend):
     def stages(self, options: "CompileOptions") -> dict[str, Stage]:
         # lazily: the compiler loads when something is compiled
         from tilework.target import Target
-        from tilework.transforms.pipelines import ttir_pipeline
+        from tilework.transforms.registry import ttir_pipeline
 
         ttir = ttir_pipeline(Target.of(self.target), options.sanitize == "race", reproducible=options.reproducible)
         return {
@@ -109,7 +109,7 @@ def native_identity() -> str:
 
 def tile_loops(module: Any, sanitize: bool | str = False, may_alias: bool = False) -> Any:
     """TTIR to loop nests."""
-    from tilework.transforms.pipelines import ttc_pipeline  # lazily: the compiler loads when something is compiled
+    from tilework.transforms.registry import ttc_pipeline  # lazily: the compiler loads when something is compiled
 
     return run_passes(module, ttc_pipeline(sanitize, may_alias), "make_ttcir")
 

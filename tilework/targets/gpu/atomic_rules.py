@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.analysis.private_atomics import NEUTRAL, Window, window
+from tilework.analysis.scratch import NEUTRAL, Window, window
 from tilework.ir import scf, tt
 from tilework.ir.effects import reads, writes
 from tilework.ir.encodings import layout_of

@@ -22,7 +22,7 @@ from tilework.ir.types import bit_width, element_type, is_float
 from tilework.layouts.encodings import NvidiaMma
 from tilework.target import Feature, Target
 from tilework.targets.options import CompileOptions
-from tilework.transforms.ttg.allocate_warp_groups import extra_warps
+from tilework.transforms.ttg.allocate_resources import extra_warps
 
 MOST_THREADS = 1024
 MOST_REGISTERS = 255  # of a thread, 32 bits each

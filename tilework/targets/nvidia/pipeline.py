@@ -188,7 +188,7 @@ class CudaBackend(LaterStages):
     def stages(self, options: "CompileOptions") -> dict[str, Stage]:
         """TTIR, TTGIR, LLVM text, PTX, cubin."""
         # lazily: the compiler loads when something is compiled
-        from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
+        from tilework.transforms.registry import checking_pipeline, ttir_pipeline
 
         target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages

@@ -20,8 +20,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
 
 from tilework.analysis.value_flows import reached
-from tilework.ir import tt
-from tilework.ir.encodings import distributed_of, encoding_of
+from tilework.ir import tt, ttg
+from tilework.ir.effects import is_elementwise
+from tilework.ir.encodings import distributed_of, encoding_of, is_accumulator, with_encoding
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.functions import functions
 from tilework.ir.module_facts import is_reproducible, num_warps
@@ -46,14 +47,14 @@ from tilework.ir.types import (
     shape_of,
     with_element,
 )
-from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, mfma_scales
+from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, mfma_scales, wide_rows
 from tilework.layouts.encodings import DotOperand, Linear
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
-from tilework.transforms.building.emitter import cast, laid_out_at_value
+from tilework.transforms.building.emitter import cast, laid_out, laid_out_at_value
 from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
 from tilework.transforms.folding.worklist import Driver
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import Pass, op_pass
 from tilework.transforms.remarks import remark
 
 # Select the matrix instruction of a `tt.dot`, and the layouts of its result and operands.
@@ -374,3 +375,42 @@ def wider(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
     if element_type(value.type) == element:
         return value
     return put(op, tt.FpToFpOp.make(value, with_element(value.type, element), op.location))
+
+
+# Store dot results in their own layout: convert the pointers and the mask, not the values.
+#
+#     %v = ttg.convert_layout %acc : #mma -> #blocked          %q = ttg.convert_layout %p : #blocked -> #mma
+#     tt.store %p, %v : #blocked                               tt.store %q, %acc : #mma
+#
+# This also works through a chain of unary elementwise ops, each used once, which is then computed in the layout of the
+# dot. On CDNA4 lanes first exchange half of their 16-bit results, by one instruction for two registers, so that each
+# lane stores 16 bytes.
+# Stage: TTGIR to TTGIR. Cost: one walk.
+
+
+@op_pass("tritonamdgpu-optimize-epilogue", tt.StoreOp)
+def store_as_computed(store: Operation) -> None:
+    chain: list[Operation] = []
+    value = store.operands[1]
+    while True:
+        if not isinstance(value, OpResult) or len(tuple(value.uses)) != 1:
+            return
+        op = value.op
+        if type(op) is ttg.ConvertLayoutOp:
+            break
+        if not is_elementwise(op) or len(op.operands) != 1 or len(op.results) != 1:
+            return
+        chain.append(op)
+        value = op.operands[0]
+    source = value.op.operands[0]
+    layout = distributed_of(source.type)
+    if layout is None or not is_accumulator(source.type):
+        return
+    for op in reversed(chain):
+        source = put(op, recreate(op, operands=(source,), result_types=(with_encoding(op.results[0].type, layout),)))
+    pointers, _, *mask = store.operands
+    wider = wide_rows(layout, shape_of(source.type), bit_width(source.type))
+    where = laid_out(store, pointers, wider or layout)
+    source = source if wider is None else laid_out(store, source, wider)
+    others = [laid_out(store, operand, wider or layout) for operand in mask]
+    replace_op(store, recreate(store, operands=(where, source, *others)))

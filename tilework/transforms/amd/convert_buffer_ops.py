@@ -21,14 +21,16 @@ from tilework.ir import amdg, arith, tt, ttg
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.module_facts import target as target_of
-from tilework.ir.rewrite import constant_value, defining_op, replace_op
+from tilework.ir.rewrite import constant, constant_value, defining_op, replace_op
 from tilework.ir.types import (
     PointerType,
     bf16,
     bit_width,
     element_type,
     f32,
+    i1,
     i32,
     int_property,
     is_float,
@@ -37,8 +39,8 @@ from tilework.ir.types import (
 )
 from tilework.layouts.queries import order
 from tilework.transforms.amd.canonicalize_pointers import small_arguments
-from tilework.transforms.building.memory_access import mask_of
-from tilework.transforms.passes import Pass
+from tilework.transforms.building.emitter import mask_of
+from tilework.transforms.passes import Pass, function_pass
 
 BYTES = (1 << 31) - 2
 ON_INTEGERS = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.ADD, RMWOp.UMAX, RMWOp.UMIN, RMWOp.EXCH)
@@ -209,3 +211,20 @@ RULES: dict[type[Operation], Callable[[Search, Operation, SSAValue, SSAValue], N
     tt.AtomicRMWOp: convert_rmw,
     tt.AtomicCASOp: convert_cas,
 }
+
+
+# Fold comparisons of scalars that are always true by the ranges of their operands.
+#
+#     llvm.intr.assume (arith.cmpi slt, %pid, %n)         an assumption itself is kept, for LLVM
+#     %m = arith.cmpi sge, %pid, %c0            ==>       %m = arith.constant true
+#
+# Stage: TTGIR to TTGIR. Cost: one walk, and range analysis of the comparisons.
+
+
+@function_pass("tritonamdgpu-fold-true-cmpi")
+def fold_true_cmpi(function: Operation) -> None:
+    ranges = IntegerRanges(function)
+    for op in ops_in_order(*function.regions):
+        if type(op) is arith.CmpiOp and op.results[0].type == i1 and ranges.of(op.results[0]) == (1, 1):
+            if not any(type(use.operation) is AssumeOp for use in op.results[0].uses):
+                replace_op(op, constant(1, i1, op.location))

@@ -1,4 +1,4 @@
-"""Build a run of ops at one location, then put it in front of an op at once.
+"""Build a run of ops at one location, then put it in front of an op at once; masks of memory accesses.
 
     code = Emitter(op.location)
     bound = code.binary(arith.AddiOp, offset, 4)
@@ -8,16 +8,33 @@ Every method appends ops and returns the value they compute. A Python int or flo
 constant of the type of the left one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from tilework.ir import arith, tt, ttg
+from tilework.ir import arith, tt, ttg, ttng
 from tilework.ir.arith import SelectOp, binary, cmpi, convert
 from tilework.ir.encodings import with_encoding
+from tilework.ir.fields import SEGMENTS
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.rewrite import constant, constant_value, insert_before, put
-from tilework.ir.types import Shape, bit_width, element_type, i64, is_float, shape_of, tensor_type, with_element
+from tilework.ir.scf import LOOPS
+from tilework.ir.types import (
+    Shape,
+    array_values,
+    bit_width,
+    element_type,
+    i1,
+    i32_array,
+    i64,
+    is_float,
+    is_tensor,
+    shape_of,
+    tensor_type,
+    with_element,
+)
 from tilework.layouts.encodings import Encoding
 
 
@@ -115,6 +132,13 @@ def laid_out_at_value(op: Operation, value: SSAValue, layout: Encoding | None) -
     return laid_out(op, value, layout, value.op.location if isinstance(value, OpResult) else None)
 
 
+def converted_from(value: SSAValue) -> SSAValue:
+    """Return `value` before layout conversions."""
+    while isinstance(owner := value.owner, ttg.ConvertLayoutOp):
+        value = owner.operands[0]
+    return value
+
+
 def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
     """Convert the elements of `value`; 8-bit floats become wider ones."""
     source, wanted = element_type(value.type), with_element(value.type, element)
@@ -125,3 +149,71 @@ def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
     grows = bit_width(element) > bit_width(source)
     kinds = (arith.ExtFOp, arith.TruncFOp) if is_float(element) else (arith.ExtSIOp, arith.TruncIOp)
     return put(op, convert(kinds[not grows], value, wanted, op.location))
+
+
+# Masks of memory accesses and predicates of waits and arrivals.
+#
+#     set_mask(load, narrowed(code, load, %go_on))      tt.load %p, %m   ==>   tt.load %p, (splat %go_on) & %m
+
+MASKS: dict[type[Operation], int] = {
+    tt.LoadOp: 1,
+    tt.StoreOp: 2,
+    tt.AtomicRMWOp: 2,
+    tt.AtomicCASOp: 3,
+    tt.HistogramOp: 1,
+    ttg.AsyncCopyGlobalToLocalOp: 2,
+    ttng.ArriveBarrierOp: 1,
+    ttng.WaitBarrierOp: 2,
+}
+
+
+def mask_of(op: Operation) -> SSAValue | None:
+    """The mask or predicate of `op`, if it has one."""
+    if (index := MASKS.get(type(op))) is None:
+        return None
+    sizes = op.properties.get(SEGMENTS)
+    has_mask = len(op.operands) > index if sizes is None else array_values(sizes)[index] > 0
+    return op.operands[index] if has_mask else None
+
+
+def set_mask(op: Operation, mask: SSAValue) -> None:
+    """Make `mask` the mask of `op`, replacing the one it has."""
+    index, before = MASKS[type(op)], mask_of(op)
+    op.operands = (*op.operands[:index], mask, *op.operands[index + (before is not None) :])
+    if (sizes := op.properties.get(SEGMENTS)) is not None:
+        counts = array_values(sizes)
+        op.properties[SEGMENTS] = i32_array(*counts[:index], 1, *counts[index + 1 :])
+
+
+def narrowed(code: Emitter, op: Operation, condition: SSAValue) -> SSAValue:
+    """The mask of `op` where `condition`, one for all its elements, holds too."""
+    if is_tensor(tile := op.operands[0].type):
+        condition = code.append(tt.SplatOp.make(condition, with_element(tile, i1), code.loc))  # pyright: ignore
+    return condition if (own := mask_of(op)) is None else code.binary(arith.AndIOp, condition, own)
+
+
+# Barriers between accesses to memory that must not overtake each other.
+
+Accesses = TypeVar("Accesses", bound=Any)  # they have `|`, `conflicts(later)` and `written`
+
+
+def order(block: Block, before: Accesses, of: Callable[[Operation], Accesses], none: Accesses) -> Accesses:
+    """Insert barriers into a block, and return the accesses since the last one at its end. `of` returns the accesses of
+    an op and its regions."""
+    for op in list(block.ops):
+        if type(op) is GpuBarrierOp:
+            before = none
+            continue
+        own = of(op)
+        if own == none:
+            continue
+        if before.conflicts(own):
+            block.insert_op_before(GpuBarrierOp.make(op.location), op)
+            before = none
+        if not op.regions:
+            before |= own
+            continue
+        inside = before | own if type(op) in LOOPS and own.written else before  # accesses of the iteration before
+        for end in [order(inner, inside, of, none) for region in op.regions for inner in region.blocks]:
+            before |= end
+    return before

@@ -81,8 +81,7 @@ from tilework.ir.types import (
     with_element,
 )
 from tilework.light_dataclass import light_dataclass
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.memory_access import mask_of, set_mask
+from tilework.transforms.building.emitter import Emitter, mask_of, set_mask
 from tilework.transforms.passes import module_pass
 from tilework.transforms.sanitize.undefined_shadows import folded_bits, folded_tile
 from tilework.transforms.sanitize.undefined_values import NAMES

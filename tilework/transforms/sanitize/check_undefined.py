@@ -38,8 +38,7 @@ from tilework.ir.rewrite import attr_value, constant_value
 from tilework.ir.scf import carry_beside
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, with_element
 from tilework.numerics.twos_complement import signed
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.memory_access import mask_of
+from tilework.transforms.building.emitter import Emitter, mask_of
 from tilework.transforms.passes import Pass
 from tilework.transforms.sanitize.undefined_shadows import (
     Shadow,

@@ -23,8 +23,7 @@ from tilework.ir.nesting import blocks_within, home_of
 from tilework.ir.rewrite import move_before
 from tilework.ir.scf import LOOPS
 from tilework.ir.types import is_block_pointer
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.memory_access import narrowed, set_mask
+from tilework.transforms.building.emitter import Emitter, narrowed, set_mask
 from tilework.transforms.passes import module_pass
 
 

@@ -16,8 +16,7 @@ from tilework.ir.nesting import body_of, end_of
 from tilework.ir.rewrite import defining_op, move_before, replace_all_uses
 from tilework.ir.scf import COUNTED, SKIPS
 from tilework.ir.types import i32, is_tensor
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.memory_access import narrowed, set_mask
+from tilework.transforms.building.emitter import Emitter, narrowed, set_mask
 from tilework.transforms.passes import Pass, module_pass
 
 # Loads that a `continue` may skip run in front of the branch, where the pipeliner can start them early; skipped ones

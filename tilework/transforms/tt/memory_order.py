@@ -29,7 +29,7 @@ from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.nesting import blocks_within, home_of, successors
 from tilework.ir.scf import LOOPS
 from tilework.ir.types import i1, int_attr
-from tilework.transforms.building.memory_access import order
+from tilework.transforms.building.emitter import order
 from tilework.transforms.passes import function_pass, names_pass
 
 SEEN_BY_NO_LOAD = frozenset({tt.PrintOp, tt.AssertOp, GpuBarrierOp})

@@ -61,8 +61,7 @@ from tilework.ir.types import (
     tensor_type,
 )
 from tilework.numerics.formats import of_ir
-from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.memory_access import MASKS, mask_of, set_mask
+from tilework.transforms.building.emitter import MASKS, Emitter, mask_of, set_mask
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.common.cse import eliminate_common_subexpressions
 from tilework.transforms.passes import module_pass

@@ -55,9 +55,9 @@ from tilework.ir.types import (
     tensordesc_type,
 )
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.common.dce import cut_dead_loop_arguments
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 
 TRANSPOSED = i32_array(1, 0)
 HARMLESS = frozenset({llvm.AssumeOp, llvm.GpuBarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees

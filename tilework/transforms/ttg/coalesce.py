@@ -11,7 +11,7 @@ adjacent elements as are known to be aligned, at most 16 bytes, and no more than
 Connected accesses (by values, of the same shape and order) take the widest of their widths, so that no conversion is
 needed in between; a store or an atomic is never wider than its own pointers allow, since each element is written once.
 The same holds for a load that only feeds addresses and values of atomics privatized in shared memory
-(`private_atomics.py`): the atomics cost more than narrow loads, and a conversion in between costs two barriers.
+(`analysis/scratch.py`): the atomics cost more than narrow loads, and a conversion in between costs two barriers.
 
 With descriptors (TMA) a thread has rows of 16 bytes.
 Stage: TTGIR. Cost: AxisInfo, and one walk.
@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.disjoint_set import DisjointSet
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.analysis.private_atomics import window
+from tilework.analysis.scratch import window
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding

@@ -22,22 +22,26 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import (
+    distributed_of,
     dot_operand_of,
     encoding_of,
+    layout_of,
     shared_of,
 )
-from tilework.ir.types import array_values, bit_width, element_type, shape_of
+from tilework.ir.rewrite import replace_op
+from tilework.ir.types import array_values, bit_width, element_type, is_pointer, shape_of
 from tilework.layouts.construct import dot_shared
+from tilework.layouts.conversion import needs_shared
 from tilework.layouts.encodings import Distributed
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 from tilework.layouts.linear import LayoutError
 from tilework.layouts.queries import order_for_memory
+from tilework.transforms.building.emitter import converted_from
 from tilework.transforms.common.canonicalize import canonicalize, first_of
 from tilework.transforms.folding import convert_layout as convert_canonicalize
 from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
-from tilework.transforms.passes import function_pass
-from tilework.transforms.ttg.mma_choice import converted_from
+from tilework.transforms.passes import function_pass, op_pass
 
 SWAP = (1, 0)
 
@@ -130,3 +134,31 @@ REWRITES: dict[type[Operation], Rewrite] = {**convert_canonicalize.REWRITES}
 REWRITES[ttg.ConvertLayoutOp] = first_of(load_transposed, convert_canonicalize.rewrite_convert)
 REWRITES[ttg.LocalAllocOp] = first_of(copy_operand, convert_canonicalize.drop_convert)
 RULES = rule_table(convert_canonicalize.FOLDS, REWRITES)
+
+
+# Convert tensors to the layout of a dot operand through a buffer in shared memory.
+#
+#     %y = ttg.convert_layout %x       %m = ttg.local_alloc %x : (tensor<64x32xf16, #blocked>) -> !ttg.memdesc<...>
+#                               ==>    %y = ttg.local_load %m : !ttg.memdesc<...> -> tensor<64x32xf16, #dot_op>
+#
+# Warps hold duplicates of each other's dot operands. A conversion would write these to shared memory; a buffer holds
+# every element once, in the swizzle from which `ldmatrix` reads without bank conflicts, and it can be shared and
+# hoisted. Only for conversions through shared memory.
+# Stage: TTGIR to TTGIR. Cost: one walk.
+
+
+@op_pass("tritongpu-reduce-data-duplication", ttg.ConvertLayoutOp)
+def through_buffer(convert: Operation) -> None:
+    """Replace a conversion to a dot operand that needs shared memory."""
+    source, result = convert.operands[0], convert.results[0]
+    target, given = dot_operand_of(result.type), distributed_of(source.type)
+    if target is None or given is None:
+        return
+    if is_pointer(element_type(source.type)) or not needs_shared(layout_of(source.type), layout_of(result.type)):
+        return
+    shape = shape_of(source.type)
+    order = order_for_memory(given, shape)
+    encoding = dot_shared(target, shape, order, bit_width(source.type), cga=given.cga_bases)
+    memory = ttg.memdesc_type(shape, element_type(source.type), encoding)
+    alloc = ttg.LocalAllocOp.make(source, memory, convert.location)
+    replace_op(convert, alloc, ttg.LocalLoadOp.make(alloc.results[0], result.type, convert.location))

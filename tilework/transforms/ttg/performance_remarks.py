@@ -49,7 +49,7 @@ from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
 from tilework.target import Rates
-from tilework.transforms.building.memory_access import mask_of
+from tilework.transforms.building.emitter import mask_of
 from tilework.transforms.passes import function_pass, module_pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access

@@ -24,6 +24,7 @@ which is slower at the power limit (docs/cost-model.md).
 Stage: TTGIR. Cost: one walk, and the cost model of loops with dots.
 """
 
+import re
 from math import ceil
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
@@ -31,7 +32,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.cost import loop_cost
-from tilework.analysis.inline_assembly import depends_on_block
 from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
@@ -45,7 +45,7 @@ from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass, module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_stages, set_integer
-from tilework.transforms.ttg.prefetch_rows import is_program_id
+from tilework.transforms.ttg.row_loads import is_program_id
 from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_dots
 from tilework.transforms.warp_specialize.profitability import will_split
 
@@ -77,10 +77,14 @@ def longest_first(module: ModuleOp) -> None:
         module.attributes[LONGEST_FIRST] = UnitAttr()
 
 
+BLOCK_REGISTERS = re.compile(r"%n?(ctaid|clusterid|cluster_\w+)")  # assembly with them is pure: uniform in a program
+
+
 def is_bound(op: Operation) -> bool:
     """Return True if `op` may observe another program that runs at the same time, or the block that runs it."""
     is_volatile = isinstance(op, tt.LoadOp) and bool(op.is_volatile.value.data)
-    return depends_on_block(op) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
+    reads_block_id = isinstance(op, tt.ElementwiseInlineAsmOp) and BLOCK_REGISTERS.search(op.asm_string.data)
+    return bool(reads_block_id) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
 
 
 def slope(value: SSAValue) -> float:

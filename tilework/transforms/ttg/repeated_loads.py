@@ -28,7 +28,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_num_warps, num_ctas
 from tilework.ir.nesting import successors
 from tilework.ir.types import is_tensor
-from tilework.transforms.building.memory_access import order
+from tilework.transforms.building.emitter import order
 from tilework.transforms.passes import function_pass
 
 ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)

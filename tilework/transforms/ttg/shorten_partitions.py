@@ -27,8 +27,8 @@ from tilework.layouts.encodings import Slice
 from tilework.layouts.infer import infer_reshape
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.common.dce import cut_dead_loop_arguments
 from tilework.transforms.passes import function_pass
-from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 from tilework.transforms.ttg.optimize_thread_locality import combine_behind
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
 

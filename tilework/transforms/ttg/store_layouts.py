@@ -37,8 +37,8 @@ from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import function_pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import ACCESSES, access_in
-from tilework.transforms.ttg.layouts.backward_slice import backward_slice
 from tilework.transforms.ttg.pipeline.loops import group_dots
+from tilework.transforms.ttg.rematerialize import backward_slice
 
 GROUP = 4  # warps of a warp group
 GAIN = 0.9  # of the cost: smaller gains are lost to register pressure

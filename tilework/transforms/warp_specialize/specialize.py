@@ -15,6 +15,7 @@ either, and there is half as much code to compile. Loops are not pipelined again
 Stage: TTGIR to TTGIR. Cost: AxisInfo and three copies of a function that requests it; one walk for others.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import field
 from math import prod
@@ -24,7 +25,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
-from tilework.analysis.inline_assembly import depends_on_threads
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, pointer_provenance
 from tilework.ir import llvm, scf, tt, ttg, ttng, ub
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
@@ -38,10 +38,10 @@ from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.canonicalize import canonicalize
+from tilework.transforms.common.dce import cut_dead_loop_arguments, live_values
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark, warning
-from tilework.transforms.ttg.allocate_warp_groups import MAX_REGISTERS
-from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments, live_values
+from tilework.transforms.ttg.allocate_resources import MAX_REGISTERS
 from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, group_dots, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
@@ -60,6 +60,7 @@ from tilework.transforms.warp_specialize.profitability import WARP_SPECIALIZE, i
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices, run_on
 
 GROUP = 4  # warps of a warp group
+THREADS = re.compile(r"%n?(tid|warpid)\b|\b(bar|barrier)\.(?!warp)")  # assembly with these needs all warps
 ALONE = frozenset({tt.CallOp, llvm.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
 
 
@@ -153,7 +154,7 @@ def check(function: Operation) -> None:
     for op in ops:
         if type(op) in ALONE:
             raise Refusal(op, f"{op.name} needs all warps")
-        if depends_on_threads(op):
+        if isinstance(op, tt.ElementwiseInlineAsmOp) and THREADS.search(op.asm_string.data):
             raise Refusal(op, "its assembly reads thread ids or has barriers")
 
 

@@ -62,7 +62,7 @@ from tilework.targets.nvidia.lower.inline_ptx import (
     shared_address,
 )
 from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
-from tilework.transforms.ttg.allocate_warp_groups import allocate_warp_groups
+from tilework.transforms.ttg.allocate_resources import allocate_warp_groups
 from tilework.transforms.ttg.shorten_partitions import SKIP_ONES
 
 if TYPE_CHECKING:

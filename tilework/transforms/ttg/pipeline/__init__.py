@@ -13,9 +13,8 @@ Three passes, which communicate by attributes:
                           by cp.async or TMA
         expand.py         prologue and kernel loop for any schedule, with predicates for ops that may not run
         wgmma.py          warp-group dots run asynchronously
-        waits.py          the number of copy groups that may be in flight at each wait
-        software_pipeline.py itself: copies start as soon as a barrier has freed their buffers,
-                          and stores by descriptor run asynchronously
+        software_pipeline.py itself: the copy groups that may be in flight at each wait, copies that start as soon
+                          as a barrier has freed their buffers, and asynchronous stores by descriptor
 
 A loop that cannot be pipelined is left as it is, with a remark (`../remarks.py`).
 """

@@ -36,8 +36,7 @@ from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value, insert_before, recreate, replace_op
 from tilework.ir.scf import make_for, make_if, make_yield
-from tilework.transforms.building.emitter import Emitter, iterations
-from tilework.transforms.building.memory_access import narrowed, set_mask
+from tilework.transforms.building.emitter import Emitter, iterations, narrowed, set_mask
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
 
 # Predicate ops, so that they do nothing where the predicate is false: copies of ops before the first or after the last

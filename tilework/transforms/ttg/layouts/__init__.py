@@ -1,1 +1,0 @@
-"""Layout propagation forwards and backwards, and its cost."""
