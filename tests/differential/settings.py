@@ -10,7 +10,7 @@ few_examples = settings(
     derandomize=True,
     max_examples=int(os.environ.get("DIFFERENTIAL_EXAMPLES", "3")),
     deadline=None,
-    suppress_health_check=list(HealthCheck.__members__.values()),
+    suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]  an untyped metaclass
     database=None,
     phases=(Phase.explicit, Phase.generate),
 )
