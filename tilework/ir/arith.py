@@ -12,12 +12,10 @@ The functions at the end build ops of any family:
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, LocationAttr
 from xdsl.ir import Attribute, Data, Dialect, Operation, SSAValue
-from xdsl.parser import AttrParser, Parser
-from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -31,6 +29,10 @@ from tilework.ir.locations import unknown
 from tilework.ir.property_text import Codec, OpPrinter, keywords, same
 from tilework.ir.types import i1, i64, int_attr, is_integer, shape_of, with_element
 
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser, Parser
+    from xdsl.printer import Printer
+
 OpT = TypeVar("OpT", bound=Operation)
 
 
@@ -41,7 +43,7 @@ class FlagsAttr(Data[frozenset[str]]):
     ALL: ClassVar[str | None] = None  # the name of all flags together
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> frozenset[str]:
+    def parse_parameter(cls, parser: "AttrParser") -> frozenset[str]:
         def flags() -> Sequence[str]:
             position = parser.pos
             flag = parser.parse_identifier()
@@ -56,7 +58,7 @@ class FlagsAttr(Data[frozenset[str]]):
         found = parser.parse_comma_separated_list(parser.Delimiter.ANGLE, flags)
         return frozenset(flag for some in found for flag in some)
 
-    def print_parameter(self, printer: Printer) -> None:
+    def print_parameter(self, printer: "Printer") -> None:
         printer.print_string(self.text())
 
     def text(self) -> str:
@@ -87,7 +89,7 @@ NO_SIGNED_WRAP = IntegerOverflowAttr(frozenset({"nsw"}))
 def flags_kind(keyword: str, kind: type[FlagsAttr]) -> Kind[Any]:
     """A property of flags, which the text shows after a keyword: ``fastmath<contract>``."""
 
-    def parse(parser: Parser) -> Attribute | None:
+    def parse(parser: "Parser") -> Attribute | None:
         return kind(kind.parse_parameter(parser)) if parser.parse_optional_keyword(keyword) else None
 
     codec = Codec(keyword, same, same, lambda printer, flags: f"{keyword}{flags.text()}", parse)
@@ -98,7 +100,7 @@ def predicate_kind(predicates: tuple[str, ...]) -> Kind[IntegerAttr]:
     """The keyword of a comparison, which may be quoted; its code is its index in `predicates`."""
     codec = keywords(predicates, range(len(predicates)), i64)
 
-    def parse(parser: Parser) -> int:
+    def parse(parser: "Parser") -> int:
         position = parser.pos
         keyword = parser.parse_optional_str_literal() or parser.parse_identifier()
         if keyword not in predicates:
@@ -129,7 +131,7 @@ class ConstantOp(Op):
     traits = traits_def(Pure())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         attributes = parser.parse_optional_attr_dict()
         position = parser.pos
         value = parser.parse_attribute()
@@ -169,7 +171,7 @@ class SelectOp(Op):
         return create_op(cls, (cond, a, b), (a.type,), loc)
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         operands = parse_operands(parser)
         attributes = parser.parse_optional_attr_dict()
         position = parser.pos

@@ -26,7 +26,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import StringIO
 from typing import Any
 
@@ -55,7 +55,6 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute
-from xdsl.printer import Printer
 
 from tilework.ir.types import FLOAT_WIDTHS, GLOBAL_ADDRESS_SPACE, PointerType, TensorDescType
 from tilework.light_dataclass import light_dataclass
@@ -426,22 +425,27 @@ def write_symbol(texts: AttributeText, attribute: SymbolRefAttr) -> str:
 def write_with_printer(texts: AttributeText, attribute: Attribute) -> str:
     """Any other attribute prints itself, with nested attributes coming back here."""
     stream = StringIO()
-    NestedPrinter(stream, texts).print_itself(attribute)
+    nested_printer()(stream, texts).print_itself(attribute)
     return stream.getvalue()
 
 
-class NestedPrinter(Printer):
-    """xDSL's printer, with our text for the attributes inside the one it prints."""
+@cache
+def nested_printer() -> Any:
+    """Return the class of printers that write our text for the attributes inside the one they print."""
+    from xdsl.printer import Printer  # it loads the lexer, and few kernels need it
 
-    def __init__(self, stream: StringIO, texts: AttributeText) -> None:
-        super().__init__(stream)
-        self.texts = texts
+    class NestedPrinter(Printer):
+        def __init__(self, stream: StringIO, texts: AttributeText) -> None:
+            super().__init__(stream)
+            self.texts = texts
 
-    def print_itself(self, attribute: Attribute) -> None:
-        super().print_attribute(attribute)
+        def print_itself(self, attribute: Attribute) -> None:
+            super().print_attribute(attribute)
 
-    def print_attribute(self, attribute: Attribute) -> None:
-        self.print_string(self.texts.of(attribute))
+        def print_attribute(self, attribute: Attribute) -> None:
+            self.print_string(self.texts.of(attribute))
+
+    return NestedPrinter
 
 
 WRITERS: dict[type[Attribute], Callable[[AttributeText, Any], str]] = {

@@ -4,11 +4,10 @@ cf.cond_br %c, ^bb1(%a : i32), ^bb2
 """
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Dialect, SSAValue
-from xdsl.parser import Parser
 from xdsl.traits import IsTerminator, Pure
 
 from tilework.ir.constraints import I1
@@ -19,6 +18,9 @@ from tilework.ir.form_writer import attributes_text, operands_text, types_text
 from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import array_values, i1, i32_array
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+
 
 def successor_text(printer: OpPrinter, block: Block, values: Sequence[SSAValue]) -> str:
     """``^bb1(%a : i32)``."""
@@ -26,7 +28,7 @@ def successor_text(printer: OpPrinter, block: Block, values: Sequence[SSAValue])
     return f"{printer.block_name(block)}{arguments}"
 
 
-def read_successor(parser: Parser) -> tuple[Block, Sequence[SSAValue]]:
+def read_successor(parser: "Parser") -> tuple[Block, Sequence[SSAValue]]:
     """``^bb1(%a : i32)``."""
     block = parser.parse_successor()
     if parser.parse_optional_punctuation("(") is None:
@@ -48,7 +50,7 @@ class BranchOp(Op):
     traits = traits_def(IsTerminator(), Pure())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         block, values = read_successor(parser)
         attributes = parser.parse_optional_attr_dict()
         return cls.create(operands=values, successors=(block,), attributes=attributes)
@@ -69,7 +71,7 @@ class ConditionalBranchOp(Op):
     traits = traits_def(IsTerminator(), Pure())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         condition = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
         parser.parse_punctuation(",")
         then_block, then_values = read_successor(parser)

@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from io import StringIO
 from math import prod
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
@@ -40,6 +38,9 @@ from tilework.ir.types import (
 )
 from tilework.light_dataclass import light_dataclass
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+
 MAX_ELEMENTS = 1 << 20
 INTEGERS = frozenset({i1, i4, i8, i16, i32, i64})
 
@@ -54,7 +55,7 @@ class Kind(Generic[KindT]):
     text: str
     accepts: Callable[[Attribute], bool]
     only: Attribute | None = None  # the one type there is
-    bare: Callable[[Parser], Attribute] | None = None  # reads a type whose prefix is left out
+    bare: Callable[["Parser"], Attribute] | None = None  # reads a type whose prefix is left out
     codec: Codec | None = None  # of a property
 
 
@@ -101,14 +102,14 @@ INT_TENSOR = Kind("a tensor of integers", lambda type: is_tensor(type) and is_in
 I32_TENSOR = Kind("a tensor of i32", lambda type: is_tensor(type) and element_type(type) == i32)
 
 
-def read_pointer(parser: Parser) -> Attribute:
+def read_pointer(parser: "Parser") -> Attribute:
     """``<f32>``."""
     pointee, space = PointerType.parse_parameters(parser)
     assert isinstance(space, IntegerAttr)
     return pointer_type(pointee, space.value.data)
 
 
-def read_descriptor(parser: Parser) -> Attribute:
+def read_descriptor(parser: "Parser") -> Attribute:
     """``<tensor<64x64xf16>>``."""
     return tensordesc_type(TensorDescType.parse_parameters(parser)[0])
 
@@ -179,6 +180,8 @@ class TensorSize(OpTrait):
 
 def generic_text(op: Operation) -> str:
     """``%1 = "tt.splat"(%0) : (f32) -> tensor<3xf32>``."""
+    from xdsl.printer import Printer  # it loads the lexer, and only errors need it
+
     stream = StringIO()
     Printer(stream, print_generic_format=True).print_op(op)
     return stream.getvalue()

@@ -50,12 +50,10 @@ of the ops that it imports. The fields are in `ir/fields.py`.
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from io import StringIO
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from tilework.ir.create import create_op
@@ -65,11 +63,15 @@ from tilework.ir.form_writer import writer_of
 from tilework.ir.property_text import ARRAY
 from tilework.ir.types import i32_array
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
+
 
 class PlainPrinter:
     """Names and attributes as xDSL's printer writes them."""
 
-    def __init__(self, printer: Printer) -> None:
+    def __init__(self, printer: "Printer") -> None:
         self.printer = printer
         self.names: Any = Lookup(self.of_value)
         self.texts: Any = self
@@ -278,12 +280,12 @@ class Op(Operation):
         return make(*arguments, **options)
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         reader = reader_of(cls)
         return super().parse(parser) if reader is None else reader(parser, cls)  # pyright: ignore[reportReturnType]
 
 
-def print_itself(self: Operation, printer: Printer) -> None:
+def print_itself(self: Operation, printer: "Printer") -> None:
     """Print for xDSL's printer, which uses the generic form otherwise; `ir/printer.py` prints modules."""
     writer = writer_of(type(self))
     assert writer is not None

@@ -33,13 +33,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 
 from tilework.ir.types import PointerType, Tensor, TensorDescType, shape_of, tensor_type, tensordesc_type
 from tilework.layouts import amd as amd  # has kinds too
@@ -61,6 +59,10 @@ from tilework.layouts.encodings import (
 )
 from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import first_moved, to_linear
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 Fields = dict[str, Any]
 OLD_NAMES = ("mma", "shared")
@@ -185,7 +187,7 @@ def plain_layout(order: tuple[int, ...], shape: tuple[int, ...]) -> LinearLayout
 # Reading
 
 
-def read_value(parser: AttrParser) -> Any:
+def read_value(parser: "AttrParser") -> Any:
     """An integer, a boolean, a list of these, or an encoding."""
     if (
         values := parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: read_value(parser))
@@ -202,14 +204,14 @@ def read_value(parser: AttrParser) -> Any:
     return encoding
 
 
-def read_entry(parser: AttrParser) -> tuple[str, Any]:
+def read_entry(parser: "AttrParser") -> tuple[str, Any]:
     """``sizePerThread = [1, 8]``."""
     name = parser.parse_identifier(" for a field of an encoding")
     parser.parse_punctuation("=")
     return name, read_value(parser)
 
 
-def read_interval(parser: AttrParser) -> tuple[int, int]:
+def read_interval(parser: "AttrParser") -> tuple[int, int]:
     """``16:+4``."""
     interval = parser.parse_integer(allow_boolean=False)
     parser.parse_punctuation(":")
@@ -217,7 +219,7 @@ def read_interval(parser: AttrParser) -> tuple[int, int]:
     return interval, parser.parse_integer(allow_boolean=False)
 
 
-def read_fields(name: str, parser: AttrParser) -> Fields:
+def read_fields(name: str, parser: "AttrParser") -> Fields:
     """``<{sizePerThread = [1, 8], ...}>``, with the text before or after the braces."""
     position = parser.pos
     entries: list[tuple[str, Any]] = []
@@ -235,13 +237,13 @@ def read_fields(name: str, parser: AttrParser) -> Fields:
     return dict(entries)
 
 
-def read_encoding(name: str, parser: AttrParser) -> Encoding:
+def read_encoding(name: str, parser: "AttrParser") -> Encoding:
     """``<{...}>`` of ``#ttg.name``."""
     position = parser.pos
     return make_encoding(name, read_fields(name, parser), parser, position)
 
 
-def make_encoding(name: str, given: Fields, parser: AttrParser, position: int) -> Encoding:
+def make_encoding(name: str, given: Fields, parser: "AttrParser", position: int) -> Encoding:
     """The encoding with these fields, or raise an error at its location."""
     try:
         kind = BY_NAME[modernize(name, given)]
@@ -290,10 +292,10 @@ class EncodingAttr(Data[Any]):
         return hash(self.data)
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Any:
+    def parse_parameter(cls, parser: "AttrParser") -> Any:
         return read_encoding(cls.name.removeprefix("ttg."), parser)
 
-    def print_parameter(self, printer: Printer) -> None:
+    def print_parameter(self, printer: "Printer") -> None:
         for part in encoding_parts(self.data):
             if isinstance(part, str):
                 printer.print_string(part)

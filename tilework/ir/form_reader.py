@@ -19,10 +19,9 @@ rule.
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.parser import Parser, UnresolvedOperand
 
 from tilework.ir.constraints import SameType
 from tilework.ir.create import create_op
@@ -31,6 +30,9 @@ from tilework.ir.forms import Dictionary, Group, Literal, Node, Signature, TypeO
 from tilework.ir.locations import unknown
 from tilework.ir.types import i32_array
 from tilework.light_dataclass import light_dataclass
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser, UnresolvedOperand
 
 OPERANDS = "$operands"
 
@@ -113,10 +115,10 @@ class Reading:
         self.position = 0  # where the last list of types starts
 
 
-Step = Callable[[Parser, Reading], object]
-Attempt = Callable[[Parser, Reading], bool]
-Reader = Callable[[Parser, type[Operation]], Operation]
-Older = Callable[[Parser, Reading], None]
+Step = Callable[["Parser", Reading], object]
+Attempt = Callable[["Parser", Reading], bool]
+Reader = Callable[["Parser", type[Operation]], Operation]
+Older = Callable[["Parser", Reading], None]
 OLDER: dict[str, Older] = {}
 
 
@@ -137,7 +139,7 @@ def compile_reader(cls: type[Operation], form: str, older: Older | None = None) 
     older = older or OLDER.get(cls.name)
     operand_slots, result_slots = tuple(fields.operands.values()), tuple(fields.results.values())
 
-    def read(parser: Parser, op_type: type[Operation]) -> Operation:
+    def read(parser: "Parser", op_type: type[Operation]) -> Operation:
         reading = Reading()
         for step in steps:
             step(parser, reading)
@@ -175,7 +177,7 @@ def compile_reader(cls: type[Operation], form: str, older: Older | None = None) 
 
 
 def resolve(
-    parser: Parser, group: Sequence[UnresolvedOperand], types: Types | None, position: int
+    parser: "Parser", group: Sequence["UnresolvedOperand"], types: Types | None, position: int
 ) -> Sequence[SSAValue]:
     """The values of one operand of the class; without a type they must have been defined before."""
     if not group:
@@ -187,7 +189,7 @@ def resolve(
     return parser.resolve_operands(group, types, position)
 
 
-def resolve_defined(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
+def resolve_defined(parser: "Parser", operand: "UnresolvedOperand") -> SSAValue:
     """An operand whose type the text leaves out: its definition must come before its use."""
     known = parser.ssa_values.get(operand.operand_name)
     if known is None or operand.index >= len(known):
@@ -195,7 +197,7 @@ def resolve_defined(parser: Parser, operand: UnresolvedOperand) -> SSAValue:
     return known[operand.index]
 
 
-def spread(parser: Parser, fields: Fields, reading: Reading) -> None:
+def spread(parser: "Parser", fields: Fields, reading: Reading) -> None:
     """Give the list of all operands to those of the class, in order: optional ones first come, first served."""
     given = reading.operands.pop(ALL)
     needed = sum(not slot.is_variadic for slot in fields.operands.values())
@@ -213,7 +215,7 @@ def spread(parser: Parser, fields: Fields, reading: Reading) -> None:
         parser.raise_error(f"{needed} operands are expected, but got {len(given)}")
 
 
-def check_sizes(parser: Parser, cls: type[Operation], fields: Fields, groups: Sequence[Sequence[Any]]) -> None:
+def check_sizes(parser: "Parser", cls: type[Operation], fields: Fields, groups: Sequence[Sequence[Any]]) -> None:
     """Operands that come in groups of one size."""
     sizes = {slot.name: len(group) for slot, group in zip(fields.operands.values(), groups) if slot.is_variadic}
     if len(set(sizes.values())) > 1:
@@ -221,19 +223,19 @@ def check_sizes(parser: Parser, cls: type[Operation], fields: Fields, groups: Se
         parser.raise_error(f"{cls.name} needs as many {first} as {' and '.join(others)}, not {list(sizes.values())}")
 
 
-def required(attempt: Attempt, fail: Callable[[Parser], object] | None) -> Step:
+def required(attempt: Attempt, fail: Callable[["Parser"], object] | None) -> Step:
     """Return the result of `attempt`; call `fail` if there is none."""
     if fail is None:
         return attempt
 
-    def read(parser: Parser, reading: Reading) -> None:
+    def read(parser: "Parser", reading: Reading) -> None:
         if not attempt(parser, reading):
             fail(parser)
 
     return read
 
 
-def node_parts(node: Node, fields: Fields) -> Iterator[tuple[Attempt, Callable[[Parser], object] | None]]:
+def node_parts(node: Node, fields: Fields) -> Iterator[tuple[Attempt, Callable[["Parser"], object] | None]]:
     """The functions that read `node`, each with one that raises the error when it is missing (None: it may be)."""
     if isinstance(node, Literal):
         yield from map(literal_part, LITERAL.findall(node.text))
@@ -253,11 +255,11 @@ def node_parts(node: Node, fields: Fields) -> Iterator[tuple[Attempt, Callable[[
         yield operands_part(node.name, fields)
 
 
-def literal_part(literal: str) -> tuple[Attempt, Callable[[Parser], object]]:
+def literal_part(literal: str) -> tuple[Attempt, Callable[["Parser"], object]]:
     is_keyword = literal[0].isalpha()
     message = f"expected {literal}" if is_keyword else f"Expected '{literal}'"
 
-    def read(parser: Parser, reading: Reading) -> bool:
+    def read(parser: "Parser", reading: Reading) -> bool:
         if literal[0] == "#" and parser._current_token.text == literal:
             return bool(parser._consume_token())
         found = parser.parse_optional_keyword(literal) if is_keyword else parser.parse_optional_characters(literal)
@@ -267,7 +269,7 @@ def literal_part(literal: str) -> tuple[Attempt, Callable[[Parser], object]]:
 
 
 def property_attempt(declared: Property) -> Attempt:
-    def read(parser: Parser, reading: Reading) -> bool:
+    def read(parser: "Parser", reading: Reading) -> bool:
         if (found := declared.codec.read(parser)) is not None:
             reading.properties[declared.key] = found
         return found is not None
@@ -276,36 +278,36 @@ def property_attempt(declared: Property) -> Attempt:
 
 
 def region_attempt(name: str) -> Attempt:
-    def read(parser: Parser, reading: Reading) -> bool:
+    def read(parser: "Parser", reading: Reading) -> bool:
         reading.regions[name] = parser.parse_region()
         return True
 
     return read
 
 
-def operands_part(name: str, fields: Fields) -> tuple[Attempt, Callable[[Parser], object] | None]:
+def operands_part(name: str, fields: Fields) -> tuple[Attempt, Callable[["Parser"], object] | None]:
     if name != ALL and not fields.operands[name].is_many:
 
-        def read_one(parser: Parser, reading: Reading) -> bool:
+        def read_one(parser: "Parser", reading: Reading) -> bool:
             if (found := parser.parse_optional_unresolved_operand()) is not None:
                 reading.operands[name] = (found,)
             return found is not None
 
         return read_one, lambda parser: parser.parse_unresolved_operand()
 
-    def read_some(parser: Parser, reading: Reading) -> bool:
+    def read_some(parser: "Parser", reading: Reading) -> bool:
         reading.operands[name] = found = parse_optional_operands(parser)
         return bool(found)
 
     return read_some, parse_operands if name == ALL else None
 
 
-def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
+def parse_operands(parser: "Parser") -> list["UnresolvedOperand"]:
     """``%a, %b``, at least one."""
     return parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
 
 
-def parse_optional_operands(parser: Parser) -> list[UnresolvedOperand]:
+def parse_optional_operands(parser: "Parser") -> list["UnresolvedOperand"]:
     """``%a, %b``, perhaps none."""
     first, others = parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
     return parser.parse_optional_undelimited_comma_separated_list(first, others) or []
@@ -316,7 +318,7 @@ def type_attempt(node: TypeOf, fields: Fields) -> Attempt:
     slot = fields.operands.get(name) or fields.results.get(name)
     bare = slot.constraint.bare if slot is not None and slot.constraint is not None and node.bare else None
 
-    def read(parser: Parser, reading: Reading) -> bool:
+    def read(parser: "Parser", reading: Reading) -> bool:
         reading.position = parser.pos
         if slot is None:
             reading.signature = parse_types(parser), None
@@ -331,7 +333,7 @@ def type_attempt(node: TypeOf, fields: Fields) -> Attempt:
     return read
 
 
-def parse_one_type(parser: Parser) -> Attribute:
+def parse_one_type(parser: "Parser") -> Attribute:
     """``T``; an older compiler wrote ``(T) -> U``."""
     if parser.parse_optional_punctuation("("):
         type = parser.parse_type()
@@ -340,12 +342,12 @@ def parse_one_type(parser: Parser) -> Attribute:
     return parser.parse_type()
 
 
-def parse_types(parser: Parser) -> list[Attribute]:
+def parse_types(parser: "Parser") -> list[Attribute]:
     """``f32, i32``."""
     return list(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type))
 
 
-def read_signature(parser: Parser, reading: Reading) -> bool:
+def read_signature(parser: "Parser", reading: Reading) -> bool:
     reading.position = parser.pos
     type = parser.parse_function_type()
     reading.signature = type.inputs.data, type.outputs.data
@@ -355,7 +357,7 @@ def read_signature(parser: Parser, reading: Reading) -> bool:
 def dictionary_attempt(fields: Fields) -> Attempt:
     keys = frozenset(declared.key for declared in fields.properties.values())
 
-    def read(parser: Parser, reading: Reading) -> bool:
+    def read(parser: "Parser", reading: Reading) -> bool:
         for name, value in parser.parse_optional_attr_dict().items():
             (reading.properties if name in keys else reading.attributes)[name] = value
         return True
@@ -370,7 +372,7 @@ def group_attempt(group: Group, fields: Fields) -> Attempt:
     (attempt, _), *others = (part for node in group.nodes for part in node_parts(node, fields))
     rest = [required(*part) for part in others]
 
-    def read(parser: Parser, reading: Reading) -> bool:
+    def read(parser: "Parser", reading: Reading) -> bool:
         if found := (named is None or bool(reading.operands.get(named))) and attempt(parser, reading):
             for step in rest:
                 step(parser, reading)

@@ -6,19 +6,21 @@ gpu.barrier
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.constraints import I1
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.fields import operand_def
 from tilework.ir.types import i1, int_attr
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 
 class GpuBarrierOp(Op):
@@ -45,10 +47,10 @@ class OptionsText:
     options: DictionaryAttr
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+    def parse_parameters(cls, parser: "AttrParser") -> Sequence[Attribute]:
         return (parse_options(parser),)
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameters(self, printer: "Printer") -> None:
         print_options(printer, self.options)
 
 
@@ -73,7 +75,7 @@ class LoopAnnotationAttr(OptionsText, ParametrizedAttribute):
 OPTION_GROUPS = {"licm": LoopLicmAttr}
 
 
-def parse_options(parser: AttrParser) -> DictionaryAttr:
+def parse_options(parser: "AttrParser") -> DictionaryAttr:
     """``<key = value, group = <...>>``; a group may be written without its name."""
 
     def parse_option() -> tuple[str, Attribute]:
@@ -86,12 +88,12 @@ def parse_options(parser: AttrParser) -> DictionaryAttr:
     return DictionaryAttr(dict(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_option)))
 
 
-def parse_optional_options(parser: AttrParser) -> DictionaryAttr | None:
+def parse_optional_options(parser: "AttrParser") -> DictionaryAttr | None:
     """``<key = value>``, unless an attribute with a name comes."""
     return parse_options(parser) if parser._current_token.kind is MLIRTokenKind.LESS else None
 
 
-def print_options(printer: Printer, options: DictionaryAttr) -> None:
+def print_options(printer: "Printer", options: DictionaryAttr) -> None:
     """The inverse of `parse_options`, with the names of groups."""
 
     def print_option(option: tuple[str, Attribute]) -> None:

@@ -13,16 +13,18 @@ Any other attribute is itself in all three columns.
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
-from xdsl.parser import Parser
 
 from tilework.ir.attr_text import AttributeText
 from tilework.ir.enums import Keyword
 from tilework.ir.types import array_values, i32, i32_array, int_attr, string_attr
 from tilework.light_dataclass import light_dataclass
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
 
 UNIT = UnitAttr()
 
@@ -56,15 +58,15 @@ class Codec:
     attribute: Callable[[Any], Attribute]
     value: Callable[[Any], Any]
     text: Callable[[OpPrinter, Any], str]
-    parse: Callable[[Parser], Any]  # the value, or None where the text has something else
+    parse: Callable[["Parser"], Any]  # the value, or None where the text has something else
     is_hashable: bool = True  # the value may be the key of a cache
 
-    def read(self, parser: Parser) -> Attribute | None:
+    def read(self, parser: "Parser") -> Attribute | None:
         """The property, if it is here."""
         found = self.parse(parser)
         return None if found is None else self.attribute(found)
 
-    def require(self, parser: Parser) -> Attribute:
+    def require(self, parser: "Parser") -> Attribute:
         """The property, which must be here."""
         position = parser.pos
         if (found := self.read(parser)) is None:
@@ -134,7 +136,7 @@ def symbol(name: str) -> SymbolRefAttr:
     return SymbolRefAttr(name)
 
 
-def parse_symbol(parser: Parser) -> str | None:
+def parse_symbol(parser: "Parser") -> str | None:
     found = parser.parse_optional_symbol_name()
     return None if found is None else found.data
 

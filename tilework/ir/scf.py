@@ -11,11 +11,10 @@ Loops and branches get further values, after the existing ones:
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from xdsl.dialects.builtin import IndexType, LocationAttr, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Operation, OpResult, Region, SSAValue
-from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 
 from tilework.ir.arith import is_int_or_index
@@ -32,10 +31,13 @@ from tilework.ir.nesting import body_of, end_of, ops_around
 from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import i1, i32, index, int_attr
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser, UnresolvedOperand
+
 BOUND = Kind("an integer or index", is_int_or_index)
 
 
-def read_types(parser: Parser) -> Sequence[Attribute]:
+def read_types(parser: "Parser") -> Sequence[Attribute]:
     """``-> i32`` or ``-> (i32, f32)``, perhaps nothing."""
     if parser.parse_optional_punctuation("->") is None:
         return ()
@@ -43,7 +45,7 @@ def read_types(parser: Parser) -> Sequence[Attribute]:
     return (parser.parse_type(),) if types is None else types
 
 
-def read_body(parser: Parser, arguments: Sequence[Parser.Argument] = ()) -> Region:
+def read_body(parser: "Parser", arguments: Sequence["Parser.Argument"] = ()) -> Region:
     """``{ ... }``; the yield of nothing at its end may be left out."""
     region = parser.parse_region(arguments)
     last = region.blocks[-1].last_op
@@ -52,7 +54,7 @@ def read_body(parser: Parser, arguments: Sequence[Parser.Argument] = ()) -> Regi
     return region
 
 
-def read_assignment(parser: Parser) -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
+def read_assignment(parser: "Parser") -> tuple["Parser.UnresolvedArgument", "UnresolvedOperand"]:
     """``%a = %x``."""
     argument = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
@@ -101,7 +103,7 @@ class ForOp(Op):
     traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         """``%i = %a to %b step %c iter_args(%x = %y) -> (f32) : i32 { ... } {k = v}``; the index type is optional."""
         variable = parser.parse_argument(expect_type=False)
         bounds = []
@@ -146,7 +148,7 @@ class IfOp(Op):
     traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         """``%c -> (i32) { ... } else { ... } {k = v}``."""
         condition = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
         types = read_types(parser)
@@ -178,7 +180,7 @@ class WhileOp(Op):
     traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         """``(%a = %x) : (i32) -> i32 { ... } do { ... } attributes {...}``, or `` : () -> () { ... }``."""
         pairs = (
             parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, lambda: read_assignment(parser)) or []
@@ -219,7 +221,7 @@ class ExecuteRegionOp(Op):
     traits = traits_def(RecursiveMemoryEffect())
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         types = read_types(parser)
         region = parser.parse_region()
         attributes = parser.parse_optional_attr_dict()

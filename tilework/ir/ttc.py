@@ -21,12 +21,11 @@ callee).
 from collections.abc import Sequence
 from functools import cache
 from math import prod
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -47,6 +46,10 @@ from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, ver
 from tilework.ir.tt.function_ops import MESSAGE, PrintBase
 from tilework.ir.tt.reduce_ops import verify_axis, verify_combine, verify_runs
 from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, is_integer
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 SANITIZED = "ttc.sanitized"  # on a module: its accesses are checked (`CheckOp`)
 APART = "ttc.apart"  # on a kernel: positions of parameters, two by two, whose memory must not overlap
@@ -69,12 +72,12 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         return memo
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+    def parse_parameters(cls, parser: "AttrParser") -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             shape, element = parser.parse_ranked_shape()
         return (ArrayAttr([IntAttr(size) for size in shape]), element)
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameters(self, printer: "Printer") -> None:
         with printer.in_angle_brackets():
             printer.print_string("".join(f"{size}x" for size in self.shape))
             printer.print_attribute(self.element)

@@ -15,7 +15,7 @@ cost no more than an attribute look-up.
 from collections.abc import Sequence
 from functools import cache
 from math import prod
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -36,9 +36,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 Shape: TypeAlias = tuple[int, ...]
 Tensor: TypeAlias = TensorType[Attribute]
@@ -71,7 +73,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
     __hash__ = cached_hash
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+    def parse_parameters(cls, parser: "AttrParser") -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             pointee = parser.parse_type()
             position = parser.pos
@@ -80,7 +82,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
                 parser.raise_error(f"there is no address space {space}", position)
         return (pointee, int_attr(space, i32))
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameters(self, printer: "Printer") -> None:
         with printer.in_angle_brackets():
             printer.print_attribute(self.pointee)
             if (space := self.address_space.value.data) != GLOBAL_ADDRESS_SPACE:

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, LocationAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.parser import Parser
 from xdsl.traits import IsolatedFromAbove, IsTerminator, MemoryWriteEffect, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
@@ -30,6 +29,9 @@ from tilework.ir.property_text import STRING, OpPrinter
 from tilework.ir.types import Shape, array_values, i1, i32_array, int_attr, shape_of, string_attr
 from tilework.light_dataclass import light_dataclass
 
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+
 VISIBILITIES = ("public", "private", "nested")
 RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
@@ -51,24 +53,24 @@ def function_type(inputs: tuple[Attribute, ...], outputs: tuple[Attribute, ...])
 class Parameter:
     """One entry of the list of arguments; a function without a body may leave the name out."""
 
-    name: Parser.Argument | None
+    name: "Parser.Argument | None"
     type: Attribute
     attributes: dict[str, Attribute]
 
 
-def parse_parameter(parser: Parser) -> Parameter:
+def parse_parameter(parser: "Parser") -> Parameter:
     """``%x: i32 {tt.divisibility = 16 : i32} loc("x")`` or ``i32 {tt.divisibility = 16 : i32}``."""
     if (name := parser.parse_optional_argument()) is None:
         type = parser.parse_type()
         return Parameter(None, type, parser.parse_optional_attr_dict())
-    assert isinstance(name, Parser.Argument)
+    assert isinstance(name, parser.Argument)
     attributes = parser.parse_optional_attr_dict()
     if (location := parser.parse_optional_location()) is not None:
-        name = Parser.Argument(name.name, name.type, location)
+        name = parser.Argument(name.name, name.type, location)
     return Parameter(name, name.type, attributes)
 
 
-def parse_results(parser: Parser) -> list[tuple[Attribute, dict[str, Attribute]]]:
+def parse_results(parser: "Parser") -> list[tuple[Attribute, dict[str, Attribute]]]:
     """``-> i32`` or ``-> (i32, f32 {k = v})``, perhaps nothing."""
     if parser.parse_optional_punctuation("->") is None:
         return []
@@ -78,7 +80,7 @@ def parse_results(parser: Parser) -> list[tuple[Attribute, dict[str, Attribute]]
     return [(parser.parse_type(), {})] if results is None else list(results)
 
 
-def parse_body(parser: Parser, parameters: Sequence[Parameter]) -> Region:
+def parse_body(parser: "Parser", parameters: Sequence[Parameter]) -> Region:
     """``{ ... }``, or nothing for a function that is only declared. The label of the first block may name the
     arguments."""
     named = [parameter.name for parameter in parameters if parameter.name is not None]
@@ -128,7 +130,7 @@ class FuncOp(Op):
         return cls.create(properties=properties, attributes=attributes, regions=(body,), location=loc)
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         visibility = parser.parse_optional_visibility_keyword()
         name = parser.parse_symbol_name().data
         parameters = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_parameter(parser))
@@ -296,7 +298,7 @@ class GetNumProgramsOp(Op):
     traits = traits_def(Pure())
 
 
-def parse_message(parser: Parser) -> str | None:
+def parse_message(parser: "Parser") -> str | None:
     """A string; an older compiler wrote file, function and line behind it."""
     found = parser.parse_optional_str_literal()
     while parser.parse_optional_punctuation(","):

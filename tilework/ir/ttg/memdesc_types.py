@@ -10,18 +10,21 @@ A memory descriptor is an address with a shape, not a value: two of them may nam
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser, Parser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import Kind, exactly, is_element
 from tilework.ir.encodings import SHARED_MEMORY, EncodingAttr, SharedMemoryAttr, encoding_attr
 from tilework.ir.types import Shape, bit_width, cached_hash, i64
 from tilework.layouts.encodings import Encoding, Shared, is_power_of_two
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser, Parser
+    from xdsl.printer import Printer
 
 
 @irdl_attr_definition
@@ -57,7 +60,7 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         return self.mutable.data != 0
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+    def parse_parameters(cls, parser: "AttrParser") -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             dims, element = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
@@ -75,7 +78,7 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
                     parser.raise_error("`mutable` or the shape of the buffer is expected here")
         return parameters(tuple(dims), element, encoding, mutable is not None, tuple(alloc or dims), space)
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameters(self, printer: "Printer") -> None:
         with printer.in_angle_brackets():
             printer.print_string("".join(f"{dim}x" for dim in self.dims))
             printer.print_attribute(self.element_type)
@@ -180,7 +183,7 @@ def buffer_bytes(type: MemDescType) -> int:
     return count * max(8, bit_width(type.element_type)) // 8
 
 
-def read_memdesc(parser: Parser) -> MemDescType:
+def read_memdesc(parser: "Parser") -> MemDescType:
     """``<64xf16, #shared, #smem>``, where the form fixes the kind of type."""
     return MemDescType.new(MemDescType.parse_parameters(parser))
 

@@ -13,11 +13,10 @@ isolated from above, while the default region is not.
 """
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.parser import Parser
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -37,6 +36,9 @@ from tilework.ir.form_writer import operands_text, signature_text
 from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import array_values, i32_array
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
 
 
 class WarpYieldOp(Op):
@@ -107,7 +109,7 @@ class WarpSpecializeOp(Op):
         return first.regions
 
     @classmethod
-    def parse(cls, parser: Parser) -> Self:
+    def parse(cls, parser: "Parser") -> Self:
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         extra = parser.parse_optional_attr_dict_with_keyword()
         given: dict[str, Attribute] = {} if extra is None else dict(extra.data)
@@ -168,11 +170,11 @@ class WarpSpecializeOp(Op):
         verify_default(self)
 
 
-def parse_capture(parser: Parser) -> Parser.Argument:
+def parse_capture(parser: "Parser") -> "Parser.Argument":
     """``%a: i32``, perhaps with a location."""
     found = parser.parse_argument()
     location = parser.parse_optional_location()
-    return found if location is None else Parser.Argument(found.name, found.type, location)
+    return found if location is None else parser.Argument(found.name, found.type, location)
 
 
 def verify_partitions(op: WarpSpecializeOp, partitions: Sequence[Region]) -> None:
