@@ -237,7 +237,7 @@ ASKED_BY_NAME = {
     "tilework.aot.find_kernels": {"tilework.as_triton"},  # a program that was recorded under `as_triton`
     "tilework.process.events": {
         "tilework.inspect.explain.kernels",
-        "tilework.inspect.explorer.interactive",
+        "tilework.inspect.explorer.document",
     },  # methods of kernels that explain them
     "tilework.layouts.encodings": {"tilework.layouts.picture"},  # pictures in notebooks
     "tilework.layouts.linear": {"tilework.layouts.picture"},

@@ -12,7 +12,7 @@ from tests.fuzz.kernels import ELEMENTS, Kernel
 from tests.fuzz.rounding import RoundingError
 from tests.fuzz.rules import DType
 from tests.fuzz.run import load
-from tilework.inspect.tolerances import RTOL
+from tilework.inspect.check_each import RTOL
 from tilework.oracles.interpreter import InterpretedFunction
 
 STRICTNESS = 5  # of the comparison of two devices

@@ -12,9 +12,9 @@ import tilework
 import tilework.language as tl
 from tests.inspection.kernels import add
 from tilework import knobs
+from tilework.inspect.check_each import Tolerance, gap_of
 from tilework.inspect.explain.different import findings_of, why_different
 from tilework.inspect.replay import DEVICES, Kept, Launch
-from tilework.inspect.tolerances import Tolerance, gap_of
 from tilework.ir import arith
 from tilework.ir.create import create_op
 from tilework.ir.functions import ops_in_order

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from tests.inspection import kernels_to_explore as kernels
 from tests.inspection.documents import SIZE, compiled, explored, keys_by_stage, line_of, odd_tiles, request, text_of
-from tilework.inspect.counters import count
-from tilework.inspect.explorer.document import NotExplored, layouts_of, read, sizes_in, write
-from tilework.inspect.explorer.interactive import watching
+from tilework.inspect.explorer.document import NotExplored, layouts_of, read, sizes_in, watching, write
 from tilework.inspect.page import data_of, page
-from tilework.inspect.replay import Launch
+from tilework.inspect.replay import Launch, count
 from tilework.inspect.source_lines import Tables, edited, located_assembly, located_ir, located_llvm, located_sass
 from tilework.ir.parser import parse_module
 from tilework.targets.base import run_passes

@@ -14,8 +14,7 @@ from tests.runtime.forked_script import run_forked
 from tilework.inspect.profiler.estimate import estimate
 from tilework.inspect.profiler.launches import work_of
 from tilework.inspect.profiler.limits import Limits
-from tilework.inspect.profiler.report import CompileEvent, Report, Row
-from tilework.inspect.profiler.text import advice, text_of
+from tilework.inspect.profiler.report import CompileEvent, Report, Row, advice, text_of
 from tilework.ir.parser import parse_module
 from tilework.tools.cli import main
 from tilework.tools.program import Program

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.runtime.forked_script import run_forked
-from tilework.inspect.profiler import specs, viewer
+from tilework.inspect.profiler import viewer
 from tilework.tools.proton import main as proton_main
 
 H200 = {"arch": "90", "bus_width": 6144, "clock_rate": 1980000, "memory_clock_rate": 3201000, "num_sms": 132}
@@ -61,10 +61,10 @@ def test_columns(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     tree, columns = viewer.parse(["avg_time/us", "tflop16/s", "gbyte/s", "util", "count"], file)
     assert columns == ["avg_time/us (inc)", "tflop16/s (inc)", "gbyte/s (inc)", "util", "count (inc)"]
     rows = {frame.name: [frame.metrics[column] for column in columns] for frame in tree.root.walk()}
-    peak = specs.max_flops("CUDA", "90", 16, 132, 1980000)
+    peak = viewer.max_flops("CUDA", "90", 16, 132, 1980000)
     assert rows["matmul"][:3] == pytest.approx([0.75, 1e9 / 1.5e-6 / 1e12, 1000 / 1.5e-6 / 1e9])
     assert rows["matmul"][3] == pytest.approx(1e9 / peak / 1.5e-6) and rows["scope"][3] != rows["scope"][3]
-    assert rows["/p/test.py:1@foo"][3] == pytest.approx(3e6 / specs.max_bps("CUDA", "90", 6144, 3201000) / 5e-7)
+    assert rows["/p/test.py:1@foo"][3] == pytest.approx(3e6 / viewer.max_bps("CUDA", "90", 6144, 3201000) / 5e-7)
     assert rows["ROOT"][4] == 4
     text = shown(capsys, "-m", "time/us", "--print-sorted", file)
     assert "Sorted kernels by metric time/us (inc)\nmatmul" in text and f"{'matmul':105} 1.5" in text

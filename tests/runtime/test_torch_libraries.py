@@ -12,11 +12,9 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.triton import torch_libraries
+from tilework.triton import backends
 
-needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, torch_libraries.COMPILERS)), reason="there is no C++ compiler"
-)
+needs_compiler = pytest.mark.skipif(not any(map(shutil.which, backends.COMPILERS)), reason="there is no C++ compiler")
 
 
 @tilework.jit
@@ -44,9 +42,9 @@ def test_a_kernel_is_called_with_an_array_of_arguments(tmp_path: Path, threads: 
     # as torch 2.13 declares them: int64_t, and float whatever the kernel takes
     class_of_torch = SimpleNamespace(_get_cpp_param_type=lambda self, name, type: f"float {name}")
     module = SimpleNamespace(DeferredCpuTritonCallWrapper=class_of_torch)
-    monkeypatch.setitem(torch_libraries.sys.modules, "torch._inductor.codegen.cpp_wrapper_cpu", module)
-    kernels = library(tmp_path, "kernel.so", torch_libraries.kernel_library(compiled.asm["ttcir"], facts))
-    launcher = library(tmp_path, "launcher.so", torch_libraries.launcher_library(compiled.asm["ttcir"], facts))
+    monkeypatch.setitem(backends.sys.modules, "torch._inductor.codegen.cpp_wrapper_cpu", module)
+    kernels = library(tmp_path, "kernel.so", backends.kernel_library(compiled.asm["ttcir"], facts))
+    launcher = library(tmp_path, "launcher.so", backends.launcher_library(compiled.asm["ttcir"], facts))
     numbers = [
         ctypes.c_int64(n),
         ctypes.c_int64(5 * 10**12),
@@ -74,8 +72,8 @@ def test_arguments_may_overlap(tmp_path: Path) -> None:
     compiled = shifted[(1,)](np.zeros(64, np.int32), np.zeros(64, np.int32), 16)
     assert compiled.metadata.interface["apart"]
     facts = {**compiled.metadata._asdict(), "source": compiled.src}
-    kernels = library(tmp_path, "kernel.so", torch_libraries.kernel_library(compiled.asm["ttcir"], facts))
-    launcher = library(tmp_path, "launcher.so", torch_libraries.launcher_library(compiled.asm["ttcir"], facts))
+    kernels = library(tmp_path, "kernel.so", backends.kernel_library(compiled.asm["ttcir"], facts))
+    launcher = library(tmp_path, "launcher.so", backends.launcher_library(compiled.asm["ttcir"], facts))
     out, expected = (np.arange(64, dtype=np.int32) * 3 for _ in range(2))
     shifted[(1,)](expected, expected, 16)
     entries = (ctypes.c_void_p * 3)(out.ctypes.data, out.ctypes.data, None)
@@ -88,4 +86,4 @@ def test_the_missing_compiler_is_named(monkeypatch) -> None:
     for chosen in (None, "my-compiler"):
         monkeypatch.setattr(knobs.build, "cxx", chosen)
         with pytest.raises(RuntimeError, match=rf"C\+\+ compiler: none of {chosen or 'c'}.* is on the PATH.*CXX"):
-            torch_libraries.kernel_library("", {})
+            backends.kernel_library("", {})

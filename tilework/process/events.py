@@ -24,7 +24,7 @@ WORKER: list[int] = []  # the id of this process, if it is a worker process (`ru
 # modules of layers above the runtime that it calls: they import it, so it knows them by name
 ABOVE = {
     "explain": "tilework.inspect.explain.kernels",
-    "explore": "tilework.inspect.explorer.interactive",
+    "explore": "tilework.inspect.explorer.document",
     "watch": "tilework.inspect.explain.kernels",
 }
 

@@ -80,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 def side_of(args: argparse.Namespace, side: str, named: str, settings: dict[str, Any]) -> Any:
     """One of the two: the data of what was saved, with one kernel, or what to compile."""
-    from tilework.inspect.explorer.document import read  # lazily: as in `run`
-    from tilework.inspect.explorer.interactive import targets_of
+    from tilework.inspect.explorer.document import read, targets_of  # lazily: as in `run`
     from tilework.tools.explore import named_request
 
     if named.endswith(SAVED):

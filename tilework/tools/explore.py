@@ -64,7 +64,7 @@ VALUED = ("-o", "--output", "--target", "--kernel", "--most", "--signature")
 
 def run(args: argparse.Namespace) -> int:
     """Carry out `tilework explore`; the exit code is that of a program that was run."""
-    from tilework.inspect.explorer.interactive import show  # lazily: the compiler loads when something is compiled
+    from tilework.inspect.explorer.document import show  # lazily: the compiler loads when something is compiled
 
     requests, code = requested(args)
     path = show(requests, args.output, not args.no_open)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
     """Return the requests of a page, and the exit code of the program that was run."""
-    from tilework.inspect.explorer.interactive import targets_of  # lazily: as in `run`
+    from tilework.inspect.explorer.document import targets_of  # lazily: as in `run`
 
     targets = targets_of(args.target)
     if ".py:" in args.source or not args.source.endswith(".py"):
@@ -134,8 +134,7 @@ def check_options(target: Any, options: dict[str, Any]) -> None:
 
 def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:
     """Run a program and see which kernels it compiles; those of one that fails on the way are shown, too."""
-    from tilework.inspect.explorer.document import NotExplored  # lazily: as in `run`
-    from tilework.inspect.explorer.interactive import watching
+    from tilework.inspect.explorer.document import NotExplored, watching  # lazily: as in `run`
 
     program = Program(args.source, tuple(args.arguments), as_triton=args.triton)
     if not program.is_there():

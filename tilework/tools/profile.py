@@ -22,8 +22,7 @@ from typing import Any
 
 from tilework.errors import UsageError
 from tilework.inspect.profiler.limits import Limits
-from tilework.inspect.profiler.report import Statistics, make_report, trace_of
-from tilework.inspect.profiler.text import text_of
+from tilework.inspect.profiler.report import Statistics, make_report, text_of, trace_of
 from tilework.tools import program
 
 FAILURE = 2

@@ -6,11 +6,11 @@ these names. Each name is resolved when a program first uses it, so that `import
 """
 
 PROFILER = {  # where the modules inside of triton.profiler are
-    "": "inspect.profiler", ".context": "inspect.profiler.context", ".flags": "inspect.profiler.stacks",
+    "": "inspect.profiler", ".context": "inspect.profiler.sessions", ".flags": "inspect.profiler.stacks",
     ".hooks": "inspect.profiler.hooks", ".hooks.hook": "inspect.profiler.hooks",
     ".hooks.instrumentation": "inspect.profiler.hooks", ".hooks.launch": "inspect.profiler.hooks",
     ".language": "inspect.profiler.language", ".mode": "inspect.profiler.mode", ".profile": "inspect.profiler.profile",
-    ".proton": "tools.proton", ".scope": "inspect.profiler.profile", ".specs": "inspect.profiler.specs",
+    ".proton": "tools.proton", ".scope": "inspect.profiler.profile", ".specs": "inspect.profiler.viewer",
     ".state": "inspect.profiler.profile", ".viewer": "inspect.profiler.viewer",
 }  # fmt: skip
 MODULES = {
@@ -54,8 +54,7 @@ NAMES: dict[str, dict[str, str]] = {
     "triton._C.libtriton": {
         "tilework.knobs": "getenv",
         "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
-        "tilework.triton.knobs": "getenv_bool",
-        "tilework.triton.runtime": "native_specialize_impl",
+        "tilework.triton.runtime": "getenv_bool native_specialize_impl",
     },
     "triton._C.libtriton.amd": {
         "tilework.triton.libtriton_ir": "load_dialects",
@@ -101,9 +100,9 @@ NAMES: dict[str, dict[str, str]] = {
     "triton.compiler.code_generator": {
         "tilework.language.core": "_unwrap_if_constexpr base_type base_value constexpr str_to_ty tensor",
         "tilework.language.function": "BoundConstexprFunction ConstexprFunction",
-        "tilework.triton.compiler": "ast_to_ttir flatten_values_to_ir",
         "tilework.triton.runtime": (
-            "find_paths_if get_iterable_path get_jit_fn_file_line is_namedtuple set_iterable_path"
+            "ast_to_ttir find_paths_if flatten_values_to_ir get_iterable_path get_jit_fn_file_line is_namedtuple"
+            " set_iterable_path"
         ),
     },
     "triton.compiler.compiler": {
@@ -117,7 +116,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.runtime.kernel_cache.managers": "get_cache_manager get_dump_manager get_override_manager",
         "tilework.triton": "ir=libtriton_ir",
         "tilework.triton.backends": "BaseBackend Language backends",
-        "tilework.triton.compiler": (
+        "tilework.triton.runtime": (
             "CompileTimer arg_type_pattern convert_type_repr filter_traceback max_shared_mem parse prototype_pattern"
             " ptx_arg_type_pattern ptx_prototype_pattern"
         ),
@@ -133,7 +132,7 @@ NAMES: dict[str, dict[str, str]] = {
     "triton.experimental.gluon.nvidia.hopper": {"tilework.triton.gluon": "TensorDescriptor"},
     "triton.knobs": {
         "tilework.knobs.cuda_tools": "NvidiaTool",
-        "tilework.triton.knobs": (
+        "tilework.triton.runtime": (
             "BuildImpl CompilationListener InitHandleHook JITHook JITHookCompileInfo LaunchHook PipelineStagesHook"
             " getenv_bool"
         ),

@@ -1,5 +1,5 @@
-"""Functions of Triton's runtime modules (`triton._utils`, `runtime.jit`, `runtime.cache`) that programs which prepare
-launches call.
+"""Names of Triton's modules that tilework's modules do not have: functions that programs call to prepare launches
+(`triton._utils`, `runtime.jit`, `runtime.cache`), compiler functions, and the protocols of hooks (`triton.knobs`).
 
     >>> values = [1, ("D", [2, "S"])]
     >>> find_paths_if(values, lambda path, value: isinstance(value, str))
@@ -11,13 +11,18 @@ launches call.
 import builtins
 import hashlib
 import json
+import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 from tilework.frontend.scopes import is_named_tuple_class
+from tilework.knobs import TRUE, CompileTimes, getenv
 from tilework.language.compile_time import tuple as kernel_tuple
+from tilework.language.core import base_value
 from tilework.language.function import (
     JITCallable,
     JITFunction,
@@ -28,13 +33,16 @@ from tilework.language.parameters import (
     normalize_annotation,
     type_canonicalisation_dict,
 )
+from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import folder_of as _base32
 from tilework.runtime.launch.python.specialization import encode
 from tilework.runtime.launch.python.specialize import Spec, make_binder, specialize
 from tilework.runtime.tuning.benchmark import summarize
+from tilework.targets.base import GPUTarget
+from tilework.targets.nvidia.arch import capability_of
 from tilework.triton.backends import BaseBackend
 
-Path = builtins.tuple[int, ...]
+IndexPath = builtins.tuple[int, ...]
 NESTED = (list, builtins.tuple, kernel_tuple)
 BITWIDTH_DICT = {
     name: 0 if code == "void" else 1 if code == "u1" else DTYPE_OF_CODE[code].primitive_bitwidth
@@ -47,11 +55,11 @@ def is_namedtuple(val: Any) -> bool:
     return is_named_tuple_class(val)
 
 
-def find_paths_if(iterable: Any, pred: Callable[[Path, Any], Any]) -> list[Path]:
+def find_paths_if(iterable: Any, pred: Callable[[IndexPath, Any], Any]) -> list[IndexPath]:
     """Return the index paths of the values in nested sequences for which `pred(path, value)` is true."""
-    found: list[Path] = []
+    found: list[IndexPath] = []
 
-    def look(path: Path, value: Any) -> None:
+    def look(path: IndexPath, value: Any) -> None:
         if isinstance(value, NESTED):
             for index, item in enumerate(value):
                 look((*path, index), item)
@@ -62,12 +70,12 @@ def find_paths_if(iterable: Any, pred: Callable[[Path, Any], Any]) -> list[Path]
     return found
 
 
-def get_iterable_path(iterable: Any, path: Path) -> Any:
+def get_iterable_path(iterable: Any, path: IndexPath) -> Any:
     """Return the value at an index path."""
     return reduce(lambda value, index: value[index], path, iterable)
 
 
-def set_iterable_path(iterable: Any, path: Path, val: Any) -> None:
+def set_iterable_path(iterable: Any, path: IndexPath, val: Any) -> None:
     """Replace the value at an index path, in a kernel's tuple or a list."""
     assert path, "an empty path names no value inside"
     holder = get_iterable_path(iterable, path[:-1])
@@ -193,3 +201,169 @@ def make_so_cache_key(version_hash: str, signature: Any, constants: Any, ids: An
 def _summarize_statistics(times: Iterable[Any], quantiles: Sequence[float] | None, return_mode: str) -> Any:
     """Return the quantiles of times, or the statistic named `return_mode`."""
     return summarize([float(time) for time in times], quantiles, return_mode)
+
+
+ptx_prototype_pattern = r"\.(?:visible|extern)\s+\.(?:entry|func)\s+(\w+)\s*\(([^)]*)\)"
+ptx_arg_type_pattern = r"\.param\s+\.(\w+)"
+prototype_pattern = {"ptx": ptx_prototype_pattern}
+arg_type_pattern = {"ptx": ptx_arg_type_pattern}
+
+
+class CompileTimer:
+    """Times the parts of a compilation; `end` gives the record that `compilation.listener` receives."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+        self.ir_initialization: int | None = None
+        self.lowering_stages: list[tuple[str, int]] = []
+
+    def lap(self) -> int:
+        """Return the microseconds since the last call."""
+        before, self.last = self.last, time.perf_counter()
+        return int((self.last - before) * 1e6)
+
+    def finished_ir_initialization(self) -> None:
+        self.ir_initialization = self.lap()
+
+    def stage_finished(self, stage_name: str) -> None:
+        self.lowering_stages.append((stage_name, self.lap()))
+
+    def end(self) -> CompileTimes:
+        """Return all times; the time since the last stage is that of storing the results."""
+        if self.ir_initialization is None:
+            return CompileTimes(self.lap(), [], 0)
+        return CompileTimes(self.ir_initialization, self.lowering_stages, self.lap())
+
+
+def convert_type_repr(x: str) -> str:
+    """Return ``!tt.ptr<f32>`` as signatures spell it: ``*f32``."""
+    found = re.search(r"!tt\.ptr<(.*?)(?:, \d+)?>", x)
+    return f"*{convert_type_repr(found[1])}" if found is not None else x
+
+
+def max_shared_mem(device: int) -> int:
+    """Return the bytes of shared memory that a program can have."""
+    return driver.active.utils.get_device_properties(device)["max_shared_mem"]
+
+
+def parse(full_name: str, ext: str, context: Any) -> Any:
+    """Return the result of a stage from its file: a module, text, or bytes."""
+    if ext in ("ttir", "ttgir", "ttcir"):
+        # lazily: the compiler loads when something is compiled
+        from tilework.triton.libtriton_ir import parse_mlir_module
+
+        return parse_mlir_module(full_name, context)
+    return (
+        Path(full_name).read_bytes()
+        if ext in ("cubin", "hsaco", "obj")
+        else Path(full_name).read_text(encoding="utf-8")
+    )
+
+
+def filter_traceback(e: BaseException) -> None:
+    """Do nothing: Triton removes its own frames from errors here, and tilework's errors have none."""
+
+
+def ast_to_ttir(
+    fn: Any, src: Any, context: Any, options: Any, codegen_fns: Any, module_map: Any, module: Any = None
+) -> Any:
+    """Return the module of a kernel before any pass, for the target of the options."""
+    name = options.backend_name
+    arch = {"cuda": capability_of, "hip": str}.get(name, lambda _: "host")(options.arch)
+    return src.make_ir(GPUTarget(name, arch, options.warp_size), options, codegen_fns, module_map, context)
+
+
+def flatten_values_to_ir(values: Iterable[base_value]) -> list[Any]:
+    """Return the IR values of kernel values, with tuples and aggregates flattened."""
+    handles: list[Any] = []
+    for value in values:
+        value._flatten_ir(handles)
+    return handles
+
+
+def getenv_bool(name: str, default: bool) -> bool:
+    """Return True if a variable is set to a true value; `default` if it is not set."""
+    text = getenv(name)
+    return default if text is None else text.lower() in TRUE
+
+
+class BuildImpl(Protocol):
+    """`knobs.build.impl`: compiles a C file to an extension module, and returns its path."""
+
+    def __call__(
+        self,
+        name: str,
+        src: str,
+        srcdir: str,
+        library_dirs: list[str],
+        include_dirs: list[str],
+        libraries: list[str],
+        /,
+    ) -> str: ...
+
+
+class CompilationListener(Protocol):
+    """`knobs.compilation.listener`: called after every compilation."""
+
+    def __call__(
+        self, *, src: Any, metadata: dict[str, Any], metadata_group: dict[str, str], times: Any, cache_hit: bool
+    ) -> None: ...
+
+
+class InitHandleHook(Protocol):
+    """`knobs.runtime.kernel_load_start_hook` and `..._end_hook`: called around the load of a binary."""
+
+    def __call__(
+        self,
+        module: object | None,
+        function: Callable[..., Any] | None,
+        name: str,
+        metadata_group: dict[str, str],
+        hash: str,
+    ) -> None: ...
+
+
+class JITHookCompileInfo(TypedDict):
+    """The specialization that `JITHook` is called for."""
+
+    key: str
+    signature: dict[Any, str]
+    device: int
+    constants: None
+    num_warps: int
+    num_ctas: int
+    num_stages: int
+    enable_fp_fusion: bool
+    launch_cooperative_grid: bool
+    extern_libs: tuple[tuple[str, str], ...]
+    configs: list[dict[tuple[int, ...], list[Any]]]
+    specialization_data: str
+    is_warmup: bool
+
+
+class JITHook(Protocol):
+    """`knobs.runtime.jit_cache_hook`: called before a compilation, which a true result prevents.
+    `jit_post_compile_hook`: called after it."""
+
+    def __call__(
+        self,
+        *,
+        key: str,
+        repr: str,
+        fn: Any,
+        compile: JITHookCompileInfo,
+        is_manual_warmup: bool,
+        already_compiled: bool,
+    ) -> bool | None: ...
+
+
+class LaunchHook(Protocol):
+    """`knobs.runtime.launch_enter_hook` and `launch_exit_hook`: called around every launch."""
+
+    def __call__(self, metadata: Any) -> None: ...
+
+
+class PipelineStagesHook(Protocol):
+    """`knobs.runtime.add_stages_inspection_hook`: may replace stages."""
+
+    def __call__(self, stages: dict[str, Any], options: Any, language: Any, capability: int) -> None: ...

@@ -9,7 +9,7 @@ result.
 The interpreter runs the kernel's own Python and shares nothing with the compiler but the typing rules, so it is the
 reference. Where it cannot run the kernel, its error may be the answer: an access out of bounds is an error there, and
 undefined elsewhere. Only elements that the launch writes are compared. Differences by rounding are distinguished from
-wrong values (`tolerances.py`), and so are those as large as the interpreter's own when it adds in another order.
+wrong values (`check_each.py`), and so are those as large as the interpreter's own when it adds in another order.
 
 To find the pass, the launch is compiled for the device and every module on the way is evaluated with the launch's
 arguments; modules that a pass left unchanged are not evaluated again. If all of them compute the expected results, the
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilework.errors import InterpreterError, Span, span_at
-from tilework.inspect.check_each import PROMISES
+from tilework.inspect.check_each import EXACT, PROMISES, Array, Expected, Gap, Tolerance, tolerance_of
 from tilework.inspect.findings import Finding, Section, counted, ordered
 from tilework.inspect.replay import (
     DEVICES,
@@ -40,7 +40,6 @@ from tilework.inspect.replay import (
     silence,
     unlaunched,
 )
-from tilework.inspect.tolerances import EXACT, Array, Expected, Gap, Tolerance, tolerance_of
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.oracles.interpreter.operators import ORDERS, SUM_ORDER

@@ -21,12 +21,11 @@ from typing import Any
 
 from tilework.errors import TritonError
 from tilework.inspect.compilation import Request, module_for, settings_for
-from tilework.inspect.counters import counts_apart, counts_of
 from tilework.inspect.explain.compiled import why_tuned
 from tilework.inspect.explain.different import Compiling, findings_of, kernel_span, why_different
 from tilework.inspect.explain.slow import Case, case_of, cases_of_kernel, parts_of_kernel, why_slow
 from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section, counted
-from tilework.inspect.replay import DEVICES, Died, Launch, isolated
+from tilework.inspect.replay import DEVICES, Died, Launch, counts_apart, counts_of, isolated
 from tilework.language.function import JITFunction
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars

@@ -12,7 +12,9 @@
 `tilework profile script.py` needs no change of the program, and says what to look at first: docs/profiler.md.
 """
 
-from tilework.inspect.profiler import context, mode, specs
+from tilework.inspect.profiler import mode
+from tilework.inspect.profiler import sessions as context
+from tilework.inspect.profiler import viewer as specs
 from tilework.inspect.profiler.profile import (
     DEFAULT_PROFILE_NAME,
     activate,

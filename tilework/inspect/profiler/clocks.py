@@ -35,8 +35,7 @@ from typing import Any, NamedTuple
 
 from tilework import knobs
 from tilework.inspect.profiler import stacks
-from tilework.inspect.profiler.launches import Launches
-from tilework.inspect.profiler.stacks import Path
+from tilework.inspect.profiler.launches import Launches, Path
 from tilework.runtime.launch.native import launch_log
 
 KERNEL, DRIVER, RUNTIME, EXTERNAL = 10, 4, 5, 39  # kinds of records: kernels, calls, and the ids that go with calls

@@ -10,8 +10,18 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tilework.inspect.page import asset
-from tilework.inspect.profiler.report import COLUMNS, Report, Row, Statistics
-from tilework.inspect.profiler.text import NOTES, advice, cells_of, compile_lines, headline, limit_lines
+from tilework.inspect.profiler.report import (
+    COLUMNS,
+    NOTES,
+    Report,
+    Row,
+    Statistics,
+    advice,
+    cells_of,
+    compile_lines,
+    headline,
+    limit_lines,
+)
 
 WIDTH, ROW_HEIGHT = 1000, 26
 ROOF_HEIGHT, MARGIN = 380, 56

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from tilework.inspect.profiler import stacks
 from tilework.inspect.profiler.clocks import Cupti, CuptiClock, EventClock
-from tilework.inspect.profiler.launches import Launches, Number
-from tilework.inspect.profiler.stacks import Path
+from tilework.inspect.profiler.launches import Launches, Number, Path
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 from tilework.runtime.launch.native import launch_log

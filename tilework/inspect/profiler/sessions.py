@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from tilework.inspect.profiler.launches import Launches, Metric, Number, joined
+from tilework.inspect.profiler import stacks
+from tilework.inspect.profiler.launches import Launches, Metric, Number, Path, joined
 from tilework.inspect.profiler.recorder import RECORDER, python_path
-from tilework.inspect.profiler.stacks import Path
+from tilework.inspect.profiler.stacks import flags
 from tilework.runtime.devices.active_driver import driver
 from tilework.targets.cpu.processor import available_cores
 
@@ -258,3 +259,11 @@ class Sessions:
 
 
 SESSIONS = Sessions()
+
+
+def depth(session: int | None = 0) -> int | None:
+    """Return the length of the path under which a kernel would be filed now; None while nothing is profiled."""
+    if not flags.profiling_on:
+        return None
+    found = SESSIONS.get(session or 0)
+    return len(python_path() if found.context == "python" else stacks.current())

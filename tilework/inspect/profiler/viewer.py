@@ -7,6 +7,11 @@ Hatchet.
 
 Metrics of the file have their own names. Derived ones are times (``time/ms``, ``avg_time/us``, ``cpu_time/ns``), rates
 (``tflop16/s``, ``gbyte/s``), percentages (``time/%``) and ``util``, the fraction of the GPU's peak that was reached.
+
+Peak rates of GPUs follow from their units and clocks; clocks are in kHz, `width` is the bits of an operand.
+
+>>> max_bps("CUDA", "90", 6144, 3201000) / 1e12
+4.916736
 """
 
 import argparse
@@ -19,7 +24,42 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from tilework.inspect.profiler import specs
+# operations per second of 8-bit operands; wider ones take as many times as long
+flops_by_device: dict[str, dict[str, Callable[[float, float], float]]] = {
+    "CUDA": {
+        "80": lambda num_sms, clock_rate: 624e12,
+        "89": lambda num_sms, clock_rate: 330.3e12,
+        "90": lambda num_sms, clock_rate: num_sms / 114 * clock_rate / 1755e3 * 1513e12,
+        "100": lambda num_sms, clock_rate: num_sms * 16384 * clock_rate / 1e3 * 1e6,
+    },
+}
+amd_fp8_flops_by_arch = {"gfx90a": 1024, "gfx942": 4096, "gfx950": 8192}
+amd_bps_by_arch = {"gfx90a": 3.2e12, "gfx942": 5.3e12, "gfx950": 8.0e12}
+
+
+def max_flops(device_type: str, arch: str, width: int, num_sms: float, clock_rate: float) -> float:
+    """Operations per second of dense matrix multiplications."""
+    if device_type == "HIP":
+        if arch not in amd_fp8_flops_by_arch:
+            raise ValueError(f"Unsupported architecture: {arch}")
+        return amd_fp8_flops_by_arch[arch] * num_sms * clock_rate * 1e3 / (width / 8)
+    if device_type not in flops_by_device:
+        raise ValueError(f"Unsupported device type: {device_type}")
+    if arch not in flops_by_device[device_type]:
+        raise ValueError(f"Unsupported architecture: {arch}")
+    return flops_by_device[device_type][arch](num_sms, clock_rate) / (width / 8)
+
+
+def max_bps(device_type: str, arch: str, bus_width: float, memory_clock_rate: float) -> float:
+    """Bytes per second of memory."""
+    if device_type == "CUDA":
+        return 2 * bus_width * memory_clock_rate * 1e3 / 8
+    if device_type != "HIP":
+        raise ValueError(f"Unsupported device type: {device_type}")
+    if arch not in amd_bps_by_arch:
+        raise ValueError(f"Unsupported architecture: {arch}")
+    return amd_bps_by_arch[arch]
+
 
 Value = Any
 
@@ -207,7 +247,7 @@ def min_time_flops(metrics: Any, device_info: dict[str, Any]) -> float:
     for width in WIDTHS:
         flops = as_float(metrics.get(f"flops{width}"))
         if flops > 0:
-            peak = specs.max_flops(kind, facts["arch"], int(width), facts["num_sms"], facts["clock_rate"])
+            peak = max_flops(kind, facts["arch"], int(width), facts["num_sms"], facts["clock_rate"])
             seconds += flops / peak
     return seconds
 
@@ -219,7 +259,7 @@ def min_time_bytes(metrics: Any, device_info: dict[str, Any]) -> float:
     count = as_float(metrics.get("bytes"))
     if not count > 0:
         return 0.0
-    return count / specs.max_bps(kind, facts["arch"], facts["bus_width"], facts["memory_clock_rate"])
+    return count / max_bps(kind, facts["arch"], facts["bus_width"], facts["memory_clock_rate"])
 
 
 # ---- columns
