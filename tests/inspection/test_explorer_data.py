@@ -19,8 +19,7 @@ from tilework.inspect.replay import Launch, count
 from tilework.inspect.source_lines import Tables, edited, located_assembly, located_ir, located_llvm, located_sass
 from tilework.ir.parser import parse_module
 from tilework.targets.base import run_passes
-from tilework.targets.observe import observer
-from tilework.targets.recording import recording
+from tilework.targets.observe import observer, recording
 from tilework.tools.cli import main
 
 LIMIT = 5_000_000  # bytes of a page

@@ -23,7 +23,7 @@ from tilework.targets.nvidia import ptx as ptx_stage
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower import inline_ptx
 from tilework.targets.nvidia.ptx import kernel_name, with_fusion
-from tilework.targets.nvidia.ptx_version import KNOWN, LOWEST, chosen_version, cpu_name, ptx_of_cuda, written_version
+from tilework.targets.nvidia.ptx_text import KNOWN, LOWEST, chosen_version, cpu_name, ptx_of_cuda, written_version
 from tilework.tools.cli import main
 
 HOPPER = GPUTarget("cuda", 90, 32)
@@ -206,12 +206,10 @@ def test_6_7_ptx_version_is_that_of_ptxas(ptx: Any, tmp_path: Path, monkeypatch:
 
 
 def test_6_7_ptx_version_without_ptxas(ptx: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilework.targets.nvidia import ptx_version
-
     with no_tools(monkeypatch, tmp_path):
-        monkeypatch.setattr(ptx_version, "driver_release", lambda: "12.2")
+        monkeypatch.setattr(ptx_text, "driver_release", lambda: "12.2")
         assert version_of(ptx(TRIVIAL)) == "8.2"
-        monkeypatch.setattr(ptx_version, "driver_release", lambda: None)
+        monkeypatch.setattr(ptx_text, "driver_release", lambda: None)
         assert version_of(ptx(TRIVIAL)) == "8.0"
 
 

@@ -7,7 +7,7 @@
     made.resources                              {"registers": 40, "spill_stores": 0, ...} as ptxas reports them
     made.limits                                 occupancy, and for each innermost loop the cycles of every resource
 
-The kernel is compiled once more for it, under a recording (`targets/recording.py`); nothing is taken from a cache or
+The kernel is compiled once more for it, under a recording (`targets/observe.py`); nothing is taken from a cache or
 stored there.
 """
 
@@ -32,8 +32,8 @@ from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_optio
 from tilework.runtime.compile.stages import kernel_symbol, remaining_stages, shown_by, stage_data
 from tilework.runtime.launch.python.jit import jit
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
+from tilework.targets.observe import Recording, recording
 from tilework.targets.options import CompileOptions
-from tilework.targets.recording import Recording, recording
 from tilework.transforms.remarks import Remark, listening
 from tilework.transforms.ttg.performance_remarks import limited_codes, peak
 

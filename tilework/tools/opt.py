@@ -38,7 +38,7 @@ from tilework.ir.locations import file_loc, location_text, unknown
 from tilework.ir.parser import IRParser, IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
-from tilework.targets.diagnostics import wanted
+from tilework.targets.observe import wanted
 from tilework.tools.cli import read_text
 from tilework.transforms.passes import Pass
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline

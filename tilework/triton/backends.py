@@ -65,7 +65,7 @@ from tilework.targets.cpu.pipeline import CpuBackend
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.arch import capability_of, target_of
 from tilework.targets.nvidia.pipeline import CudaBackend, looks, ttgir_pipeline
-from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
+from tilework.targets.nvidia.ptx_text import cpu_name, ptx_of_cuda
 from tilework.targets.options import NAMES, CompileOptions, refuse_others, without_foreign
 from tilework.transforms.registry import ttir_pipeline
 

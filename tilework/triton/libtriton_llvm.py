@@ -87,7 +87,7 @@ class module:
 def to_module(mod: Any, ctx: context) -> module:
     """The LLVM module of a TTGIR module, for the target that it names."""
     from tilework.targets.nvidia.lower.emit import emit_module  # lazily: the compiler loads when something is compiled
-    from tilework.targets.nvidia.ptx_version import cpu_name
+    from tilework.targets.nvidia.ptx_text import cpu_name
 
     capability = int(target(mod.wrapped).arch)
     return module(emit_module(mod.wrapped, capability), cpu_name(f"sm{capability}"))

@@ -48,7 +48,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.evaluator_launcher import runtime_values
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.targets.base import IR_STAGES
-from tilework.targets.recording import recording
+from tilework.targets.observe import recording
 
 SECONDS = 60.0  # for one device
 AS_LARGE = 4.0  # times what another order of additions does: devices have other orders than the two that are tried

@@ -62,7 +62,7 @@ from tilework.process.events import LISTENERS
 from tilework.runtime.tuning.heuristics import jit_function
 from tilework.targets.base import IR_STAGES, GPUTarget
 from tilework.targets.nvidia.cubin import SLOW
-from tilework.targets.recording import PassRun, Recording
+from tilework.targets.observe import PassRun, Recording
 from tilework.transforms.tt.pad_tiles import padded_shape
 from tilework.version import __version__
 

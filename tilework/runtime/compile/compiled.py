@@ -402,7 +402,7 @@ def report_fallback(error: OutOfResources, **labels: str) -> None:
     """Count and remark that a kernel runs without the TMA copies that the compiler chose for it."""
     # lazily: an exception
     from tilework.process.metrics import count
-    from tilework.targets.diagnostics import wanted
+    from tilework.targets.observe import wanted
 
     count("fallbacks", 1, without="auto_tma", **labels)
     if (shown := wanted()) is not None and shown.remarks:

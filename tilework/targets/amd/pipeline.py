@@ -10,7 +10,7 @@ from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 from tilework.targets.amd.arch import FLOAT8, AmdFeature
 from tilework.targets.base import Backend, Stage, llvmlite_release, run_passes
-from tilework.targets.diagnostics import wants_remarks
+from tilework.targets.observe import wants_remarks
 from tilework.targets.options import CompileOptions, chosen_names
 
 KPACK_WARNING = (

@@ -20,7 +20,7 @@ from tilework.targets.cpu.lower.codegen import emit_module
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.compile import host_target_machine, to_assembly
-from tilework.targets.recording import is_recording
+from tilework.targets.observe import is_recording
 
 COMMENT = "#" if platform.machine() in ("x86_64", "AMD64", "i686") else "//"
 FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')

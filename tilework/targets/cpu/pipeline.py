@@ -120,7 +120,7 @@ def llvm_text(module: Any, fuses: bool = True, arch: str = "host") -> str:
     from tilework.targets.cpu.lower.codegen import arena_size, emit_module
     from tilework.targets.cpu.lower.interface_of import interface_of
     from tilework.targets.cpu.machines import named_machine
-    from tilework.targets.recording import is_recording
+    from tilework.targets.observe import is_recording
 
     requested = knobs.compilation.dump_ir_extract_di_local_variables and not knobs.compilation.disable_line_info
     lines = requested or is_recording()

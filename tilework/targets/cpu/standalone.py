@@ -29,8 +29,8 @@ from tilework.targets.cpu.run.interface import (
     PRINT_SYMBOL,
     STARVED,
     Interface,
+    offsets_of,
 )
-from tilework.targets.cpu.run.launch_record import offsets_of
 from tilework.targets.cpu.run.machine_code import FIELD_TYPES, NULL, Code, Platform, int32, num
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm

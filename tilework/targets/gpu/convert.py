@@ -15,10 +15,10 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
 from tilework.layouts.conversion import conversion, only_exchange, shared_plan
 from tilework.layouts.linear import LinearLayout, log2
-from tilework.targets.gpu.indices import chosen, xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import REGISTER_BITS, pack_registers, unpack_register
 from tilework.targets.gpu.shared_access import Move
+from tilework.targets.gpu.views import chosen, xor_columns
 from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
 

@@ -19,8 +19,8 @@ from tilework.ir.locations import source_positions
 from tilework.ir.nesting import ops_around
 from tilework.ir.types import Shape, array_values, element_type, int_property, is_float, is_tensor, shape_of
 from tilework.targets.gpu.global_access import copied_registers
-from tilework.targets.gpu.indices import coordinates
 from tilework.targets.gpu.lowering import Lowering, lowers
+from tilework.targets.gpu.views import coordinates
 from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.rules import text_of
 from tilework.targets.llvm.scalar_types import memory_type

@@ -22,11 +22,10 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
 from tilework.targets.gpu.axes import Bit, bits_at, check_in_block, mask_of, moving_bits, subsets
 from tilework.targets.gpu.global_access import both, copied_registers
-from tilework.targets.gpu.indices import chosen, coordinates, xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import from_memory, held_type
 from tilework.targets.gpu.shared_access import Move, Table
-from tilework.targets.gpu.views import register_coords
+from tilework.targets.gpu.views import chosen, coordinates, register_coords, xor_columns
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import i32, integer
 from tilework.targets.llvm.values import Value, constant

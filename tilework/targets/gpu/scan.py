@@ -44,9 +44,9 @@ from tilework.targets.gpu.axes import (
     spread_index,
     subsets,
 )
-from tilework.targets.gpu.indices import xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move, exchange_moves
+from tilework.targets.gpu.views import xor_columns
 from tilework.targets.llvm.values import Value
 
 Values = list[Value]  # one of each operand

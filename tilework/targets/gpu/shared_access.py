@@ -32,7 +32,6 @@ from tilework.layouts.queries import shape_per_cta
 from tilework.targets.gpu.axes import memory_layout, subsets
 from tilework.targets.gpu.device import Access, Copy, MatrixForm
 from tilework.targets.gpu.global_access import hints_of, load, pointee, segments, width_of
-from tilework.targets.gpu.indices import combined, coordinates, spread_of
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers
 from tilework.targets.gpu.packing import (
     REGISTER_BITS,
@@ -44,6 +43,7 @@ from tilework.targets.gpu.packing import (
     to_memory,
     unpack_register,
 )
+from tilework.targets.gpu.views import combined, coordinates, spread_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value

@@ -16,9 +16,9 @@ from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.sort_plan import PAD_BYTES, ROW_BYTES, Step, Trip, flat_layout, padded, sort_plan
 from tilework.targets.gpu.axes import mask_of, spread_index, subsets
 from tilework.targets.gpu.device import Access
-from tilework.targets.gpu.indices import spread_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import REGISTER_BITS, access_shape
+from tilework.targets.gpu.views import spread_of
 from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value, constant
 

@@ -105,7 +105,7 @@ class LaterStages(Backend):
 def settings_of(options: "CompileOptions") -> Any:
     """Return the settings that determine the PTX."""
     from tilework.targets.nvidia.ptx import PtxSettings  # lazily: the compiler loads when something is compiled
-    from tilework.targets.nvidia.ptx_version import chosen_version, cpu_name, driver_release
+    from tilework.targets.nvidia.ptx_text import chosen_version, cpu_name, driver_release
 
     cpu = cpu_name(options.arch or "")
     reader = None
@@ -148,7 +148,7 @@ def cubin_of(text: str, options: "CompileOptions") -> bytes:
     # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia import ptx_text
     from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
-    from tilework.targets.nvidia.ptx_version import cpu_name
+    from tilework.targets.nvidia.ptx_text import cpu_name
 
     tool = required_assembler(capability_of(options.arch or ""))
     settings = CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options)

@@ -34,7 +34,7 @@ from pathlib import Path
 from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled, StageError
 from tilework.light_dataclass import light_dataclass
-from tilework.targets.recording import RECORDING
+from tilework.targets.observe import RECORDING
 
 # performance warnings of ptxas: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)

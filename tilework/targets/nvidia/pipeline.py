@@ -123,8 +123,8 @@ def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[]
 
 
 def looks() -> list[str]:
-    """Return the passes that print performance remarks about finished TTGIR, if wanted (`targets/diagnostics.py`)."""
-    from tilework.targets.diagnostics import wants_limits, wants_remarks  # lazily: when something is compiled
+    """Return the passes that print performance remarks about finished TTGIR, if wanted (`targets/observe.py`)."""
+    from tilework.targets.observe import wants_limits, wants_remarks  # lazily: when something is compiled
 
     own = ["tritongpu-limit-remarks"] if wants_limits() else []
     return [*(["tritongpu-performance-remarks"] if wants_remarks() else []), *own]
@@ -133,7 +133,7 @@ def looks() -> list[str]:
 def disassembled(cubin: bytes, options: Mapping[str, Any]) -> str:
     # lazily: few look at it
     from tilework.targets.nvidia.cubin import disassemble
-    from tilework.targets.recording import is_recording
+    from tilework.targets.observe import is_recording
 
     return disassemble(cubin, lines=is_recording())
 

@@ -55,7 +55,7 @@ from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.compile import NVPTX, closing, data_layout, target_machine
 from tilework.targets.llvm.switches import kernel_name
 from tilework.targets.nvidia import ptx_text
-from tilework.targets.nvidia.ptx_version import dotted, written_version
+from tilework.targets.nvidia.ptx_text import dotted, written_version
 
 GUARD, NAME = r"(@!?[\w$%]+\s+)?", r"[\w$%]+"
 UPPER_HALF = re.compile(rf"{GUARD}mul\.hi\.u32\s+({NAME}),\s*([^,;]+),\s*([^;]+);")

@@ -25,7 +25,7 @@ PROVIDERS: list[Callable[[str], bytes | None]] = []  # bundles, which bring obje
 
 
 # the files with the interface of machine code and Python: kernels contain constants of them
-LAYOUTS = "targets/cpu/run/interface.py", "targets/cpu/run/launch_record.py", "runtime/launch/native/layout.py"
+LAYOUTS = "targets/cpu/run/interface.py", "runtime/launch/native/layout.py"
 
 
 def layout_key() -> str:

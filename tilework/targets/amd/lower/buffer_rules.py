@@ -22,10 +22,10 @@ from tilework.targets.amd.lower import lowers
 from tilework.targets.amd.lower.buffer_access import BufferAddress, resource_of
 from tilework.targets.gpu.atomic_rules import change_tile, exchange_tile
 from tilework.targets.gpu.global_access import load, load_tile, pointee, segments, store_tile, width_of
-from tilework.targets.gpu.indices import combined, xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
 from tilework.targets.gpu.packing import held_type
 from tilework.targets.gpu.shared_access import Move
+from tilework.targets.gpu.views import combined, xor_columns
 from tilework.targets.llvm.types import i32, i64, void
 from tilework.targets.llvm.values import Value, constant
 

@@ -28,7 +28,7 @@ from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.ttc.loops.hazards import ATOMICS, only_counts
 
-SPINS, RESTS = 1024, 2  # polls of the ticket between two rests (`run/poll_code.py`)
+SPINS, RESTS = 1024, 2  # polls of the ticket between two rests (`run/pool_code.py`)
 FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
 
 

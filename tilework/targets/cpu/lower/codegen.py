@@ -28,8 +28,7 @@ from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, debu
 from tilework.targets.cpu.lower.lowering import Lowering, aligned, lowers, plan
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
 from tilework.targets.cpu.lower.streaming import streamed_stores
-from tilework.targets.cpu.run.interface import CONTROL, COUNT, PROGRAM
-from tilework.targets.cpu.run.launch_record import LAUNCH_OFFSETS
+from tilework.targets.cpu.run.interface import CONTROL, COUNT, LAUNCH_OFFSETS, PROGRAM
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine

@@ -26,7 +26,7 @@ and then stores takes as long as both. A nest that computes without loads and st
 
 The address is computed by the ops of the later nest for the same indices, if they are arithmetic on known values.
 
-**Remarks**, if a compilation is recorded (`targets/recording.py`), report where the code uses no whole vectors:
+**Remarks**, if a compilation is recorded (`targets/observe.py`), report where the code uses no whole vectors:
 
     add.py:6:9: remark: this load is done one element at a time: its addresses are 8 bytes apart, and an element has 4
     add.py:9:5: remark: this is computed one element at a time: tt.atomic_rmw has no vector form
@@ -54,7 +54,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes
 from tilework.targets.llvm.types import i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
-from tilework.targets.recording import is_recording
+from tilework.targets.observe import is_recording
 from tilework.transforms.remarks import remark
 
 FORK_WORK = 1 << 21  # instructions on elements: about 0.1 ms

@@ -29,22 +29,20 @@ from tilework.process.forks import in_child
 from tilework.targets.cpu.processor import available_cores
 from tilework.targets.cpu.run.interface import (
     CONTROL,
+    EXPORTS,
     FAULT,
     FUEL,
     FULL,
     INTERRUPTED,
-    NO_MEMORY,
-    PROGRAM,
-    STARVED,
-    Interface,
-)
-from tilework.targets.cpu.run.launch_record import (
-    EXPORTS,
     LAUNCH,
     LAUNCH_OFFSETS,
     MOST_EXTRA,
+    NO_MEMORY,
     POOL_FIELDS,
+    PROGRAM,
+    STARVED,
     WORKER,
+    Interface,
     watched_signals,
 )
 from tilework.targets.cpu.run.library import NativeKernel
@@ -348,7 +346,7 @@ def run_launch(
 
 
 def raise_kept(launch: Any) -> None:
-    """Raise the exception of a signal handler that ran during a launch (`poll_code.py`)."""
+    """Raise the exception of a signal handler that ran during a launch (`pool_code.py`)."""
     restore = ctypes.pythonapi.PyErr_Restore
     restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
     restore(*(ctypes.c_void_p.from_buffer(launch, LAUNCH_OFFSETS["exception"] + 8 * index).value for index in range(3)))

@@ -6,20 +6,23 @@
     pool_reset()                                   forget all workers and jobs, at the start and in a forked child
     pool_watch(signals)                            print one line on a fatal signal, if kernels have run; bit n of
                                                    `signals` is signal n
-    pool_poll(arena, waits), pool_main(thread)     see `poll_code.py`
+    pool_poll(arena, waits)                        called by a running program now and then: 0, or the fault
+                                                   code with which the program is to end
+    pool_main(thread)                              set the system's id of the thread that runs Python's
+                                                   signal handlers, 0 for none
 
 **Jobs.** Work on offer is stored in one of JOBS slots: a function, its two arguments, and a state with the tickets that
 are left (high half) and the workers that run (low half). A worker takes a ticket with one compare-and-swap. The owner
 withdraws the remaining tickets when its own part is done, and waits until no worker runs. A thread that joins while
 tickets are left wakes FAN_OUT more, so that many threads start in few steps. The system is called only to sleep
-(`system_code.py`).
+(`machine_code.py`).
 
 **Idle workers.** A sleeping worker takes some thirty microseconds to start, a polling one less than one. A worker polls
 for as long as work took to arrive of late: where launches follow each other in 60 us, for 120 us; where a millisecond
 is between them, for LEAST_NS only, because nearly all of the time would be wasted. Then it sleeps. While it polls it
 yields to other threads every microsecond or so. If a yield takes long, the core is shared, and the worker does not poll
-for some time; for longer, each time that this happens again. If this process used the core meanwhile, as much as two
-threads can, the other thread belongs to another pool (OpenMP's, in torch) that polls without yielding: a sleeping
+for some time; for longer, each time that this happens again. If this process used the core at the same time, as much as
+two threads can, the other thread belongs to another pool (OpenMP's, in torch) that polls without yielding: a sleeping
 worker takes the core from it as soon as it is woken, and leaves it as soon as it has worked. Otherwise it is another
 program. A descheduled worker then gets its core back late and its owner waits for it, so only long launches wake a
 worker (`Pool.least_ns`).
@@ -27,23 +30,42 @@ worker (`Pool.least_ns`).
 **Cores.** Linux often wakes a worker on the core of the thread that woke it, and lets the two share it for milliseconds
 while another core is idle. So running threads mark their cores, a worker that finds itself on a marked core moves to an
 unmarked one, and a thread that has woken others yields once, so that they can run and see where they are. The new core
-may be busy with another program, so the worker moves before it takes a ticket, when no owner waits for it yet. If the
-user has set another affinity meanwhile, it is kept. Other systems are left alone.
+may be busy with another program, so the worker moves before it takes a ticket, when no owner waits for it yet. An
+affinity that the user sets is kept. Other systems are left alone.
 
 **Crashes.** @running holds pointers to the names of the kernel that runs, or NULL, and of the last one that was
 started: hints, since launches of several threads share them. A store outside of an array often kills the process later,
 when the allocator finds its lists corrupted and aborts. After the line is printed the signal is raised again for the
 previous handler (Python's faulthandler, or the system's), so that the process ends as it would have.
+
+**Polls.** A launch with a fault code ends: every program that polls it leaves. The owner of a launch, if it is Python's
+main thread, runs the handlers of pending signals, five times a second at most, since it takes Python's lock for it. An
+exception that they raise (KeyboardInterrupt, or that of a test runner's alarm) is kept in the launch, and set again
+when all programs have left.
+
+A program that waits for another one (`waits` is WAITS) must not keep it from starting; one that waits for its ticket at
+an ordered atomic (RESTS) knows that its predecessor runs. If no program has begun for some time and others are left,
+threads are started for them, twice as many each time. If that is not possible and nothing happens for ten seconds, the
+launch fails with the code STARVED instead of waiting for ever.
 """
 
 import signal
 import sys
 
-from tilework.targets.cpu.run import poll_code  # noqa: F401  # pyright: ignore[reportUnusedImport]  # registers its functions
-from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
-from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS, fatal_signals
-from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, int32, memory, num
-from tilework.targets.cpu.run.system_code import EPOCH, system
+from tilework.targets.cpu.run.interface import (
+    CONTROL_FIELDS,
+    EXPORTS,
+    FULL,
+    INTERRUPTED,
+    LAUNCH_FIELDS,
+    MOST_EXTRA,
+    NO_MEMORY,
+    STARVED,
+    WORKER,
+    WORKER_FIELDS,
+    fatal_signals,
+)
+from tilework.targets.cpu.run.machine_code import EPOCH, NULL, Code, Platform, Record, code, int32, memory, num, system
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import array, i1, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -357,7 +379,7 @@ def open_job(b: Code, function: Value, first: Value, second: Value, workers: Val
 
 @code("void close(ptr job, ptr launch)")
 def close_job(b: Code, address: Value, launch: Value) -> None:
-    """Withdraw the remaining tickets and wait for the running workers; signals are handled meanwhile."""
+    """Withdraw the remaining tickets and wait for the running workers; while handling signals."""
     job = b.record(address, JOB_FIELDS)
 
     def leave_if_done(*before: str) -> None:
@@ -493,3 +515,132 @@ def pool_share(b: Code, nest: Value, slots: Value, size: Value, step: Value, add
     b.call(nest, void, [slots, chunk, NULL])
     b.run("close", job, arena.get("launched"))
     b.ret()
+
+
+SIGNALS_NS, STALL_NS, PATIENCE_NS = 200_000_000, 300_000, 10_000_000_000
+WAITS, RESTS = 1, 2  # for programs that may not have begun, for one that has
+MAIN_THREAD = memory("main_thread")
+
+
+@code("void pool_main(i64 thread)")
+def pool_main(b: Code, thread: Value) -> None:
+    b.store(thread, MAIN_THREAD, ordering="monotonic", align=8)
+    b.ret()
+
+
+@code("i32 check_signals(ptr launch)")
+def check_signals(b: Code, launch: Value) -> None:
+    """Run the handlers, if this is the main thread; return INTERRUPTED if one of them raised an exception."""
+    it = b.record(launch, LAUNCH_FIELDS)
+    mine = b.icmp("eq", b.look(MAIN_THREAD, "monotonic"), b.run("this_thread"))
+    with b.unless(b.and_(mine, b.not_(b.is_null(launch)))):
+        b.ret(int32(0))
+    with b.if_(b.icmp("ne", it.get("fault", "monotonic"), 0)):
+        b.ret(int32(0))
+    state = b.run("PyGILState_Ensure")
+    bad = b.icmp("ne", b.run("PyErr_CheckSignals"), 0)
+    with b.if_(bad):
+        b.run("PyErr_Fetch", *(it.at(name) for name in ("exception", "value", "trace")))
+        it.set("monotonic", fault=int32(INTERRUPTED))
+    b.run("PyGILState_Release", state)
+    b.ret(b.select(bad, int32(INTERRUPTED), int32(0)))
+
+
+@code("i32 pool_poll(ptr arena, i32 waits)")
+def pool_poll(b: Code, address: Value, waits: Value) -> None:
+    arena = b.record(address, CONTROL_FIELDS)
+    arena.set(fuel=int32(FULL))
+    launch = arena.get("launched")
+    it = b.record(launch, LAUNCH_FIELDS)
+
+    def leave_with(code: Value) -> None:
+        with b.if_(b.icmp("ne", code, 0)):
+            arena.set(fault=code)
+            b.ret(code)
+
+    leave_with(it.get("fault", "monotonic"))
+    time = b.run("now")
+    with b.if_(b.icmp("eq", it.get("owner"), address)):
+        deadline = it.get("deadline")
+        first = b.icmp("eq", deadline, 0)
+        with b.if_(b.or_(first, b.icmp("sge", time, deadline))):
+            it.set(deadline=b.add(time, SIGNALS_NS))
+            with b.unless(first):
+                leave_with(b.run("check_signals", launch))
+    with b.if_(b.icmp("eq", waits, WAITS)):
+        b.run("let_others", launch, time)
+    with b.if_(b.icmp("eq", waits, RESTS)):
+        b.run("pause_some", int32(20))
+    b.ret(int32(0))
+
+
+@code("ptr extra_thread(ptr launch)")
+def extra_thread(b: Code, launch: Value) -> None:
+    """The main function of a thread that was started for programs that wait."""
+    worker = b.alloca(i64, len(WORKER_FIELDS), align=8)
+    b.fill(worker, 0, WORKER.size)
+    b.run("run_launch", launch, num(0), worker)
+    b.run("free", b.record(worker, WORKER_FIELDS).get("block"))
+    b.add_to(b.record(launch, LAUNCH_FIELDS).at("extra"), -1)
+    b.ret(NULL)
+
+
+@code("void let_others(ptr launch, i64 now)")
+def let_others(b: Code, launch: Value, time: Value) -> None:
+    """Let other programs begin, and sleep a little: longer, the more threads wait."""
+    it = b.record(launch, LAUNCH_FIELDS)
+    following = it.get("next", "monotonic")
+    left = b.sub(it.get("total"), following)
+    with b.if_(b.icmp("sgt", left, 0)):
+        b.run("start_more", launch, time, following, left)
+    b.run("pause_some", b.add(b.mul(b.trunc(it.get("started", "monotonic"), i32), 4), 20))
+    b.ret()
+
+
+@code("void start_more(ptr launch, i64 now, i64 next, i64 left)")
+def start_more(b: Code, launch: Value, time: Value, following: Value, left: Value) -> None:
+    """Start threads if no program has begun for some time; give up if that does not help."""
+    it = b.record(launch, LAUNCH_FIELDS)
+    with b.if_(b.icmp("ne", it.get("seen", "monotonic"), following)):
+        it.set("monotonic", seen=following, since=time)
+        b.ret()
+    waited = b.sub(time, it.get("since", "monotonic"))
+    with b.if_(b.icmp("sle", waited, STALL_NS)):
+        b.ret()
+    with b.unless(it.change("starting", 0, num(1), "acq_rel")):
+        b.ret()
+    started = it.get("started", "monotonic")
+    wanted = b.smin(b.smin(b.add(started, 1), left), b.sub(num(MOST_EXTRA), started))
+    new = b.run("start_threads", launch, wanted)
+    some = b.icmp("sgt", new, 0)
+    with b.if_(some):
+        it.set("monotonic", started=b.add(started, new), since=time)
+    hopeless = b.and_(b.not_(some), b.icmp("sgt", waited, PATIENCE_NS))
+    with b.if_(hopeless), b.if_(it.change("fault", 0, int32(STARVED))):
+        it.set(program=following)
+    it.set("release", starting=num(0))
+    b.ret()
+
+
+@code("i64 start_threads(ptr launch, i64 count)")
+def start_threads(b: Code, launch: Value, count: Value) -> None:
+    """Return how many threads could be started."""
+    extra = b.record(launch, LAUNCH_FIELDS).at("extra")
+    with b.loop(0, count) as index:
+        b.add_to(extra, 1)
+        with b.unless(b.run("start_thread", launch)):
+            b.add_to(extra, -1)
+            b.ret(index)
+    b.ret(count)
+
+
+@code("void wait_for_extra(ptr launch)")
+def wait_for_extra(b: Code, launch: Value) -> None:
+    """Wait until the threads that were started have ended; while handling signals."""
+    left = b.record(launch, LAUNCH_FIELDS)
+    with b.forever():
+        with b.loop(0, 512):
+            with b.if_(b.icmp("eq", left.get("extra", "acquire"), 0)):
+                b.ret()
+            b.run("pause_some", int32(100))
+        b.run("check_signals", launch)

@@ -5,6 +5,7 @@ so NaN passes through harmlessly. 2^n is made in the exponent field, moved away 
 near; a last multiplication by a power of two moves it back and makes overflow and subnormals right.
 """
 
+from tilework.targets.llvm.builder import SCALED_BITS
 from tilework.targets.llvm.math import coefficients as c
 from tilework.targets.llvm.math.constants import EXP, LN2, SINH
 from tilework.targets.llvm.math.lanes import (
@@ -29,7 +30,6 @@ from tilework.targets.llvm.math.lanes import (
     where,
 )
 from tilework.targets.llvm.types import f32, f64
-from tilework.targets.llvm.vectors import SCALED_BITS
 
 MAGIC = {f32: 1.5 * 2.0**23, f64: 1.5 * 2.0**52}
 RANGE = {f32: (-104.0, 89.0), f64: (-746.0, 710.0)}

@@ -42,8 +42,8 @@ from tilework.ir.types import TensorDescType, array_values, bit_width, element_t
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Feature
-from tilework.targets.gpu.indices import spread_of
 from tilework.targets.gpu.lowering import Lowering, Shared
+from tilework.targets.gpu.views import spread_of
 from tilework.targets.llvm.types import i1
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower import lowers

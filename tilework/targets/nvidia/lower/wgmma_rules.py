@@ -45,10 +45,9 @@ from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.linear import LinearLayout, log2
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature
-from tilework.targets.gpu.indices import xor_columns
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
 from tilework.targets.gpu.packing import pack
-from tilework.targets.gpu.views import Coords, register_coords
+from tilework.targets.gpu.views import Coords, register_coords, xor_columns
 from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers

@@ -13,8 +13,16 @@ from typing import NamedTuple
 
 from tilework.runtime.launch.native import layout
 from tilework.runtime.launch.native.code.guards import YES, Writer, call_with, routine
-from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, NO_MEMORY
-from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_FIELDS, POOL_FIELDS, WORKER_FIELDS
+from tilework.targets.cpu.run.interface import (
+    CONTROL_FIELDS,
+    FULL,
+    INTERRUPTED,
+    LAUNCH,
+    LAUNCH_FIELDS,
+    NO_MEMORY,
+    POOL_FIELDS,
+    WORKER_FIELDS,
+)
 from tilework.targets.cpu.run.machine_code import NULL, Record, int32, memory, num
 from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, CROWDED_WAKE_NS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
 from tilework.targets.cpu.run.pool_code import LAST, MOST_NS
