@@ -38,7 +38,7 @@ WRAPPED = {
     "tilework.ir.printer": {"print_module": "passes"},
     "tilework.targets.cpu.pipeline": {"llvm_text": "LLVM text", "object_code": "machine code"},
     "tilework.targets.nvidia.lower.emit": {"emit_module": "LLVM text"},
-    "tilework.targets.nvidia.assembly": {"ptx_of": "machine code", "cubin_of": "machine code"},
+    "tilework.targets.nvidia.pipeline": {"ptx_of": "machine code", "cubin_of": "machine code"},
     "tilework.runtime.launch.native.code.launcher": {"launcher_text": "own code"},
     "tilework.targets.cpu.run.pool_code": {"pool_text": "own code"},
     "tilework.targets.llvm.apart": {"begin": "own code"},

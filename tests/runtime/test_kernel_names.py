@@ -18,7 +18,7 @@ from tilework.errors import CompilationError
 from tilework.inspect.replay import DEVICES, Launch, run_on
 from tilework.language.function import ascii_symbol
 from tilework.targets.base import GPUTarget
-from tilework.targets.nvidia.assembly import assembler
+from tilework.targets.nvidia.pipeline import assembler
 
 
 @tilework.jit(noinline=True)

@@ -9,9 +9,9 @@ from tilework.errors import StageError
 from tilework.runtime.devices.cuda import driver
 from tilework.runtime.devices.gpu.parameters import parameters_of_ptx
 from tilework.targets.elf_sections import read_sections
-from tilework.targets.nvidia.assembly import assembler
 from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
 from tilework.targets.nvidia.cubin_info import parameter_sizes
+from tilework.targets.nvidia.pipeline import assembler
 
 PTX = """.version 8.6
 .target sm_80

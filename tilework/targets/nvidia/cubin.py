@@ -1,6 +1,6 @@
 """PTX to a cubin, by ptxas; and disassembly.
 
-    tool = assembler(90)                                             # `assembly.py`; None: this machine has no ptxas
+    tool = assembler(90)                                             # `pipeline.py`; None: this machine has no ptxas
     data = to_cubin(ptx, "add", CubinSettings("sm_90a"), tool.path)  # bytes; PTXASError with the output of ptxas
 
     ptxas -lineinfo -v --gpu-name=sm_90a add.ptx -o add.cubin

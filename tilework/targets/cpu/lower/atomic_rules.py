@@ -18,8 +18,8 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import tt, ttc
 from tilework.ir.enums import RMWOp
 from tilework.ir.types import int_property, is_float
+from tilework.targets.cpu.lower.control_rules import RARE, poll_launch
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.poll import RARE, poll_launch
 from tilework.targets.cpu.run.interface import LAUNCHED
 from tilework.targets.llvm.conversions import INTEGER_OF, narrow, widen
 from tilework.targets.llvm.rules import CHANGES

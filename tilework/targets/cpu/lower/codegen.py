@@ -24,9 +24,18 @@ from tilework.ir.module_facts import is_reproducible
 from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
-from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, debug, fork
+from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, fork
+from tilework.targets.cpu.lower.control_rules import (
+    COSTLY,
+    LEAST,
+    PROGRAMS,
+    RARE,
+    call_poll,
+    cost_of,
+    fuel_of,
+    is_empty,
+)
 from tilework.targets.cpu.lower.lowering import Lowering, aligned, lowers, plan
-from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
 from tilework.targets.cpu.lower.streaming import streamed_stores
 from tilework.targets.cpu.run.interface import CONTROL, COUNT, LAUNCH_OFFSETS, PROGRAM
 from tilework.targets.cpu.target import HostTarget
@@ -41,7 +50,7 @@ from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, i1, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
-RULES = (atomic_rules, checks, control_rules, debug, fork)  # importing these fills the table of rules
+RULES = (atomic_rules, checks, control_rules, fork)  # importing these fills the table of rules
 MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
     "tilework.targets.cpu.lower.dot_rules": "ttc.dot",
     "tilework.targets.cpu.lower.gather": "ttc.gather ttc.histogram",

@@ -6,11 +6,11 @@ The facts are stored as JSON in the first line of the `llir` text, so that an LL
 
 Code. ``i32 NAME_range(args, first, last, np0, np1, np2, arena)`` runs the programs with linear ids first to last - 1 (x
 fastest). `args` are slots of 8 bytes, one per parameter. `arena` is scratch memory, aligned to 64 bytes. Its first 64
-bytes are the control block: the fault code (i32), the fuel (i32, `poll.py`), at byte 8 the linear id of the program
-that failed (i64), at byte 16 the number of programs that `NAME_work` ran (i64), at byte 32 the function that shares
-large nests (`fork.py`), or 0, at byte 40 among how many threads, at byte 48 the function to call when the fuel is used
-up, or 0, and at byte 56 the launch (`pool_code.py`). ``NAME_work`` takes chunks of ids from a shared counter until none
-are left; every thread of a launch calls it once.
+bytes are the control block: the fault code (i32), the fuel (i32, `control_rules.py`), at byte 8 the linear id of the
+program that failed (i64), at byte 16 the number of programs that `NAME_work` ran (i64), at byte 32 the function that
+shares large nests (`fork.py`), or 0, at byte 40 among how many threads, at byte 48 the function to call when the fuel
+is used up, or 0, and at byte 56 the launch (`pool_code.py`). ``NAME_work`` takes chunks of ids from a shared counter
+until none are left; every thread of a launch calls it once.
 
 Faults. An assert that fails stores its code, 1 + its position among the asserts of the module, and `NAME_range` returns
 it after that program. Negative codes are those of launches that end for another reason.

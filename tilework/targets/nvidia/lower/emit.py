@@ -54,6 +54,7 @@ from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import NVIDIA, lowers
 from tilework.targets.nvidia.lower.inline_ptx import (
     EVICTIONS,
+    MAP_BYTES,
     eviction_policy,
     guarded,
     listed,
@@ -61,7 +62,6 @@ from tilework.targets.nvidia.lower.inline_ptx import (
     ptx,
     shared_address,
 )
-from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
 from tilework.transforms.ttg.allocate_resources import allocate_warp_groups
 from tilework.transforms.ttg.shorten_partitions import SKIP_ONES
 
@@ -352,6 +352,8 @@ class NvidiaGpu(AtomicInstructions):
 
     def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]]:
         """Return the attributes and metadata of a tensor map."""
+        from tilework.targets.nvidia.lower.tma_rules import describe  # lazily: few kernels have descriptors
+
         return BY_VALUE, describe(type, rows)
 
     def around(self, module: ModuleOp) -> CopyOrder | None:
@@ -556,7 +558,6 @@ def distinct(registers: Registers) -> list[Value]:
 MORE_RULES = {  # modules, and the prefixes of the op names that they lower
     "tilework.targets.nvidia.lower.casts": "arith.extf arith.truncf tt.fp_to_fp arith.sitofp arith.uitofp arith.fpto",
     "tilework.targets.nvidia.lower.mma": "tt.dot",
-    "tilework.targets.nvidia.lower.tensormap_rules": "ttng.tensormap_ ttng.reinterpret_tensor_descriptor",
     "tilework.targets.nvidia.lower.tma_rules": "ttng.",
     "tilework.targets.nvidia.lower.wgmma_rules": "ttng.warp_group_dot",
 }

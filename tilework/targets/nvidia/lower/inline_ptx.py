@@ -15,6 +15,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i16, i32, i64
 from tilework.targets.llvm.values import Value
 
+MAP_BYTES = 128  # of a tensor map
 EVICTIONS = {EvictionPolicy.FIRST: "evict_first", EvictionPolicy.LAST: "evict_last"}
 CODES: dict[Type, str] = {i1: "b", i16: "h", f16: "h", bf16: "h", i32: "r", f32: "f", i64: "l", f64: "d"}
 
