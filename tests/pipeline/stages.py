@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import cf, math, scf, ub
 from tilework.ir.amdg import AMDG, ROCDL
 from tilework.ir.arith import Arith
-from tilework.ir.effects import TT_ELEMENTWISE
+from tilework.ir.effects import DECLARED, ELEMENTWISE
 from tilework.ir.llvm import GPU, LLVM
 from tilework.ir.tt import (
     TT,
@@ -82,7 +82,7 @@ SCALAR_TT = frozenset(
     {
         *(ExternElementwiseOp, LoadOp, StoreOp, AtomicRMWOp, AtomicCASOp),
         *(GetProgramIdOp, GetNumProgramsOp, FuncOp, CallOp, ReturnOp),
-        *TT_ELEMENTWISE,
+        *(ELEMENTWISE.intersection(TT.operations) - DECLARED),
     }
 )
 OTHER_TT = frozenset(TT.operations) - SCALAR_TT

@@ -29,6 +29,7 @@ from tilework.ir.constraints import (
     enum_property,
 )
 from tilework.ir.declare import Op, dialect_ops
+from tilework.ir.effects import register
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp, SchedHint
 from tilework.ir.fields import (
     default_prop,
@@ -252,3 +253,5 @@ class WorkitemIdXOp(Op):
 
 AMDG = Dialect("amdg", dialect_ops("amdg"), [])
 ROCDL = Dialect("rocdl", dialect_ops("rocdl"), [])
+register(AMDG)
+register(ROCDL)

@@ -417,6 +417,11 @@ def element_text(raw: bytes, type: Attribute) -> str:
     return str(int.from_bytes(raw, "little", signed=True))
 
 
+def integer_type_text(type: IntegerType) -> str:
+    """``i32``."""
+    return f"{SIGNS[type.signedness.data]}{type.width.data}"
+
+
 def write_symbol(texts: AttributeText, attribute: SymbolRefAttr) -> str:
     names = [attribute.root_reference, *attribute.nested_references]
     return "::".join(f"@{bare_or_quoted(name.data)}" for name in names)
@@ -449,7 +454,7 @@ def nested_printer() -> Any:
 
 
 WRITERS: dict[type[Attribute], Callable[[AttributeText, Any], str]] = {
-    IntegerType: lambda texts, type: f"{SIGNS[type.signedness.data]}{type.width.data}",
+    IntegerType: lambda texts, type: integer_type_text(type),
     IndexType: lambda texts, type: "index",
     TensorType: write_tensor,
     PointerType: write_pointer,

@@ -9,56 +9,65 @@ where they were not executed before.
 """
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Dialect, Operation, OpResult, SSAValue
 from xdsl.traits import (
     IsTerminator,
     MemoryReadEffect,
     MemoryWriteEffect,
     NoMemoryEffect,
-    OpTrait,
     Pure,
     RecursiveMemoryEffect,
 )
 
-from tilework.ir import amdg, arith, cf, math, scf, tt, ttc, ttg, ttng, ub
+from tilework.ir import arith, cf, math, scf, tt, ttg, ub
 from tilework.ir.arith import Arith
 from tilework.ir.constraints import Elementwise
 from tilework.ir.property_text import is_true
 
-Ops = frozenset[type[Operation]]
+Ops = set[type[Operation]]
 
-TRAITS = {
-    op: {type(trait) for trait in op.traits}
-    for dialect in (tt.TT, ttc.TTC, ttg.TTG, ttng.TTNG, amdg.AMDG, amdg.ROCDL)
-    for op in dialect.operations
-}
-
-
-def having(trait: type[OpTrait]) -> Ops:
-    """Our ops with `trait`."""
-    return frozenset(op for op, traits in TRAITS.items() if trait in traits)
-
-
-ARITHMETIC: Ops = frozenset(Arith.operations) | frozenset(math.Math.operations)
-BRANCHES: Ops = frozenset({cf.BranchOp, cf.ConditionalBranchOp, scf.ConditionOp, scf.YieldOp})
-TERMINATORS: Ops = having(IsTerminator) | BRANCHES
+ARITHMETIC: Ops = {*Arith.operations, *math.Math.operations}
+BRANCHES: Ops = {cf.BranchOp, cf.ConditionalBranchOp, scf.ConditionOp, scf.YieldOp}
 # Effects follow from the property `pure`.
-DECLARED: Ops = frozenset({tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp})
-TT_ELEMENTWISE: Ops = having(Elementwise) - DECLARED
-ELEMENTWISE: Ops = ARITHMETIC - {arith.ConstantOp} | having(Elementwise)
-# Effects are those of the ops inside.
-RECURSIVE: Ops = having(RecursiveMemoryEffect) | {scf.ForOp, scf.IfOp, scf.WhileOp, scf.ExecuteRegionOp}
+DECLARED: Ops = {tt.ExternElementwiseOp, tt.ElementwiseInlineAsmOp}
 # Undefined or expensive where the divisor is 0.
-DIVISIONS: Ops = frozenset({arith.DivSIOp, arith.DivUIOp, arith.CeilDivSIOp, arith.CeilDivUIOp})
-# Without effects, but not to be moved to where they did not run.
-PLACED: Ops = having(NoMemoryEffect) | TERMINATORS | DIVISIONS
-PURE: Ops = ARITHMETIC | having(Pure) | having(NoMemoryEffect) | BRANCHES | {ub.PoisonOp}
-SPECULATABLE: Ops = PURE - PLACED
-READ_ONLY: Ops = having(MemoryReadEffect) - having(MemoryWriteEffect)
+DIVISIONS: Ops = {arith.DivSIOp, arith.DivUIOp, arith.CeilDivSIOp, arith.CeilDivUIOp}
+
+# `register` adds the ops of dialects that declare effects as traits.
+
+TERMINATORS: Ops = {*BRANCHES}
+ELEMENTWISE: Ops = ARITHMETIC - {arith.ConstantOp}
+# Effects are those of the ops inside.
+RECURSIVE: Ops = {scf.ForOp, scf.IfOp, scf.WhileOp, scf.ExecuteRegionOp}
+PURE: Ops = ARITHMETIC | BRANCHES | {ub.PoisonOp}
+SPECULATABLE: Ops = PURE - BRANCHES - DIVISIONS
+READ_ONLY: Ops = set()
 # A buffer is made where it is allocated: two allocations are not one, but one that is unused may go. So is one filled
-# by
-# a `ttg.local_alloc`, which no other op can see yet.
-WRITE_ONLY: Ops = having(MemoryWriteEffect) - having(MemoryReadEffect)
+# by a `ttg.local_alloc`, which no other op can see yet.
+WRITE_ONLY: Ops = set()
+
+
+def register(dialect: Dialect) -> None:
+    """Add the ops of a dialect to the sets that their traits name. `tt` and `ttg` are registered here, the other
+    dialects of ours where they are defined: a compilation imports only those of its target."""
+    for op in dialect.operations:
+        traits = {type(trait) for trait in op.traits}
+        if IsTerminator in traits:
+            TERMINATORS.add(op)
+        if Elementwise in traits:
+            ELEMENTWISE.add(op)
+        if RecursiveMemoryEffect in traits:
+            RECURSIVE.add(op)
+        if Pure in traits or NoMemoryEffect in traits:
+            PURE.add(op)
+        if Pure in traits and NoMemoryEffect not in traits and IsTerminator not in traits:
+            SPECULATABLE.add(op)
+        if (MemoryReadEffect in traits) != (MemoryWriteEffect in traits):
+            (READ_ONLY if MemoryReadEffect in traits else WRITE_ONLY).add(op)
+
+
+register(tt.TT)
+register(ttg.TTG)
 
 
 def is_pure(op: Operation) -> bool:

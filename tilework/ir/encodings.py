@@ -39,6 +39,7 @@ from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 
+from tilework.ir.attr_text import WRITERS, AttributeText
 from tilework.ir.types import PointerType, Tensor, TensorDescType, shape_of, tensor_type, tensordesc_type
 from tilework.layouts import amd as amd  # has kinds too
 from tilework.layouts.construct import cga_from
@@ -303,6 +304,13 @@ class EncodingAttr(Data[Any]):
                 printer.print_attribute(encoding_attr(part))
 
 
+def write_encoding(texts: AttributeText, attribute: EncodingAttr) -> str:
+    """``#ttg.slice<{dim = 1, parent = #blocked}>``."""
+    parts = encoding_parts(attribute.data)
+    written = (part if isinstance(part, str) else texts.of(encoding_attr(part)) for part in parts)
+    return f"#{attribute.name}{''.join(written)}"
+
+
 def attribute_class(kind: type[Encoding]) -> type[EncodingAttr]:
     """The attribute of a kind of encodings: ``BlockedAttr`` for ``Blocked``."""
     body = {"name": f"ttg.{kind.NAME}", "__hash__": EncodingAttr.__hash__, "__doc__": kind.__doc__}
@@ -321,6 +329,7 @@ class SharedMemoryAttr(ParametrizedAttribute):
 
 CLASSES: dict[type[Encoding], type[EncodingAttr]] = {kind: attribute_class(kind) for kind in KINDS}
 ENCODING_CLASSES = frozenset(CLASSES.values())
+WRITERS.update(dict.fromkeys(ENCODING_CLASSES, write_encoding))
 SHARED_MEMORY = SharedMemoryAttr()
 
 

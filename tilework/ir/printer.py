@@ -36,7 +36,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilework.ir.arith import ConstantOp
-from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary
+from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary, integer_type_text
 from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.locations import name_of
 from tilework.ir.nesting import ops_around, predecessors
@@ -174,7 +174,7 @@ def constant_name(value: Attribute) -> str:
         return f"c{value.value.data}"
     if value.type.width.data == 1:
         return "true" if value.value.data else "false"
-    return f"c{value.value.data}_{value.type}"
+    return f"c{value.value.data}_{integer_type_text(value.type)}"
 
 
 def identifier(name: str) -> str:

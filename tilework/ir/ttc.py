@@ -31,6 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, POINTER, SCALAR, Kind, is_element, names
 from tilework.ir.declare import Op, dialect_ops
+from tilework.ir.effects import register
 from tilework.ir.fields import (
     SEGMENTS,
     operand_def,
@@ -409,3 +410,4 @@ class CheckOp(Op):
 
 
 TTC = Dialect("ttc", dialect_ops("ttc"), [BufferType])
+register(TTC)

@@ -42,6 +42,7 @@ from tilework.ir.constraints import (
     names,
 )
 from tilework.ir.declare import Op, dialect_ops
+from tilework.ir.effects import register
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import DescriptorReduceKind, InputPrecision
 from tilework.ir.fields import (
@@ -477,3 +478,4 @@ class WarpGroupDotWaitOp(Op):
 
 
 TTNG = Dialect("ttng", dialect_ops("ttng"))
+register(TTNG)

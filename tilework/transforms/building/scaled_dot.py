@@ -57,7 +57,7 @@ ELEMENTS: dict[ScaleDotElemType, Attribute] = {
 }
 NAN_SCALE = -1  # the byte 255
 PATTERNS: dict[Attribute, tuple[Attribute, Format]] = {
-    type: (bits, of_ir(str(type))) for type, bits in ((f16, i16), (bf16, i16), (f32, i32))
+    type: (bits, of_ir(type.name)) for type, bits in ((f16, i16), (bf16, i16), (f32, i32))
 }
 
 

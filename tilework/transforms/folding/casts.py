@@ -27,7 +27,7 @@ from tilework.numerics.twos_complement import unsigned
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, Scalar
 
-FORMATS: dict[Attribute, Format] = {type: formats.of_ir(str(type)) for type in (f16, bf16, f32, f64)}
+FORMATS: dict[Attribute, Format] = {type: formats.of_ir(type.name) for type in (f16, bf16, f32, f64)}
 
 
 def rounded(value: float, element: Attribute) -> float:

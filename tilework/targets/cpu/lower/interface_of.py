@@ -22,6 +22,7 @@ from xdsl.ir import Operation, SSAValue
 from tilework.analysis.provenance import NO_PARAMETER, WRITERS, Provenance, flows, is_address, spread
 from tilework.errors import TritonError
 from tilework.ir import scf, tt
+from tilework.ir.attr_text import AttributeText
 from tilework.ir.functions import callee_of, functions_by_name, is_private, symbol_of
 from tilework.ir.locations import location_text
 from tilework.ir.ttc import APART
@@ -85,9 +86,10 @@ def interface_of(module: ModuleOp, arena: int) -> Interface:
     name = symbol_of(function)
     inputs = function.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
     stored = sorted(stored_parameters(module, name).items())
+    texts = AttributeText()
     return Interface(
         name,
-        tuple("ptr" if isinstance(type, PointerType) else str(type) for type in inputs),
+        tuple("ptr" if isinstance(type, PointerType) else texts.of(type) for type in inputs),
         tuple(position for position, _ in stored),
         arena,
         tuple((message_of(op), location_text(op.location) or "") for op in asserts(module)),
