@@ -28,7 +28,7 @@ from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import find_target
 from tilework.ir.parser import parse_module
 from tilework.ir.types import bit_width, element_type, shape_of
-from tilework.layouts.queries import contig_per_thread, order
+from tilework.layouts.to_linear import contig_per_thread, order
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
 from tilework.transforms.ttg.coalesce import pointer_access

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.traits import IsTerminator, Pure
 
+from tilework.frontend.semantic.building import Builder
 from tilework.ir import arith, scf, tt
 from tilework.ir.arith import binary, cmpi, convert
-from tilework.ir.builder import Builder
 from tilework.ir.constraints import Elementwise
 from tilework.ir.effects import (
     DECLARED,

@@ -21,8 +21,7 @@ from tilework.errors import CompilationError
 from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.kernel import FrontendOptions
 from tilework.frontend.semantic import Semantic as Frontend
-from tilework.frontend.semantic.building import ir_type
-from tilework.ir.builder import Builder
+from tilework.frontend.semantic.building import Builder, ir_type
 from tilework.ir.locations import unknown
 from tilework.language.compile_time import ACTIVE
 from tilework.language.dtypes import block_type, dtype, pointer_type

@@ -14,7 +14,7 @@ from tilework.layouts.encodings import (
     Slice,
     SwizzledShared,
 )
-from tilework.layouts.queries import (
+from tilework.layouts.to_linear import (
     contig_per_thread,
     elems_per_thread,
     is_expensive_view,
@@ -23,10 +23,10 @@ from tilework.layouts.queries import (
     order_for_memory,
     shape_per_cta,
     thread_order,
+    to_linear,
     total_elems_per_thread,
     warp_order,
 )
-from tilework.layouts.to_linear import to_linear
 
 Shape = tuple[int, ...]
 AMPERE, HOPPER = NvidiaMma(2, 0, (2, 2), (16, 8)), NvidiaMma(3, 0, (4, 2), (16, 32, 16))

@@ -60,7 +60,7 @@ from tilework.ir.functions import (
 from tilework.ir.module_facts import partition_warps
 from tilework.ir.nesting import end_of, predecessors
 from tilework.ir.types import bit_width
-from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.to_linear import shape_per_cta
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 

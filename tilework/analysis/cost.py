@@ -52,8 +52,7 @@ from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, int_property, is_float, is_tensor, shape_of, tile_bits
 from tilework.layouts.conversion import conversion, shared_plan, span_size
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import order
-from tilework.layouts.to_linear import MEMO
+from tilework.layouts.to_linear import MEMO, order
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Rates
 

@@ -35,7 +35,7 @@ from tilework.ir.rewrite import attr_value
 from tilework.ir.types import axis_of, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import contig_per_thread, shape_per_cta
+from tilework.layouts.to_linear import contig_per_thread, shape_per_cta
 from tilework.target import Target
 
 # Atomics of a whole tile that shared memory can combine, before each element that was hit is changed once.

@@ -11,10 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
+from tilework.frontend import FunctionGenerator
 from tilework.frontend.kernel import FrontendOptions
-from tilework.frontend.known_values import as_constexpr, describe, is_aggregate, is_storable, unwrap
-from tilework.frontend.scopes import compile_time_function
-from tilework.frontend.visitors import FunctionGenerator
+from tilework.frontend.scopes import as_constexpr, compile_time_function, describe, is_aggregate, is_storable, unwrap
 from tilework.language import core as tl
 from tilework.language.extra.libdevice import of_target
 from tilework.language.function import BoundJITMethod, JITFunction

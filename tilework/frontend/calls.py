@@ -16,12 +16,20 @@ from typing import Any
 
 import tilework.language as language
 from tilework.errors import CompilationError
+from tilework.frontend import FunctionGenerator, visits
 from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, call_unwrapped, resolve_stub
 from tilework.frontend.expressions import visit_elements
-from tilework.frontend.known_values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.messages import wrong_argument
-from tilework.frontend.scopes import compile_time_function, is_named_tuple_class
-from tilework.frontend.visitors import FunctionGenerator, visits
+from tilework.frontend.scopes import (
+    as_constexpr,
+    compile_time_function,
+    describe,
+    describe_type,
+    is_named_tuple_class,
+    is_storable,
+    make_tuple,
+    unwrap,
+)
 from tilework.language import core as tl
 from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import array_library

@@ -24,11 +24,10 @@ from typing import Any
 
 from xdsl.ir import Block, Region
 
-from tilework.frontend.exits import insert_if, visit_body, visit_branch
+from tilework.frontend import FunctionGenerator, visits
+from tilework.frontend.branches import Branch, append, end_location, insert_if, merge_branches, visit_body, visit_branch
 from tilework.frontend.expressions import truth
-from tilework.frontend.known_values import as_constexpr, describe, describe_type, flatten, make_tuple, unflatten, unwrap
-from tilework.frontend.merge import Branch, append, end_location, merge_branches
-from tilework.frontend.visitors import FunctionGenerator, visits
+from tilework.frontend.scopes import as_constexpr, describe, describe_type, flatten, make_tuple, unflatten, unwrap
 from tilework.ir.cf import make_br, make_cond_br
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf import make_if, make_yield

@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilework.frontend import FunctionGenerator, visits
 from tilework.frontend.builtins import BUILTINS, get_attribute, resolve_stub
-from tilework.frontend.known_values import as_constexpr, describe, is_aggregate, unwrap
-from tilework.frontend.visitors import FunctionGenerator, visits
+from tilework.frontend.scopes import as_constexpr, describe, is_aggregate, unwrap
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
 from tilework.language.typing import triton_messages

@@ -35,22 +35,20 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help, warn_beyond_triton
 from tilework.frontend import (
+    VISITORS,
     calls,
     control_flow,  # noqa: F401  # pyright: ignore[reportUnusedImport]  # this and those below fill `VISITORS`
     expressions,  # noqa: F401  # pyright: ignore[reportUnusedImport]
     loops,  # noqa: F401  # pyright: ignore[reportUnusedImport]
     statements,  # noqa: F401  # pyright: ignore[reportUnusedImport]
 )
-from tilework.frontend.exits import visit_body
+from tilework.frontend.branches import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
-from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unflatten_all, unwrap
 from tilework.frontend.messages import shortened, syntax_name, with_advice
-from tilework.frontend.scopes import Scope
+from tilework.frontend.scopes import Scope, describe, flatten, is_storable, unflatten, unflatten_all, unwrap
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.building import ir_types
-from tilework.frontend.visitors import VISITORS
+from tilework.frontend.semantic.building import Builder, ir_types
 from tilework.ir import tt
-from tilework.ir.builder import Builder
 from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.locations import expression_loc, file_loc, name_loc
 from tilework.ir.module_facts import mark_reproducible

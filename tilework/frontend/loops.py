@@ -3,7 +3,7 @@
 Each body is visited once. Which variables a loop carries is read off the syntax (names assigned in the body that exist
 before it) plus every aggregate in scope, whose methods may change it; carried values that do not change are
 dropped again. The variable of a `for` is local to its iteration, so it is never carried. A `for` that may be left early
-becomes an `scf.while` that also counts (`exits.py`).
+becomes an `scf.while` that also counts (`branches.py`).
 """
 
 import ast
@@ -14,20 +14,32 @@ from typing import Any
 
 from xdsl.ir import Block, Region
 
+from tilework.frontend import FunctionGenerator, visits
+from tilework.frontend.branches import (
+    BREAK,
+    CONTINUE,
+    RETURN,
+    Stops,
+    append,
+    assigned_at,
+    end_location,
+    go_on,
+    may_leave,
+    none_of,
+    visit_body,
+    visit_else,
+)
 from tilework.frontend.control_flow import constant_condition
-from tilework.frontend.exits import BREAK, CONTINUE, RETURN, Stops, go_on, may_leave, none_of, visit_body, visit_else
-from tilework.frontend.known_values import (
+from tilework.frontend.scopes import (
     contains_aggregate,
     describe_type,
+    finished_index,
     flatten,
     is_same,
     is_storable,
     unflatten_all,
     unwrap,
 )
-from tilework.frontend.merge import append, assigned_at, end_location
-from tilework.frontend.scopes import finished_index
-from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import scf
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.rewrite import constant_value

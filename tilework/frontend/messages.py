@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tilework.language as language
-from tilework.frontend.known_values import describe, unwrap
+from tilework.frontend.scopes import describe, unwrap
 from tilework.language import core as tl
 from tilework.language.compile_time import RunTimeOnly
 from tilework.language.parameters import signature_of

@@ -8,9 +8,10 @@ import ast
 from typing import Any
 
 from tilework.errors import warn_returned
-from tilework.frontend.exits import RESULT, RETURN, leave, visit_body
+from tilework.frontend import FunctionGenerator, visits
+from tilework.frontend.branches import RESULT, RETURN, leave, visit_body
 from tilework.frontend.expressions import apply_binary
-from tilework.frontend.known_values import (
+from tilework.frontend.scopes import (
     NUMBERS,
     as_constexpr,
     describe_type,
@@ -19,7 +20,6 @@ from tilework.frontend.known_values import (
     make_tuple,
     unwrap,
 )
-from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import tt
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages

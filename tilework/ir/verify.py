@@ -35,7 +35,7 @@ from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.tt.function_ops import CallOp
 from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
 from tilework.layouts.encodings import Distributed
-from tilework.layouts.queries import machine_of
+from tilework.layouts.to_linear import machine_of
 
 UNCHECKED = ("arith.", "math.", "scf.", "cf.")
 

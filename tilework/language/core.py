@@ -21,6 +21,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tilework.language.aggregate import _aggregate, _aggregate_type
+from tilework.language.block_builtins import *
+from tilework.language.block_builtins import _wrap_axis
 from tilework.language.compile_time import (
     ACTIVE,
     RunTimeOnly,
@@ -71,9 +73,6 @@ from tilework.language.memory_builtins import *
 from tilework.language.memory_builtins import _experimental_descriptor_load, _experimental_descriptor_store
 from tilework.language.parameters import const, function_type, str_to_ty
 from tilework.language.program_builtins import *
-from tilework.language.reductions import *
-from tilework.language.shapes import *
-from tilework.language.shapes import _wrap_axis
 from tilework.language.values import tensor, tensor_descriptor, tensor_descriptor_type
 
 TRITON_BUILTIN = "__triton_builtin__"

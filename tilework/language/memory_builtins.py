@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from tilework.language.block_builtins import _none_or
 from tilework.language.compile_time import SUPPLIED, _unwrap_if_constexpr, _unwrap_shape, base_value, constexpr, tuple
 from tilework.language.dtypes import dtype
-from tilework.language.shapes import _none_or
 from tilework.language.values import Offsets, Sizes, Value, tensor, tensor_descriptor
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ from tilework.layouts.encodings import (
     SwizzledShared,
 )
 from tilework.layouts.linear import LayoutError, LinearLayout
-from tilework.layouts.queries import machine_of
-from tilework.layouts.to_linear import MEMO, dim_names, to_linear
+from tilework.layouts.to_linear import MEMO, dim_names, machine_of, to_linear
 
 Ints = tuple[int, ...]
 Group = tuple[list[int], list[int]]

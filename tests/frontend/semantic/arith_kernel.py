@@ -15,9 +15,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.building import ir_type
+from tilework.frontend.semantic.building import Builder, ir_type
 from tilework.ir import tt
-from tilework.ir.builder import Builder
 from tilework.ir.locations import unknown
 from tilework.ir.verify import verify
 from tilework.language import core as tl

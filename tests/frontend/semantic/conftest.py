@@ -19,9 +19,8 @@ from xdsl.ir import Block, Region
 
 from tests.pipeline.stages import check_stage
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.building import ir_type
+from tilework.frontend.semantic.building import Builder, ir_type
 from tilework.ir import tt
-from tilework.ir.builder import Builder
 from tilework.ir.locations import file_loc
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify

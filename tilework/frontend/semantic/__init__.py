@@ -8,7 +8,7 @@ operands and give them their types, and one method here builds the ops:
     offsets = semantic.add(semantic.mul(pid, 64), semantic.arange(0, 64))
 
 Each family of operations is a class that inherits those before it: `building`, `arith`, `shape`, `load_store`,
-`reduce`, and here the running program: its id, hints to the compiler, prints and assertions. An operation that is
+and here the running program: its id, hints to the compiler, prints and assertions. An operation that is
 refused raises `ValueError`, `TypeError` or `AssertionError` with the values in the text; the frontend adds the source
 location.
 
@@ -28,7 +28,7 @@ from functools import cache
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.frontend.semantic.reduce import Reductions
+from tilework.frontend.semantic.load_store import Windows
 from tilework.ir import tt
 from tilework.ir.llvm import AssumeOp, GpuBarrierOp
 from tilework.ir.types import i32, tensor_type
@@ -36,7 +36,7 @@ from tilework.language import core as tl
 from tilework.language.dtypes import int32
 
 
-class Running(Reductions):
+class Running(Windows):
     """The ops of program ids, hints, `assume`, `device_print` and `device_assert`."""
 
     def own_index(self, axis: int) -> tl.tensor:

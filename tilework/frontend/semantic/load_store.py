@@ -24,7 +24,7 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from tilework.frontend.semantic.building import ir_type
-from tilework.frontend.semantic.shape import Indices
+from tilework.frontend.semantic.shape import Reductions, handle_of
 from tilework.ir import tt
 from tilework.ir.enums import (
     CacheModifier,
@@ -52,17 +52,12 @@ FLOATING = {"add": RMWOp.FADD, **BITWISE}
 OPPOSITE = {"max": RMWOp.UMIN, "min": RMWOp.UMAX}
 
 
-def handle_of(value: tl.tensor | None) -> SSAValue | None:
-    """The SSA value of an optional operand."""
-    return None if value is None else value.handle
-
-
 def cache_hints(options: AccessOptions) -> dict[str, Any]:
     """Return the cache options of an access, as properties of its op."""
     return {"cache": CACHE[options.cache], "evict": EVICTION[options.evict]}
 
 
-class Accesses(Indices):
+class Accesses(Reductions):
     """The ops of `load`, `store` and the atomics."""
 
     def read(

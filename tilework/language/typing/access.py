@@ -10,7 +10,7 @@ from typing import Any
 
 from tilework.language.dtypes import block_type, dtype, int1, int8, pointer_type
 from tilework.language.typing.carrier import AccessOptions, Shape
-from tilework.language.typing.elementwise import Elementwise
+from tilework.language.typing.indexing import Indexing
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import block, plain_shape, shape_of
 from tilework.language.values import Value, tensor
@@ -23,7 +23,7 @@ SEMANTICS = ("", "acquire", "release", "acq_rel", "relaxed")
 SCOPES = ("", "gpu", "cta", "sys")
 
 
-class Access(Elementwise):
+class Access(Indexing):
     """`load`, `store` and the atomics."""
 
     def load(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tilework.language.compile_time import slice, tuple
 from tilework.language.typing.carrier import Body, Pair
-from tilework.language.typing.operators import Operators
+from tilework.language.typing.operators import Elementwise
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.python_names import describe_type
 from tilework.language.typing.shapes import (
@@ -30,7 +30,7 @@ from tilework.language.typing.shapes import (
 from tilework.language.values import Value, tensor
 
 
-class Views(Operators):
+class Views(Elementwise):
     """Ranges, views, `gather` and `histogram`; `reduce`, `scan` and `map_elementwise`."""
 
     def arange(self, start: int, end: int) -> tensor:

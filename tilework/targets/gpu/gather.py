@@ -19,7 +19,7 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import RMWOp
 from tilework.ir.types import axis_of, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import order
+from tilework.layouts.to_linear import order
 from tilework.targets.gpu.axes import Bit, bits_at, check_in_block, mask_of, moving_bits, subsets
 from tilework.targets.gpu.global_access import both, copied_registers
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers

@@ -18,7 +18,7 @@ from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.shared_memory_ops import LINE
 from tilework.ir.types import PointerType, array_values, bit_width, element_type, int_property, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import order
+from tilework.layouts.to_linear import order
 from tilework.targets.gpu.device import Access, Hints
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import access_shape, from_memory, held_type, pack, to_memory, unpack

@@ -28,7 +28,7 @@ from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type, int_property
 from tilework.layouts.banks import offsets_of, vector_bits
 from tilework.layouts.linear import LinearLayout, log2
-from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.to_linear import shape_per_cta
 from tilework.targets.gpu.axes import memory_layout, subsets
 from tilework.targets.gpu.device import Access, Copy, MatrixForm
 from tilework.targets.gpu.global_access import hints_of, load, pointee, segments, width_of

@@ -37,7 +37,7 @@ from tilework.ir.types import (
     is_tensor,
     shape_of,
 )
-from tilework.layouts.queries import order
+from tilework.layouts.to_linear import order
 from tilework.transforms.amd.canonicalize_pointers import small_arguments
 from tilework.transforms.building.emitter import mask_of
 from tilework.transforms.passes import Pass, function_pass

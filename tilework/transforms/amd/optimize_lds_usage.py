@@ -29,8 +29,7 @@ from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.encodings import Blocked
-from tilework.layouts.queries import contig_per_thread, order
-from tilework.layouts.to_linear import to_linear
+from tilework.layouts.to_linear import contig_per_thread, order, to_linear
 from tilework.target import Target
 from tilework.transforms.passes import module_pass
 

@@ -41,8 +41,7 @@ from tilework.layouts.banks import offsets_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Linear, Shared, SwizzledShared
 from tilework.layouts.linear import LinearLayout, log2
-from tilework.layouts.queries import order_for_memory
-from tilework.layouts.to_linear import to_linear
+from tilework.layouts.to_linear import order_for_memory, to_linear
 from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter, laid_out
 from tilework.transforms.passes import Pass, module_pass, op_pass

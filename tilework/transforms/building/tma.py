@@ -22,7 +22,7 @@ from tilework.ir.enums import PaddingOption
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, int_property, shape_of
 from tilework.layouts.encodings import NvmmaShared
-from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.to_linear import shape_per_cta
 from tilework.target import refused_stride
 from tilework.transforms.building.emitter import Emitter
 

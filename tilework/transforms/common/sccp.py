@@ -21,11 +21,11 @@ from tilework.analysis.value_flows import branch_edges, control_flows
 from tilework.ir import arith, cf, integer_ops, scf, tt
 from tilework.ir.arith import SelectOp
 from tilework.ir.functions import ops_in_order
+from tilework.ir.integer_ops import signed, unsigned
 from tilework.ir.locations import unknown
 from tilework.ir.nesting import body_of, start_of, values_of
 from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
-from tilework.numerics.twos_complement import signed, unsigned
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.worklist import ISOLATED, is_removable
 from tilework.transforms.passes import function_pass

@@ -14,10 +14,20 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import arith
 from tilework.ir.arith import SelectOp, binary
-from tilework.ir.integer_ops import EQ, EVALUATE, INVERSE, NE, SWAPPED, compare, predicate_of
+from tilework.ir.integer_ops import (
+    EQ,
+    EVALUATE,
+    INVERSE,
+    NE,
+    SWAPPED,
+    Evaluate,
+    compare,
+    predicate_of,
+    signed,
+    unsigned,
+)
 from tilework.ir.rewrite import attr_value, recreate
 from tilework.ir.types import bit_width, element_type, i1, int_attr, is_integer, is_tensor
-from tilework.numerics.twos_complement import Evaluate, signed, unsigned
 from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, Scalar
 
 Identity = Callable[[Operation, SSAValue, SSAValue, int | None, int], "SSAValue | Scalar | None"]

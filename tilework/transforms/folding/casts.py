@@ -18,12 +18,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import arith, math
 from tilework.ir.arith import RemfOp
-from tilework.ir.integer_ops import predicate_of
+from tilework.ir.integer_ops import predicate_of, unsigned
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, i1, is_float
 from tilework.numerics import formats
 from tilework.numerics.formats import Format
-from tilework.numerics.twos_complement import unsigned
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, Scalar
 

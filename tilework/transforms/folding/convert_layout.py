@@ -29,7 +29,7 @@ from tilework.ir.encodings import (
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import array_values, shape_of
 from tilework.layouts.infer import can_split, infer_split
-from tilework.layouts.queries import is_expensive_view
+from tilework.layouts.to_linear import is_expensive_view
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import tiles as folding_tt

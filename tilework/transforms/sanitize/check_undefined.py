@@ -34,10 +34,10 @@ from tilework.ir.arith import SelectOp
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_elementwise
 from tilework.ir.functions import functions, has_body
+from tilework.ir.integer_ops import signed
 from tilework.ir.rewrite import attr_value, constant_value
 from tilework.ir.scf import carry_beside
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, with_element
-from tilework.numerics.twos_complement import signed
 from tilework.transforms.building.emitter import Emitter, mask_of
 from tilework.transforms.passes import Pass
 from tilework.transforms.sanitize.undefined_shadows import (

@@ -15,11 +15,11 @@ from tilework.analysis.provenance import Provenance
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import arith, tt
 from tilework.ir.create import create_op
+from tilework.ir.integer_ops import signed
 from tilework.ir.locations import location_text
 from tilework.ir.scf import make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element
 from tilework.light_dataclass import light_dataclass
-from tilework.numerics.twos_complement import signed
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_values import CONDITIONS, SAFE, Source
 

@@ -13,7 +13,7 @@ loop does not store to their arrays and has dots, which make up for loading them
 tl.max(found, 0): break``), the next iteration is not known to exist before this one is done: the loop remains an
 `scf.while`, and a remark says so.
 
-The frontend marks these loops (`frontend/exits.py`); no other loop is touched.
+The frontend marks these loops (`frontend/branches.py`); no other loop is touched.
 Stage: TTIR to TTIR. Cost: one walk; for each such loop a copy of its body.
 """
 

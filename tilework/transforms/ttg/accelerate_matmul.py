@@ -56,7 +56,7 @@ from tilework.ir.types import (
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Distributed, DotOperand, NvidiaMma, Shared, SwizzledShared
 from tilework.layouts.infer import infer_reshape
-from tilework.layouts.queries import order_for_memory, shape_per_cta
+from tilework.layouts.to_linear import order_for_memory, shape_per_cta
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature, Target
 from tilework.transforms.building.emitter import cast, converted_from, laid_out_at_value

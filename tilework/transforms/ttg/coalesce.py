@@ -36,7 +36,7 @@ from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import PointerType, Shape, Tensor, bit_width, i32, int_attr, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, SwizzledShared
-from tilework.layouts.queries import contig_per_thread, shape_per_cta
+from tilework.layouts.to_linear import contig_per_thread, shape_per_cta
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import module_pass

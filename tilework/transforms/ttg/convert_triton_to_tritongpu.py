@@ -46,7 +46,7 @@ from tilework.ir.types import (
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice
 from tilework.layouts.infer import can_split, infer_split
-from tilework.layouts.queries import total_elems_per_thread
+from tilework.layouts.to_linear import total_elems_per_thread
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target, UnknownTarget
 from tilework.transforms.passes import Pass, module_pass

@@ -31,8 +31,7 @@ from tilework.layouts.infer import (
     inverse,
     is_split_blocked,
 )
-from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
-from tilework.layouts.to_linear import to_linear
+from tilework.layouts.to_linear import is_expensive_view, to_linear, total_elems_per_thread
 from tilework.transforms.building.tma import LOADS, STORES
 
 Rule = Callable[[Operation, Distributed], Distributed | None]

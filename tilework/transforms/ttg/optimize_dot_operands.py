@@ -35,7 +35,7 @@ from tilework.layouts.conversion import needs_shared
 from tilework.layouts.encodings import Distributed
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 from tilework.layouts.linear import LayoutError
-from tilework.layouts.queries import order_for_memory
+from tilework.layouts.to_linear import order_for_memory
 from tilework.transforms.building.emitter import converted_from
 from tilework.transforms.common.canonicalize import canonicalize, first_of
 from tilework.transforms.folding import convert_layout as convert_canonicalize

@@ -31,7 +31,14 @@ from tilework.ir.types import axis_of, element_type, int_property, shape_of, ten
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, Slice
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import elems_per_thread, is_expensive_view, order, shape_per_cta, thread_order, warp_order
+from tilework.layouts.to_linear import (
+    elems_per_thread,
+    is_expensive_view,
+    order,
+    shape_per_cta,
+    thread_order,
+    warp_order,
+)
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import module_pass
 

@@ -47,7 +47,7 @@ from tilework.ir.scf import loop_around
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
+from tilework.layouts.to_linear import contig_per_thread, elems_per_thread, order, total_elems_per_thread
 from tilework.target import Rates
 from tilework.transforms.building.emitter import mask_of
 from tilework.transforms.passes import function_pass, module_pass

@@ -41,7 +41,7 @@ from tilework.ir.rewrite import block_of, defining_op, insert_after, move_before
 from tilework.ir.scf import LOOPS
 from tilework.ir.ttg.shared_memory_ops import LINE
 from tilework.ir.types import bit_width, element_type, i1, i32, int_property, is_tensor, shape_of, with_element
-from tilework.layouts.queries import order
+from tilework.layouts.to_linear import order
 from tilework.transforms.building.emitter import Emitter, mask_of
 from tilework.transforms.passes import function_pass, module_pass
 

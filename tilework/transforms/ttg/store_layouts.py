@@ -32,7 +32,7 @@ from tilework.ir.types import bit_width, is_tensor, shape_of, tile_bits
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import conversion
 from tilework.layouts.encodings import Blocked, Distributed
-from tilework.layouts.queries import contig_per_thread, machine_of, order
+from tilework.layouts.to_linear import contig_per_thread, machine_of, order
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.passes import function_pass
 from tilework.transforms.remarks import is_heard, remark

@@ -47,7 +47,7 @@ from tilework.layouts.encodings import (
     Shared,
     SwizzledShared,
 )
-from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.to_linear import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tma import (
     LOADS,

@@ -57,7 +57,7 @@ from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property
 from tilework.layouts.encodings import NvmmaShared
-from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.to_linear import shape_per_cta
 from tilework.target import LARGEST_MAP_STRIDE, MAP_ALIGNMENT, Feature
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared
 from tilework.targets.gpu.views import spread_of

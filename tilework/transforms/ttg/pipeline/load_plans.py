@@ -39,8 +39,7 @@ from tilework.layouts.encodings import (
     SwizzledShared,
 )
 from tilework.layouts.linear import LayoutError, LinearLayout
-from tilework.layouts.queries import contig_per_thread, order, order_for_memory, thread_order
-from tilework.layouts.to_linear import to_linear
+from tilework.layouts.to_linear import contig_per_thread, order, order_for_memory, thread_order, to_linear
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import LOADS, body_ops, enclosing_op, yield_of

@@ -51,7 +51,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import SwizzledShared
-from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.to_linear import shape_per_cta
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tma import TENSORMAP_BYTES, start_load, write_tensormap
