@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.layouts.strategies import distributed, shapes, shared
+from tilework.layouts import encodings
 from tilework.layouts.encodings import (
     KINDS,
     Blocked,
@@ -118,7 +119,7 @@ def test_encodings_are_values(data: st.DataObject) -> None:
     again = pickle.loads(pickle.dumps(encoding))
     assert again == encoding
     assert hash(again) == hash(encoding)
-    assert eval(repr(encoding)) == encoding
+    assert eval(repr(encoding), vars(encodings)) == encoding
 
 
 def test_padding_of_four_bit_elements() -> None:
