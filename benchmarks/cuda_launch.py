@@ -27,7 +27,7 @@ from typing import Any
 
 import tilework
 import tilework.language as tl
-from tilework.runtime.devices.cuda.launch_kernel import CudaFrame
+from tilework.runtime.devices.cuda.driver import CudaFrame
 from tilework.runtime.devices.dlpack import CUDA, exchange_api
 from tilework.runtime.launch.native import layout as native
 from tilework.targets.nvidia.libcuda import library

@@ -23,7 +23,7 @@ SERVING = (
     *("tilework.runtime.bundle.bundle_file", "tilework.runtime.tuning.autotuner", "tilework.tools.tensor_descriptor"),
     *("tilework.runtime.devices.host.driver", "tilework.runtime.devices.host.native_launcher"),
     *("tilework.runtime.devices.cuda.driver", "tilework.runtime.devices.cuda.guarded_launch"),
-    *("tilework.runtime.devices.cuda.launch_kernel", "tilework.runtime.devices.hip.hip_driver"),
+    *("tilework.runtime.devices.cuda.driver", "tilework.runtime.devices.hip_driver"),
     *("tilework.targets.cpu.pipeline", "tilework.targets.nvidia.pipeline", "tilework.targets.amd.pipeline"),
     *("tilework.targets.cpu.run.pool", "tilework.targets.cpu.run.printing", "tilework.targets.llvm.object_loader"),
 )

@@ -20,7 +20,7 @@ from tilework.ir.module_facts import RECTANGLES
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import evaluate
 from tilework.runtime.compile.sources import frontend_options
-from tilework.runtime.devices.cuda.launch_precondition import LaunchPrecondition
+from tilework.runtime.devices.cuda.guarded_launch import LaunchPrecondition
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.transforms.registry import parse_pipeline, run_pipeline, ttir_pipeline

@@ -20,9 +20,8 @@ from tests.device.table import check, expect, expect_error, run
 from tests.pipeline.gpu import CASES
 from tilework import knobs, testing
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.hip import hip_device
-from tilework.runtime.devices.hip.hip_device import DeviceArray
-from tilework.runtime.devices.hip.hip_driver import HipDriver
+from tilework.runtime.devices.hip_driver import GPUS as hip_device
+from tilework.runtime.devices.hip_driver import DeviceArray, HipDriver
 from tilework.targets.amd import libhip
 
 

@@ -27,7 +27,8 @@ from benchmarks.profiler_overhead import busy
 from tilework.inspect.profiler.limits import Limits
 from tilework.inspect.profiler.recorder import RECORDER
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda import device as cuda
+from tilework.runtime.devices.cuda.device import GPUS as cuda
+from tilework.runtime.devices.cuda.device import DeviceArray
 
 ROUNDS, LAUNCHES = 15, 400
 CLOSE = 0.10  # how much both ways of timing may differ, and a microsecond
@@ -40,8 +41,8 @@ def copy(x, out, BLOCK: tl.constexpr):
 
 
 def cases() -> dict[str, Callable[[], Any]]:
-    large, other = (cuda.DeviceArray(64 << 20, "float32") for _ in range(2))
-    small = cuda.DeviceArray.of(np.ones(132 * 1024, "f4"))
+    large, other = (DeviceArray(64 << 20, "float32") for _ in range(2))
+    small = DeviceArray.of(np.ones(132 * 1024, "f4"))
     grid = (large.shape[0] // 4096,)
     steps = {"busy 10": 1_000, "busy 50": 5_500, "busy 200": 22_000}
     made: dict[str, Callable[[], Any]] = {"copy 256 MB": lambda: copy[grid](large, other, BLOCK=4096)}

@@ -21,7 +21,7 @@ from tilework.compiler import compile
 from tilework.errors import OutOfResources
 from tilework.runtime.devices import allocators
 from tilework.runtime.devices.active_driver import default_driver, driver
-from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.host.driver import CpuDriver

@@ -7,7 +7,7 @@ import numpy as np
 
 from tests.runtime import cuda_programs as programs
 from tests.runtime.cuda_programs import kernel_of
-from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.targets.nvidia import libcuda
 

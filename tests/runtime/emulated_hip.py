@@ -13,7 +13,7 @@ from tilework import knobs
 from tilework.process import plugins
 from tilework.runtime.devices.active_driver import driver as drivers
 from tilework.runtime.devices.emulated.emulated_libhip import EmulatedHip
-from tilework.runtime.devices.hip.hip_driver import HipDriver
+from tilework.runtime.devices.hip_driver import HipDriver
 from tilework.targets import base
 from tilework.targets.amd import libhip
 from tilework.targets.amd.pipeline import HipBackend

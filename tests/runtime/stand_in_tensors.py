@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
+from tilework.runtime.devices.cuda.driver import CudaLauncher
 from tilework.runtime.devices.dlpack import CUDA, Tensor
 from tilework.runtime.launch.native.entries import Memory, element_bits
 from tilework.targets.llvm.compile import jit_load, to_object

@@ -16,7 +16,7 @@ from tests.runtime.test_cuda_native_descriptors import CHANGES
 from tests.runtime.test_cuda_native_launch import Counted, six
 from tilework import knobs
 from tilework.knobs import cuda_tools
-from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.launch.native import launch_log, layout
@@ -304,7 +304,7 @@ def test_nothing_leaks(cuda: EmulatedCuda) -> None:
 def test_tensors_of_torch(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     from tests.runtime.test_cuda_native_launch import driver, tensor_memory
-    from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
+    from tilework.runtime.devices.cuda.driver import CudaLauncher
 
     monkeypatch.setattr(CudaLauncher, "memory_of", lambda self, value: tensor_memory(value))
     monkeypatch.setattr(type(driver.active), "check_arguments", lambda self, args: None)

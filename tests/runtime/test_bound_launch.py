@@ -17,7 +17,7 @@ from tilework import Config, knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray
+from tilework.runtime.devices.hip_driver import DeviceArray as HipArray
 from tilework.runtime.devices.host.driver import CpuDriver
 
 

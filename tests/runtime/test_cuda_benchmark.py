@@ -11,8 +11,8 @@ from tests.runtime.cuda_programs import kernel_of
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import testing
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda import device as cuda_device
-from tilework.runtime.devices.cuda.device import DeviceArray, Event
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
+from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.devices.gpu import gpu_driver
 
@@ -41,7 +41,7 @@ def launches(cuda: EmulatedCuda, per_call: int = 1):  # noqa: ANN201
 
 def test_events(cuda: EmulatedCuda) -> None:
     call = launches(cuda, 3)
-    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    start, end = cuda_device.Event(enable_timing=True), cuda_device.Event(enable_timing=True)
     start.record()
     call()
     end.record()
@@ -49,7 +49,7 @@ def test_events(cuda: EmulatedCuda) -> None:
         start.elapsed_time(end)
     end.synchronize()
     assert start.elapsed_time(end) == 3.0
-    untimed = Event()
+    untimed = cuda_device.Event()
     untimed.record()
     cuda_device.synchronize()
     with pytest.raises(RuntimeError, match="invalid resource handle"):
@@ -57,7 +57,7 @@ def test_events(cuda: EmulatedCuda) -> None:
 
 
 def test_events_are_of_their_stream(cuda: EmulatedCuda) -> None:
-    side, event = cuda_device.Stream(), Event(enable_timing=True)
+    side, event = cuda_device.Stream(), cuda_device.Event(enable_timing=True)
     with cuda_device.stream(side):
         event.record()
     event.record(side)

@@ -12,7 +12,7 @@ from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver, registered_drivers
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
-from tilework.runtime.devices.hip.hip_driver import HipDriver
+from tilework.runtime.devices.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.targets import driver_library
 from tilework.targets.cpu.pipeline import device as host_device

@@ -24,7 +24,7 @@ from tilework.errors import OutOfResources
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices import allocators
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.targets.nvidia import libcuda

@@ -14,7 +14,7 @@ from tests.runtime.cuda_programs import TARGET, kernel_of
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda

@@ -12,7 +12,7 @@ from tests.runtime.cuda_programs import kernel_of
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework.oracles.emulator.tensor_map import decode
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.cuda import tensor_map as cuda_tensor_map
+from tilework.runtime.devices.cuda import device as cuda_tensor_map
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.devices.gpu.parameters import Parameter, parameters_of_ptx

@@ -18,7 +18,7 @@ from tilework import knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import DriverConfig, default_driver
 from tilework.runtime.devices.active_driver import driver as drivers
-from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda

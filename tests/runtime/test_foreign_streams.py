@@ -14,7 +14,7 @@ from tests.runtime.emulated_cuda import emulated_cuda
 from tests.runtime.test_cuda_native_launch import Counted
 from tilework import knobs
 from tilework.knobs import cuda_tools
-from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.launch.native import machine as native_machine

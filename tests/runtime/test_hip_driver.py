@@ -21,9 +21,8 @@ from tilework.runtime.devices import dlpack
 from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libhip import EmulatedHip
-from tilework.runtime.devices.hip import hip_device
-from tilework.runtime.devices.hip.hip_device import DeviceArray
-from tilework.runtime.devices.hip.hip_driver import HipDriver
+from tilework.runtime.devices.hip_driver import GPUS as hip_device
+from tilework.runtime.devices.hip_driver import DeviceArray, HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.tuning.autotuner import refusing_misfits

@@ -15,8 +15,8 @@ import tilework.language as tl
 from tests.runtime.hidden_gpu import no_gpu_for_torch
 from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver, driver
-from tilework.runtime.devices.hip import hip_device
-from tilework.runtime.devices.hip.hip_driver import HipDriver
+from tilework.runtime.devices.hip_driver import GPUS as hip_device
+from tilework.runtime.devices.hip_driver import DeviceArray, HipDriver
 from tilework.targets.amd import libhip
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -100,20 +100,20 @@ def test_the_library_is_used(seen: ctypes.CDLL) -> None:
     active = driver.active
     assert type(active) is HipDriver and str(active.get_current_target()) == "hip:gfx942"
     assert active.utils.get_device_properties(1)["multiprocessor_count"] == 303
-    x = hip_device.DeviceArray.of(np.arange(64, dtype="f4"))
-    assert (x.numpy() == np.arange(64)).all() and not hip_device.DeviceArray(8).fill(0)
+    x = DeviceArray.of(np.arange(64, dtype="f4"))
+    assert (x.numpy() == np.arange(64)).all() and not DeviceArray(8).fill(0)
     first, last = (hip_device.Event(enable_timing=True) for _ in range(2))
     first.record(), last.record(), last.synchronize()
     assert first.elapsed_time(last) == 2.5
     with pytest.raises(libhip.HipError, match=r"Code: 2, Messsage: out of memory \(hipMalloc\)"):
-        hip_device.DeviceArray(1 << 31)
+        DeviceArray(1 << 31)
     with pytest.raises(ValueError, match="cannot be accessed"):
         active.check_arguments([np.zeros(4)])
     assert ctypes.c_int.in_dll(seen, "forgotten").value == 1
 
 
 def test_launches_by_python_and_by_machine_code_are_the_same(seen: ctypes.CDLL) -> None:
-    x, side = hip_device.DeviceArray(256), hip_device.Stream()
+    x, side = DeviceArray(256), hip_device.Stream()
     got = []
     with hip_device.stream(side):
         for count in range(1, 4):

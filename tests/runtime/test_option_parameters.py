@@ -18,7 +18,7 @@ from tilework.process.events import BUNDLES, LISTENERS
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.bundle_targets import parse_target
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray
+from tilework.runtime.devices.hip_driver import DeviceArray as HipArray
 from tilework.runtime.launch.python.specialize import call_of
 from tilework.runtime.recording.manifest import read_manifest
 from tilework.tools.filecheck import run_parser

@@ -22,7 +22,7 @@ from tilework.errors import CompilationError
 from tilework.knobs import cuda_tools
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray
+from tilework.runtime.devices.hip_driver import DeviceArray as HipArray
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

@@ -17,7 +17,7 @@ from tests.targets.gpu_run import check
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.runtime.devices.cuda.tensor_map import fill_tma_descriptor
+from tilework.runtime.devices.cuda.device import fill_tma_descriptor
 from tilework.runtime.devices.gpu.parameters import packer_for
 from tilework.target import GPUTarget, Target
 from tilework.targets.amd.lower.emit import emit_module as emit_for_amd

@@ -24,7 +24,7 @@ on its arguments:
     ["div" | "rem" | "min" | "max", left, right]                      as the ops of signed integers
     ["wrapped" | "inside", start, size, block]                        `Wrapped`
 
-Nodes come after those that they refer to, and can be written as JSON. `runtime/devices/cuda/launch_precondition.py`
+Nodes come after those that they refer to, and can be written as JSON. `runtime/devices/cuda/guarded_launch.py`
 evaluates the interval of each over all programs and iterations. Facts only; cost: the queried values, once.
 """
 

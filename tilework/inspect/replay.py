@@ -45,8 +45,7 @@ from tilework.numerics.rounding import FLOATS
 from tilework.oracles.interpreter.allowed_memory import ON_WRITE, REGISTERED, strided_extent
 from tilework.oracles.interpreter.arguments import register_memory
 from tilework.runtime.devices.active_driver import default_driver, driver
-from tilework.runtime.devices.emulated.emulated_launch import arrays_in
-from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
+from tilework.runtime.devices.emulated.emulated_driver import arrays_in, pointed_arrays
 from tilework.runtime.devices.host.evaluator_launcher import bytes_at
 from tilework.runtime.devices.host.pack import storage_extent
 from tilework.runtime.launch.python.jit import DeviceCaches
@@ -184,7 +183,7 @@ def silence() -> Iterator[None]:
 def active(device: str) -> Iterator[None]:
     """Make the device that TILEWORK_DEVICE=`device` selects the active one inside the `with`."""
     from tilework.runtime.devices.cuda.device import GPUS as NVIDIA  # lazily: few change the device
-    from tilework.runtime.devices.hip.hip_device import GPUS as AMD
+    from tilework.runtime.devices.hip_driver import GPUS as AMD
 
     before = (driver._active, driver._host)
     libraries = [(gpus.found, gpus.found.found) for gpus in (NVIDIA, AMD)]

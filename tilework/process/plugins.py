@@ -41,7 +41,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "tilework.drivers": {
         "cuda": "tilework.runtime.devices.cuda.driver:CudaDriver",
-        "hip": "tilework.runtime.devices.hip.hip_driver:HipDriver",
+        "hip": "tilework.runtime.devices.hip_driver:HipDriver",
         "cpu": "tilework.runtime.devices.host.driver:CpuDriver",
         "emulator": "tilework.runtime.devices.emulated.emulated_driver:emulated_driver",
     },

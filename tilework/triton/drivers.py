@@ -16,7 +16,7 @@ from tilework.knobs.cuda_tools import TOOLKIT, in_wheels
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.driver import Driver as DriverBase
-from tilework.runtime.devices.hip.hip_driver import HipDriver as HIPDriver
+from tilework.runtime.devices.hip_driver import HipDriver as HIPDriver
 
 
 class Benchmarker(Protocol):

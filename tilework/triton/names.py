@@ -84,7 +84,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "triton.backends.amd.driver": {
         "tilework": "knobs",
-        "tilework.runtime.devices.hip.hip_driver": "HIPDriver=HipDriver HIPUtils=HipUtils",
+        "tilework.runtime.devices.hip_driver": "HIPDriver=HipDriver HIPUtils=HipUtils",
         "tilework.targets.base": "GPUTarget",
         "tilework.triton.build": "compile_module_from_src",
         "tilework.triton.drivers": (

@@ -7,15 +7,83 @@ GPUTarget(backend='cuda', arch=90, warp_size=32)
 import ctypes
 from typing import Any
 
-from tilework.runtime.devices.cuda import device as cuda_device
-from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
+from tilework.runtime.devices.cuda.device import GPUS, DeviceArray, fill_tma_descriptor, map_of_descriptor
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
-from tilework.runtime.devices.gpu.parameters import Parameter, parameters_of_ptx
-from tilework.runtime.devices.launcher import Launcher
+from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher, launch_config
+from tilework.runtime.devices.gpu.parameters import HIDDEN_MAP, Packer, Parameter, parameters_of_ptx
+from tilework.runtime.devices.launcher import Extent, Launcher
 from tilework.targets import driver_library
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda
-from tilework.targets.nvidia.libcuda import library
+from tilework.targets.nvidia.libcuda import LaunchAttribute, library
+
+# ---- launches: one `cuLaunchKernelEx` each
+
+
+PORTABLE_CLUSTER = 8
+SPREAD = 1  # over the multiprocessors
+
+
+class CudaFrame(Frame):
+    """With the configuration."""
+
+    def __init__(self, packer: Packer, attributes: object, block: int, shared: int) -> None:
+        super().__init__(packer)
+        self.config = launch_config(attributes, block, shared)
+        self.grid = self.config.grid
+        self.pointers = (ctypes.byref(self.config), self.addresses)
+
+
+class CudaLauncher(GpuLauncher):
+    """Launches one kernel."""
+
+    gpus, array_cls, by_values = GPUS, DeviceArray, False
+
+    def __init__(self, functions: Functions, source: Any, metadata: object) -> None:
+        super().__init__(functions, source, metadata)
+        if self.signature is not None:
+            self.signature += [HIDDEN_MAP] * len((getattr(metadata, "rectangles", None) or {"maps": ()})["maps"])
+        self.is_plain, self.map_of = type(self) is CudaLauncher, map_of_descriptor
+        self.attributes = launch_attributes(metadata)
+        self.declared = parameters_of_ptx(source.text, self.name) if getattr(source, "ext", "") == "ptx" else None
+
+    def frame(self, packer: Packer, function: int) -> Frame:
+        if self.num_ctas > PORTABLE_CLUSTER:
+            library().cuFuncSetAttribute(function, libcuda.FUNCTION_NON_PORTABLE_CLUSTER, 1)
+        return CudaFrame(packer, self.attributes, self.block, self.shared)
+
+    def put(self, frame: CudaFrame, blocks: Extent, stream: int, function: int) -> int:
+        frame.grid[:] = blocks
+        frame.config.stream = stream
+        return self.launch(frame.pointers[0], function, frame.pointers[1], None)
+
+
+def launch_attributes(metadata: Any) -> Any:
+    """The attributes of a launch that follow from the options: a cooperative grid, overlap with the kernel before
+    (PDL), clusters.
+    """
+    found: list[LaunchAttribute] = []
+
+    def add(id: int, flag: int = 0, dimensions: tuple[int, ...] = ()) -> None:
+        attribute = LaunchAttribute(id=id)
+        if dimensions:
+            attribute.value.dimensions[:] = dimensions
+        else:
+            attribute.value.flag = flag
+        found.append(attribute)
+
+    if getattr(metadata, "launch_cooperative_grid", False):
+        add(driver_library.LAUNCH_COOPERATIVE, 1)
+    if getattr(metadata, "launch_pdl", False):
+        add(libcuda.LAUNCH_PROGRAMMATIC, 1)
+    if metadata.num_ctas > 1:
+        add(libcuda.LAUNCH_CLUSTER, dimensions=(metadata.num_ctas, 1, 1))
+        add(libcuda.LAUNCH_CLUSTER_POLICY, SPREAD)
+    return (LaunchAttribute * len(found))(*found)
+
+
+# ---- devices and binaries
+
 
 PLAIN_SHARED = 48 << 10  # a block has more only on request
 MAGIC = (b"\x7fELF", b"\x50\xed\x55\xba")  # how cubins and fat binaries begin
@@ -35,7 +103,7 @@ class CudaUtils(GpuUtils):
     """Queries of the runtime about NVIDIA GPUs and their binaries."""
 
     def __init__(self) -> None:
-        super().__init__(cuda_device.GPUS)
+        super().__init__(GPUS)
 
     def find_properties(self, device: int) -> dict[str, Any]:
         return {name: library().device_attribute(attribute, device) for name, attribute in PROPERTIES.items()}
@@ -87,16 +155,13 @@ class CudaUtils(GpuUtils):
         """Bytes for what kernels print between two synchronisations; it must be set before the first kernel that
         prints.
         """
-        cuda_device.ensure_context()
+        GPUS.ensure_context()
         library().cuCtxSetLimit(libcuda.LIMIT_PRINTF_FIFO, size)
 
     def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
         """A tensor map: (base, swizzle, elem_size, elem_type, block_size, shape, strides, padding=0); see
-        `tensor_map.py`.
+        `device.py`.
         """
-        # lazily: only launches on a GPU need it
-        from tilework.runtime.devices.cuda.tensor_map import fill_tma_descriptor
-
         return fill_tma_descriptor(*args, **kwargs)
 
 
@@ -110,7 +175,7 @@ class CudaDriver(GpuDriver):
 
     selected_by = ("cuda",)
     kind, description, pointer_type, descriptor_type = "cuda", "an NVIDIA GPU", "CUdeviceptr", "CUtensorMap"
-    gpus, own_interface, array_cls = cuda_device.GPUS, cuda_device, cuda_device.DeviceArray
+    gpus, array_cls = GPUS, DeviceArray
     kernel_launcher = CudaLauncher
 
     def __init__(self) -> None:
@@ -126,7 +191,8 @@ class CudaDriver(GpuDriver):
         return GuardedLauncher(launcher, source, metadata)
 
     def architecture(self, device: int) -> tuple[int, int]:
-        return cuda_device.get_device_capability(device)
+        """(major, minor) compute capability: (9, 0) is Hopper."""
+        return library().device_attribute(libcuda.MAJOR, device), library().device_attribute(libcuda.MINOR, device)
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         return self.architecture(self.get_current_device() if device is None else device)

@@ -15,8 +15,7 @@ from tilework.oracles.emulator.counters import Counts
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction, cluster_of
 from tilework.oracles.emulator.memory import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
-from tilework.runtime.devices.emulated import results
-from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
+from tilework.runtime.devices.emulated.emulated_library import PATIENCE, TEXTS, EmulatedLibrary, Launched, Result, given
 from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.arch import describe
@@ -77,52 +76,52 @@ class EmulatedCuda(EmulatedLibrary):
 
     def cuInit(self, flags: int) -> int:
         self.initialized = True
-        return results.OK
+        return Result.OK
 
     def cuDriverGetVersion(self, version: object) -> int:
-        return results.given(version, 12080)
+        return given(version, 12080)
 
     def cuGetErrorString(self, code: int, text: object) -> int:
-        return results.given(text, results.TEXTS.get(code, "unknown error").encode())
+        return given(text, TEXTS.get(code, "unknown error").encode())
 
     def cuDeviceGetCount(self, count: object) -> int:
-        return super().count_devices(count) if self.initialized else results.NOT_INITIALIZED
+        return super().count_devices(count) if self.initialized else Result.NOT_INITIALIZED
 
     def cuDeviceGetAttribute(self, value: object, attribute: int, device: int) -> int:
         if device >= len(self.devices):
-            return results.INVALID_DEVICE
-        return results.given(value, self.facts[attribute])
+            return Result.INVALID_DEVICE
+        return given(value, self.facts[attribute])
 
     def cuDevicePrimaryCtxRetain(self, context: object, device: int) -> int:
         self.retained.append(device)
-        return results.given(context, device + 1)
+        return given(context, device + 1)
 
     def cuCtxGetCurrent(self, context: object) -> int:
-        return results.given(context, getattr(self.thread, "context", None))
+        return given(context, getattr(self.thread, "context", None))
 
     def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:
         self.thread.context = context.value
-        return results.OK
+        return Result.OK
 
     def cuCtxGetDevice(self, device: object) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
-        return results.given(device, self.thread.context - 1)
+            return Result.INVALID_CONTEXT
+        return given(device, self.thread.context - 1)
 
     def cuCtxSetLimit(self, limit: int, value: int) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
+            return Result.INVALID_CONTEXT
         self.limits[limit] = value
-        return results.OK if limit in self.limits else results.INVALID_VALUE
+        return Result.OK if limit in self.limits else Result.INVALID_VALUE
 
     def cuCtxGetLimit(self, value: object, limit: int) -> int:
-        return results.given(value, self.limits[limit])
+        return given(value, self.limits[limit])
 
     # code
 
     def cuModuleLoadDataEx(self, module: Any, data: bytes, count: int, options: Any, values: Any) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
+            return Result.INVALID_CONTEXT
         assert data.endswith(b"\0"), "PTX is a C string"
         try:
             loaded = self.device.load(data.removeprefix(ELF).rstrip(b"\0"))
@@ -130,43 +129,43 @@ class EmulatedCuda(EmulatedLibrary):
             settings = {options[index]: values[index] for index in range(count)}
             text = f"ptxas: {error}".encode()[: settings[libcuda.JIT_ERROR_LOG_SIZE] - 1] + b"\0"
             ctypes.memmove(settings[libcuda.JIT_ERROR_LOG], text, len(text))
-            return results.INVALID_PTX
-        return results.given(module, self.keep(loaded))
+            return Result.INVALID_PTX
+        return given(module, self.keep(loaded))
 
     def cuModuleGetFunction(self, function: object, module: int, name: bytes) -> int:
         try:
             found = self.objects[module].function(name.decode())
         except EmulatorError:
-            return results.NOT_FOUND
-        return results.given(function, self.keep(LoadedKernel(found, self.thread.context - 1)))
+            return Result.NOT_FOUND
+        return given(function, self.keep(LoadedKernel(found, self.thread.context - 1)))
 
     def cuFuncGetAttribute(self, value: object, attribute: int, function: int) -> int:
         kernel = self.objects[function]
         names = {0: "max_threads_per_block", 1: "shared_size_bytes", 3: "local_size_bytes", 4: "num_regs"}
         facts = kernel.function.attributes
         facts["local_size_bytes"] += frame_layout(kernel.function.function, 0)[1]
-        return results.given(value, facts[names[attribute]] if attribute in names else kernel.set.get(attribute, 0))
+        return given(value, facts[names[attribute]] if attribute in names else kernel.set.get(attribute, 0))
 
     def cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> int:
         kernel = self.objects[function]
         static = kernel.function.attributes["shared_size_bytes"]
         if attribute == driver_library.FUNCTION_MAX_DYNAMIC_SHARED and static + value > LARGEST_SHARED:
-            return results.INVALID_VALUE
+            return Result.INVALID_VALUE
         kernel.set[attribute] = value
-        return results.OK
+        return Result.OK
 
     def cuFuncGetParamInfo(self, function: int, index: int, offset: object, size: object) -> int:
         parameters = self.objects[function].function.function.params
         if index >= len(parameters):
-            return results.INVALID_VALUE
-        return results.given(size, parameters[index].size)
+            return Result.INVALID_VALUE
+        return given(size, parameters[index].size)
 
     def cuLaunchKernelEx(self, config: Any, function: int, addresses: Any, extra: None) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
+            return Result.INVALID_CONTEXT
         given, kernel = config._obj, self.objects[function]
         if self.thread.context - 1 != kernel.device:
-            return results.INVALID_HANDLE
+            return Result.INVALID_HANDLE
         attributes = attributes_of(given)
         parameters = kernel.function.function.params
         assert len(addresses) >= len(parameters), "the driver would read past the end of the parameters"
@@ -178,13 +177,13 @@ class EmulatedCuda(EmulatedLibrary):
         facts = kernel.function.attributes
         allowed = kernel.set.get(driver_library.FUNCTION_MAX_DYNAMIC_SHARED, PLAIN_SHARED - facts["shared_size_bytes"])
         if given.shared > allowed or np.prod(block) > facts["max_threads_per_block"]:
-            return results.INVALID_VALUE
+            return Result.INVALID_VALUE
         cluster = attributes.get(libcuda.LAUNCH_CLUSTER, cluster_of(kernel.function.function))
         device = self.devices[kernel.device]
         try:
             device.check_launch(kernel.function, grid, block, given.shared, cluster)
         except EmulatorError:
-            return results.INVALID_VALUE
+            return Result.INVALID_VALUE
         self.launches.append(launched)
         shared = given.shared
         launch = lambda: device.launch(kernel.function, grid, block, values, shared, cluster)  # noqa: E731
@@ -209,9 +208,9 @@ class EmulatedCuda(EmulatedLibrary):
                 tensor_map.FILLS[fill],
             )  # fmt: skip
         except EmulatorError:
-            return results.INVALID_VALUE
+            return Result.INVALID_VALUE
         ctypes.memmove(target, bits, len(bits))
-        return results.OK
+        return Result.OK
 
 
 def steps_of(device: Device) -> int:

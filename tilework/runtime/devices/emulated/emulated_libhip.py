@@ -17,8 +17,7 @@ from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.llvm.ir import dtype_of
 from tilework.oracles.emulator.llvm.run_llvm import LoadedKernel, load_kernel
 from tilework.oracles.emulator.memory import Memory
-from tilework.runtime.devices.emulated import results
-from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
+from tilework.runtime.devices.emulated.emulated_library import PATIENCE, TEXTS, EmulatedLibrary, Launched, Result, given
 from tilework.targets import driver_library
 from tilework.targets.amd import libhip
 from tilework.targets.amd.arch import describe
@@ -88,30 +87,30 @@ class EmulatedHip(EmulatedLibrary):
         return getattr(self.thread, "device", 0)
 
     def driver_version(self, version: object) -> int:
-        return results.given(version, VERSION)
+        return given(version, VERSION)
 
     def hipGetErrorString(self, code: int) -> bytes:
-        return results.TEXTS.get(code, "unknown error").encode()
+        return TEXTS.get(code, "unknown error").encode()
 
     def hipGetLastError(self) -> int:
         self.forgotten += 1
-        return results.OK
+        return Result.OK
 
     def hipGetDevice(self, device: object) -> int:
-        return results.given(device, self.current())
+        return given(device, self.current())
 
     def hipSetDevice(self, device: int) -> int:
         if not 0 <= device < len(self.devices):
-            return results.INVALID_DEVICE
+            return Result.INVALID_DEVICE
         self.thread.device = device
-        return results.OK
+        return Result.OK
 
     def hipGetDevicePropertiesR0600(self, properties: Any, device: int) -> int:
         if not 0 <= device < len(self.devices):
-            return results.INVALID_DEVICE
+            return Result.INVALID_DEVICE
         for name, (offset, form) in libhip.PROPERTIES.items():
             struct.pack_into(f"<{form}", properties._obj, offset, self.facts[name])
-        return results.OK
+        return Result.OK
 
     # code
 
@@ -119,17 +118,17 @@ class EmulatedHip(EmulatedLibrary):
         try:
             text, notes = text_behind(data), read_notes(data)
         except StageError:
-            return results.INVALID_IMAGE
+            return Result.INVALID_IMAGE
         if notes.target.partition("--")[2].partition(":")[0] != self.arch:
-            return results.NO_BINARY
-        return results.given(module, self.keep(LoadedObject(text, notes, self.current())))
+            return Result.NO_BINARY
+        return given(module, self.keep(LoadedObject(text, notes, self.current())))
 
     def find_function(self, function: Any, module: int, name: bytes) -> int:
         loaded: LoadedObject = self.objects[module]
         if loaded.notes.name != name.decode():
-            return results.NOT_FOUND
+            return Result.NOT_FOUND
         kernel = load_kernel(loaded.text, self.arch, loaded.notes.name, self.devices[loaded.device].memory)
-        return results.given(function, self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, [])))
+        return given(function, self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, [])))
 
     def get_function_attribute(self, value: object, attribute: int, function: int) -> int:
         notes: KernelNotes = self.objects[function].notes
@@ -139,7 +138,7 @@ class EmulatedHip(EmulatedLibrary):
             driver_library.FUNCTION_LOCAL: notes.private_bytes,
             driver_library.FUNCTION_REGISTERS: notes.vgprs,
         }
-        return results.given(value, facts[attribute])
+        return given(value, facts[attribute])
 
     def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
         *given, extra = rest
@@ -155,10 +154,10 @@ class EmulatedHip(EmulatedLibrary):
     ) -> int:  # fmt: skip
         loaded: LoadedFunction = self.objects[function]
         if self.current() != loaded.device:
-            return results.INVALID_HANDLE
+            return Result.INVALID_HANDLE
         grid, block, kernel = (gx, gy, gz), (bx, by, bz), loaded.kernel
         if min(*grid, *block) < 1 or bx * by * bz > min(loaded.notes.max_threads, LARGEST_BLOCK) or shared > self.lds:
-            return results.INVALID_VALUE
+            return Result.INVALID_VALUE
         assert len(addresses) >= len(loaded.given), "the runtime would read past the end of the parameters"
         raw = [ctypes.string_at(addresses[index], one.size) for index, one in enumerate(loaded.given)]
         parameters = zip(kernel.function.params, raw, strict=True)

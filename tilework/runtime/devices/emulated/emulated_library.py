@@ -16,16 +16,63 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, ClassVar, Protocol
 
 from tilework.oracles.emulator.counters import Counters
 from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.memory import Extent, MemoryFault
 from tilework.oracles.emulator.syntax import EmulatorError
-from tilework.runtime.devices.emulated import results
 from tilework.targets import driver_library
 from tilework.targets.amd import libhip
 from tilework.targets.nvidia import libcuda
+
+
+class Result(IntEnum):
+    """Result codes of driver functions: CUDA and HIP have the same."""
+
+    OK = 0
+    INVALID_VALUE = 1
+    OUT_OF_MEMORY = 2
+    NOT_INITIALIZED = 3
+    NO_DEVICE = 100
+    INVALID_DEVICE = 101
+    INVALID_IMAGE = 200
+    INVALID_CONTEXT = 201
+    NO_BINARY = 209
+    INVALID_PTX = 218
+    INVALID_HANDLE = 400
+    NOT_FOUND = 500
+    NOT_READY = 600
+    ILLEGAL_ADDRESS = 700
+    LAUNCH_FAILED = 719
+    CAPTURE_UNSUPPORTED = 900
+
+
+TEXTS: dict[int, str] = {
+    Result.INVALID_VALUE: "invalid argument",
+    Result.OUT_OF_MEMORY: "out of memory",
+    Result.NOT_INITIALIZED: "initialization error",
+    Result.NO_DEVICE: "no capable device is detected",
+    Result.INVALID_DEVICE: "invalid device ordinal",
+    Result.INVALID_IMAGE: "device kernel image is invalid",
+    Result.INVALID_CONTEXT: "invalid device context",
+    Result.NO_BINARY: "no kernel image is available for execution on the device",
+    Result.INVALID_PTX: "a PTX JIT compilation failed",
+    Result.INVALID_HANDLE: "invalid resource handle",
+    Result.NOT_FOUND: "named symbol not found",
+    Result.NOT_READY: "device not ready",
+    Result.ILLEGAL_ADDRESS: "an illegal memory access was encountered",
+    Result.LAUNCH_FAILED: "unspecified launch failure",
+    Result.CAPTURE_UNSUPPORTED: "operation not permitted when stream is capturing",
+}
+
+
+def given(target: Any, value: Any) -> int:
+    """Write a result through a pointer of the caller's, and return success."""
+    target._obj.value = value
+    return Result.OK
+
 
 LEGACY_STREAM, THREAD_STREAM = 1, 2
 PATIENCE = 10_000_000  # instructions of a block, some minutes
@@ -81,7 +128,7 @@ class EmulatedLibrary:
         self.captures: dict[int, list[Callable[[], Any]]] = {}
         self.launches: list[Launched] = []
         self.thread = threading.local()
-        self.clock, self.failure, self.fault = 0.0, results.OK, ""
+        self.clock, self.failure, self.fault = 0.0, Result.OK, ""
         self.cleared = 0  # bytes that were set
         self.lock = threading.RLock()
         self.callbacks: dict[str, Any] = {}
@@ -107,7 +154,7 @@ class EmulatedLibrary:
     def enqueue(self, stream: int | None, work: Callable[[], object]) -> int:
         stream = 0 if stream == LEGACY_STREAM else stream
         if stream and stream != THREAD_STREAM and stream not in self.objects:
-            return results.INVALID_HANDLE
+            return Result.INVALID_HANDLE
         if self.failure:
             return self.failure
         with self.lock:
@@ -115,7 +162,7 @@ class EmulatedLibrary:
                 recording.append(work)
             else:
                 self.queue.append((stream or 0, work))
-        return results.OK
+        return Result.OK
 
     def run(self, is_due: Callable[[int], bool]) -> int:
         """Do the work of some streams, in order."""
@@ -126,7 +173,7 @@ class EmulatedLibrary:
                 try:
                     due.pop(0)()
                 except EmulatorError as error:
-                    self.failure = results.ILLEGAL_ADDRESS if is_bad_access(error) else results.LAUNCH_FAILED
+                    self.failure = Result.ILLEGAL_ADDRESS if is_bad_access(error) else Result.LAUNCH_FAILED
                     self.fault = str(error)
                 except BaseException:  # of an observer: what comes after it waits for the next time
                     self.queue = [*((stream, work) for stream, work in before if work in due), *self.queue]
@@ -179,33 +226,33 @@ class EmulatedLibrary:
     # devices
 
     def count_devices(self, count: object) -> int:
-        return results.given(count, len(self.devices))
+        return given(count, len(self.devices))
 
     def synchronize(self) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
-        return results.CAPTURE_UNSUPPORTED if self.captures else self.run(lambda stream: True)
+            return Result.INVALID_CONTEXT
+        return Result.CAPTURE_UNSUPPORTED if self.captures else self.run(lambda stream: True)
 
     def unload_module(self, module: int) -> int:
         self.objects[module] = None
-        return results.OK
+        return Result.OK
 
     # memory
 
     def allocate(self, address: object, size: int) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
+            return Result.INVALID_CONTEXT
         try:
-            return results.given(address, self.device.memory.allocate(size))
+            return given(address, self.device.memory.allocate(size))
         except EmulatorError:
-            return results.OUT_OF_MEMORY
+            return Result.OUT_OF_MEMORY
 
     def free(self, address: int) -> int:
         for device in self.devices:
             if device.memory.index(address) is not None:
                 device.memory.free(address)
-                return results.OK
-        return results.INVALID_VALUE
+                return Result.OK
+        return Result.INVALID_VALUE
 
     def pin(self, address: object, size: int, flags: int) -> int:
         return self.allocate(address, size)
@@ -216,8 +263,8 @@ class EmulatedLibrary:
     def get_pointer_attribute(self, value: Any, attribute: int, address: int) -> int:
         assert attribute == driver_library.POINTER_DEVICE_ADDRESS
         if not any(device.memory.index(address) is not None for device in self.devices):
-            return results.INVALID_VALUE
-        return results.given(value, address)
+            return Result.INVALID_VALUE
+        return given(value, address)
 
     def copy_in(self, target: int, source: int, size: int, stream: int) -> int:
         data, device = ctypes.string_at(source, size), self.device
@@ -240,28 +287,28 @@ class EmulatedLibrary:
 
     def create_stream(self, stream: object, flags: int) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
-        return results.given(stream, self.keep("stream"))
+            return Result.INVALID_CONTEXT
+        return given(stream, self.keep("stream"))
 
     def destroy_stream(self, stream: int) -> int:
         return self.run(lambda one: one == stream)
 
     def wait_for_stream(self, stream: int) -> int:
-        return results.CAPTURE_UNSUPPORTED if stream in self.captures else self.run(lambda one: one == stream)
+        return Result.CAPTURE_UNSUPPORTED if stream in self.captures else self.run(lambda one: one == stream)
 
     def begin_capture(self, stream: int, mode: int) -> int:
         if not stream:
-            return results.CAPTURE_UNSUPPORTED
+            return Result.CAPTURE_UNSUPPORTED
         self.captures[stream] = []
-        return results.OK
+        return Result.OK
 
     def end_capture(self, stream: int, graph: object) -> int:
         if stream not in self.captures:
-            return results.INVALID_VALUE
-        return results.given(graph, self.keep(self.captures.pop(stream)))
+            return Result.INVALID_VALUE
+        return given(graph, self.keep(self.captures.pop(stream)))
 
     def make_executable(self, executable: object, graph: int, flags: int) -> int:
-        return results.given(executable, self.keep(list(self.objects[graph])))
+        return given(executable, self.keep(list(self.objects[graph])))
 
     def launch_graph(self, executable: int, stream: int) -> int:
         work = self.objects[executable]
@@ -269,8 +316,8 @@ class EmulatedLibrary:
 
     def create_event(self, event: object, flags: int) -> int:
         if not self.has_context():
-            return results.INVALID_CONTEXT
-        return results.given(event, self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING)))
+            return Result.INVALID_CONTEXT
+        return given(event, self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING)))
 
     def record_event(self, event: int, stream: int) -> int:
         happening: Happening = self.objects[event]
@@ -283,7 +330,7 @@ class EmulatedLibrary:
 
     def wait_in_stream(self, stream: int, event: int, flags: int) -> int:
         recorded = self.objects[event].recorded
-        return self.enqueue(stream, lambda: self.run_until(*recorded)) if recorded else results.OK
+        return self.enqueue(stream, lambda: self.run_until(*recorded)) if recorded else Result.OK
 
     def run_until(self, stream: int, last: Callable[[], object]) -> None:
         """Do the work of a stream up to something that may be done already."""
@@ -297,13 +344,13 @@ class EmulatedLibrary:
     def elapsed_time(self, milliseconds: object, start: int, end: int) -> int:
         first, last = self.objects[start], self.objects[end]
         if not (first.timed and last.timed):
-            return results.INVALID_HANDLE
+            return Result.INVALID_HANDLE
         if first.moment is None or last.moment is None:
-            return results.NOT_READY
-        return results.given(milliseconds, last.moment - first.moment)
+            return Result.NOT_READY
+        return given(milliseconds, last.moment - first.moment)
 
     def destroy_event(self, event: int) -> int:
-        return results.OK
+        return Result.OK
 
     destroy_executable = destroy_graph = destroy_event
 

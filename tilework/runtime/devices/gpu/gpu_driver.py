@@ -128,7 +128,6 @@ class GpuDriver(Driver):
     kind: ClassVar[str]  # the prefix of a device index: ``cuda``
     description: ClassVar[str]  # for messages: ``an NVIDIA GPU``
     gpus: ClassVar[Gpus]
-    own_interface: ClassVar[Any]  # the module with torch's names
     array_cls: ClassVar[type[DeviceArray]]
     kernel_launcher: ClassVar[type[GpuLauncher]]
     pointer_type: ClassVar[str]  # in C
@@ -290,8 +289,8 @@ class GpuDriver(Driver):
     # benchmarks
 
     def get_device_interface(self) -> Any:
-        """The module that times and synchronises work: torch.cuda, or our own module with the same names."""
-        return self.torch_cuda() or self.own_interface
+        """The module that times and synchronises work: torch.cuda, or our own object with the same names."""
+        return self.torch_cuda() or self.gpus
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """A buffer that fills the L2 cache when it is cleared."""

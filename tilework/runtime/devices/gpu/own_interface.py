@@ -8,16 +8,16 @@
     x = DeviceArray.of(np.arange(8.0))           # memory on the GPU, for programs that have no torch
     x.numpy()
 
-The modules `cuda/device.py` and `hip/hip_device.py` have these names for the GPUs of their vendor;
-`get_device_interface()` of a driver gives one of them where torch is not loaded, or cannot use the GPU. The current
-device is that of the thread, and so is the current stream; a thread that uses no device yet uses device 0. Objects free
-what they hold when they are collected.
+A `Gpus` has these names for the GPUs of a vendor (`cuda/device.py`, `hip_driver.py`); `get_device_interface()` of a
+driver returns it where torch is not loaded, or cannot use the GPU. The current device is that of the thread, and so is
+the current stream; a thread that uses no device yet uses device 0. Objects free what they hold when they are collected.
 """
 
 import ctypes
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from tilework.targets import driver_library
@@ -29,6 +29,7 @@ class Gpus:
 
     def __init__(self, found: FoundLibrary[Any]) -> None:
         self.found = found
+        self.Stream, self.Event, self.CUDAGraph = partial(Stream, self), partial(Event, self), partial(CUDAGraph, self)
         self.thread = threading.local()  # its `stream` is the chosen one
 
     def library(self) -> DriverLibrary:

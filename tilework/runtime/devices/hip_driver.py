@@ -12,24 +12,31 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError
+from tilework.runtime.devices.gpu import own_interface
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
 from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher
 from tilework.runtime.devices.gpu.parameters import Parameter
-from tilework.runtime.devices.hip import hip_device
 from tilework.runtime.devices.launcher import Extent
 from tilework.targets.amd import libhip
 from tilework.targets.amd.libhip import library
 from tilework.targets.base import GPUTarget
 from tilework.targets.likely_drivers import has_amd_device
 
+GPUS = own_interface.Gpus(libhip.FOUND)
 ELF = b"\x7fELF"
+
+
+class DeviceArray(own_interface.DeviceArray):
+    """Memory on an AMD GPU."""
+
+    gpus = GPUS
 
 
 class HipUtils(GpuUtils):
     """Queries of the runtime about AMD GPUs and their binaries."""
 
     def __init__(self) -> None:
-        super().__init__(hip_device.GPUS)
+        super().__init__(GPUS)
 
     def find_properties(self, device: int) -> dict[str, Any]:
         return library().properties(device)
@@ -72,7 +79,7 @@ def target_of(data: bytes) -> str:
 class HipLauncher(GpuLauncher):
     """Launches one kernel."""
 
-    gpus, array_cls, by_values = hip_device.GPUS, hip_device.DeviceArray, True
+    gpus, array_cls, by_values = GPUS, DeviceArray, True
 
     def __init__(self, functions: Functions, source: object, metadata: object) -> None:
         super().__init__(functions, source, metadata)
@@ -89,7 +96,7 @@ class HipDriver(GpuDriver):
     selected_by = ("hip",)
     is_hip = True
     kind, description, pointer_type, descriptor_type = "hip", "an AMD GPU", "hipDeviceptr_t", "TDMDescriptor"
-    gpus, own_interface, array_cls = hip_device.GPUS, hip_device, hip_device.DeviceArray
+    gpus, array_cls = GPUS, DeviceArray
     kernel_launcher = HipLauncher
 
     def __init__(self) -> None:

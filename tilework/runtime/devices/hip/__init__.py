@@ -1,1 +1,0 @@
-"""AMD GPUs as devices."""
