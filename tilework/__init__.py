@@ -21,9 +21,9 @@ from tilework.errors import CompilationError, InterpreterError, OutOfResources, 
 from tilework.language.core import must_use_result
 from tilework.language.function import constexpr_function
 from tilework.language.grid import cdiv, next_power_of_2
-from tilework.runtime.failures.uncaught import show_diagnostics
 from tilework.runtime.launch.python.jit import JITFunction, KernelInterface, jit
 from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.runtime.uncaught import show_diagnostics
 from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
 from tilework.version import __version__ as __version__
 

@@ -5,7 +5,7 @@
     assert_close(call(tl.exp, x), np.exp(x))     # one function of the language, tried on arrays
 
 `call` is explained in `runtime/launch/python/call.py`, `do_bench` in `runtime/tuning/benchmark.py`, `perf_report` in
-`runtime/tuning/perf_report.py`. The rest is here: comparing arrays, and what a GPU could reach at best. The peak rates
+`runtime/tuning/benchmark.py`. The rest is here: comparing arrays, and what a GPU could reach at best. The peak rates
 multiply units by clocks; see the tables.
 """
 
@@ -21,8 +21,7 @@ from typing import Any
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.call import call
 from tilework.runtime.launch.python.specialize import dtype_code
-from tilework.runtime.tuning.benchmark import do_bench, do_bench_cudagraph
-from tilework.runtime.tuning.perf_report import Benchmark, Mark, perf_report
+from tilework.runtime.tuning.benchmark import Benchmark, Mark, do_bench, do_bench_cudagraph, perf_report
 
 __all__ = [
     "Benchmark",

@@ -45,9 +45,9 @@ from tests.runtime.emulator_fixture import emulator
 from tilework import knobs
 from tilework.compiler import ASTSource, GPUTarget, lower
 from tilework.oracles.evaluator import global_memory as global_memory
+from tilework.runtime.devices import checked_launch as checked_launch
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.emulated import emulated_libcuda as emulated_libcuda
-from tilework.runtime.sanitize import checked_launch as checked_launch
 from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,7 +14,7 @@ from tilework import knobs
 from tilework.aot.precompile import precompile
 from tilework.process.events import LISTENERS
 from tilework.runtime.bundle.bundle_file import write_bundle
-from tilework.runtime.bundle.bundle_targets import parse_target
+from tilework.runtime.bundle.serving import parse_target
 from tilework.runtime.recording.manifest import read_manifest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bundles for CPUs are loaded on Linux")

@@ -25,7 +25,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "llvm": ("targets/llvm",),
     "numerics": ("numerics",),
     "launch_keys": (
-        "runtime/launch/python/globals.py",
         "runtime/launch/python/specialization.py",
         "runtime/launch/python/specialize.py",
     ),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tilework import testing
-from tilework.runtime.tuning import perf_report as reports
+from tilework.runtime.tuning import benchmark as reports
 
 
 def sizes(x: Any, **changes: Any) -> testing.Benchmark:

@@ -14,7 +14,7 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.runtime.bundle import bundle_targets, serving
+from tilework.runtime.bundle import serving
 from tilework.runtime.bundle.bundle_file import Contents, write_bundle
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.own_code import layout_key
@@ -187,11 +187,11 @@ def test_a_choice_for_ordinary_launches_is_none_for_reproducible_ones(monkeypatc
 
 
 def test_code_with_instructions_for_dots_is_not_for_who_forbids_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle_targets, "had_instructions", lambda: frozenset({"avx2", "avx512_vnni", "i8mm", "asimd"}))
-    assert "avx512_vnni" in bundle_targets.instructions()
+    monkeypatch.setattr(serving, "had_instructions", lambda: frozenset({"avx2", "avx512_vnni", "i8mm", "asimd"}))
+    assert "avx512_vnni" in serving.instructions()
     with knobs.runtime.scope():
         knobs.runtime.cpu_dots = False
-        assert bundle_targets.instructions() == {"avx2", "asimd"}
+        assert serving.instructions() == {"avx2", "asimd"}
 
 
 def test_code_for_this_machine_uses_what_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_code_for_this_machine_uses_what_can_be_compared(monkeypatch: pytest.Mon
     linux |= {"sse3": "pni", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "avxvnni": "avx_vnni"}
     unlike = ("bf16", "bitalg", "fp16", "vbmi2", "vnni", "vpopcntdq")
     linux |= {f"avx512{name}": f"avx512_{name}" for name in unlike}
-    known = {*bundle_targets.V4, *bundle_targets.MORE}
+    known = {*serving.V4, *serving.MORE}
     assert {linux.get(name, name) for name in machines.SHOWN} == known
 
 

@@ -20,7 +20,7 @@ from tests.runtime.launch_kernels import HOPPER, add_one, fill_source
 from tilework import knobs
 from tilework.compiler import compile
 from tilework.runtime.kernel_cache import entry as cache_entry
-from tilework.runtime.kernel_cache import files as cache_files
+from tilework.runtime.kernel_cache import managers as cache_files
 from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.launch.native.code import launcher

@@ -18,7 +18,7 @@ import pytest
 from tilework import knobs
 from tilework.runtime.kernel_cache import key as package_key
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache import remote as cache_remote
+from tilework.runtime.kernel_cache import managers as cache_remote
 from tilework.runtime.kernel_cache.key import folder_of, hash_of_sources
 from tilework.runtime.kernel_cache.managers import (
     CacheManager,

@@ -12,8 +12,8 @@ import tilework
 import tilework.language as tl
 from tilework import knobs
 from tilework.errors import CompilationError
-from tilework.runtime.kernel_cache import key_locks
-from tilework.runtime.kernel_cache.key_locks import KeyLocks
+from tilework.process import forks as key_locks
+from tilework.process.forks import KeyLocks
 from tilework.runtime.launch.python.jit import DeviceCaches
 
 

@@ -15,9 +15,9 @@ from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.knobs import cuda_tools
 from tilework.oracles.interpreter.allowed_memory import AccessError
+from tilework.runtime.devices import checked_launch as sanitize
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
-from tilework.runtime.sanitize import checked_launch as sanitize
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 HERE = Path(__file__)

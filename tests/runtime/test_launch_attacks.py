@@ -26,7 +26,7 @@ from tilework import compiler, knobs
 from tilework.runtime.compile import stages
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host import driver as host
-from tilework.runtime.kernel_cache import files as cache_files
+from tilework.runtime.kernel_cache import managers as cache_files
 from tilework.tools.cli import main
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")

@@ -1,5 +1,6 @@
-"""Both parts of the launcher decide by the facts of `runtime/launch/facts.py`: generated launches take machine code if,
-and only if, a launch with equal facts came before, and get the kernel that the Python path would find."""
+"""Both parts of the launcher decide by the facts of `runtime/launch/python/specialize.py`: generated launches take
+machine code if, and only if, a launch with equal facts came before, and get the kernel that the Python path would find.
+"""
 
 # Kernels annotate parameters with values and texts that are no Python types.
 # pyright: reportInvalidTypeForm=false, reportUndefinedVariable=false
@@ -15,8 +16,8 @@ import tilework
 import tilework.language as tl
 from tilework.language.parameters import KernelParam
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.facts import ITEM, MULTIPLE, ONE, VALUE, WIDTH, facts_of
 from tilework.runtime.launch.native.machine import machine
+from tilework.runtime.launch.python.specialize import ITEM, MULTIPLE, ONE, VALUE, WIDTH, facts_of
 
 MEMORY = np.zeros(64, np.float64)
 ARRAYS = (
@@ -99,7 +100,7 @@ def draw(random: random.Random, name: str) -> Any:
 
 
 def decision(value: Any, facts: int) -> Any:
-    """The decision of `facts.py` about an argument, written out by hand."""
+    """The decision of `specialize.py` about an argument, written out by hand."""
     if isinstance(value, tuple):
         return tuple, tuple(decision(item, facts if facts & VALUE else ITEM) for item in value)
     if facts & VALUE:

@@ -3,7 +3,7 @@
 import ast
 import textwrap
 
-from tilework.runtime.workers.module_slice import slice_for
+from tilework.runtime.workers.sent_kernel import slice_for
 
 
 def kept(text: str, wanted: str) -> list[str]:

@@ -25,7 +25,7 @@ from tilework.runtime.launch.native import entries as native_entry
 from tilework.runtime.launch.native import kernel_launch
 from tilework.runtime.launch.native import layout as launcher_layout
 from tilework.runtime.launch.native import machine as native_machine
-from tilework.runtime.launch.native.code import host_launch as launcher_host
+from tilework.runtime.launch.native.code import device_launch as launcher_host
 from tilework.runtime.launch.python.specialize import small_address
 from tilework.targets.cpu.pipeline import CpuBackend
 

@@ -16,7 +16,7 @@ import tilework
 import tilework.language as tl
 from tilework.layouts.encodings import Blocked, NvidiaMma, NvmmaShared, Slice, SwizzledShared
 from tilework.layouts.linear import LinearLayout
-from tilework.runtime.tuning.perf_report import Benchmark, perf_report
+from tilework.runtime.tuning.benchmark import Benchmark, perf_report
 
 CELL = """@tilework.jit
 def scale(x, by, BLOCK: tl.constexpr = 8):

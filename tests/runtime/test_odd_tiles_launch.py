@@ -13,7 +13,7 @@ from tests.runtime.emulator_fixture import emulator
 from tilework.inspect.profiler.estimate import estimate
 from tilework.inspect.profiler.launches import work_of
 from tilework.ir.parser import parse_module
-from tilework.runtime.sanitize.checked_launch import KernelAccessError
+from tilework.runtime.devices.checked_launch import KernelAccessError
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 CE = tl.constexpr

@@ -16,7 +16,7 @@ from tilework.aot.precompile import precompile
 from tilework.knobs import cuda_tools
 from tilework.process.events import BUNDLES, LISTENERS
 from tilework.runtime.bundle.bundle_file import write_bundle
-from tilework.runtime.bundle.bundle_targets import parse_target
+from tilework.runtime.bundle.serving import parse_target
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.hip_driver import DeviceArray as HipArray
 from tilework.runtime.launch.python.specialize import call_of

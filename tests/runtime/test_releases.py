@@ -9,7 +9,7 @@ import pytest
 from tilework import knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.kernel_cache import managers
-from tilework.runtime.kernel_cache.remote import RemoteCacheManager
+from tilework.runtime.kernel_cache.managers import RemoteCacheManager
 
 Release = Callable[[Path], str | None]
 

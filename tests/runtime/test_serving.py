@@ -24,9 +24,9 @@ from tilework import knobs
 from tilework.aot.precompile import precompile
 from tilework.errors import BundleError, NotRecorded
 from tilework.process.events import BUNDLES, LISTENERS
-from tilework.runtime.bundle import bundle_targets, missing
+from tilework.runtime.bundle import missing, serving
 from tilework.runtime.bundle.bundle_file import Contents, Entry, write_bundle
-from tilework.runtime.bundle.bundle_targets import parse_target
+from tilework.runtime.bundle.serving import parse_target
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.recording.manifest import append, read_manifest, record_into
 from tilework.runtime.recording.specialization_record import SpecializationRecord
@@ -214,8 +214,8 @@ def test_code_for_other_machines_is_refused_and_named(bundle_file: Path, tmp_pat
 
 def test_which_target_fits() -> None:
     def chosen(device: str, *targets: str) -> list[tuple[str, str]]:
-        has = [bundle_targets.described(GPUTarget.parse(text), has_ptx=True) for text in targets]
-        found = bundle_targets.fitting(has, GPUTarget.parse(device))
+        has = [serving.target_facts(GPUTarget.parse(text), has_ptx=True) for text in targets]
+        found = serving.fitting_targets(has, GPUTarget.parse(device))
         return [(targets[number], file) for number, file in found]
 
     assert chosen("cuda:86", "cuda:75", "cuda:80", "cuda:86", "cuda:90", "cpu") == [
@@ -224,9 +224,9 @@ def test_which_target_fits() -> None:
     assert chosen("cuda:90", "cuda:80", "cuda:89") == [("cuda:89", "ptx"), ("cuda:80", "ptx")]
     assert chosen("cuda:120", "cuda:90") == [] == chosen("hip:gfx942", "hip:gfx90a", "cuda:90")
     assert chosen("hip:gfx942", "hip:gfx942") == [("hip:gfx942", "")]
-    here = bundle_targets.described(parse_target("cpu"))
-    assert bundle_targets.fitting([here], GPUTarget("cpu", "host", 1)) == [(0, "")]
-    assert "does not have avx9" in (bundle_targets.why_not({**here, "instructions": ["avx9"]}) or "")
+    here = serving.target_facts(parse_target("cpu"))
+    assert serving.fitting_targets([here], GPUTarget("cpu", "host", 1)) == [(0, "")]
+    assert "does not have avx9" in (serving.cpu_mismatch({**here, "instructions": ["avx9"]}) or "")
     with pytest.raises(ValueError, match="no such CPU"):
         parse_target("cpu:z80")
 

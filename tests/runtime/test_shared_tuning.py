@@ -23,7 +23,7 @@ from tilework import knobs
 from tilework.errors import DoesNotFit
 from tilework.runtime import progress as progress_module
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache import remote
+from tilework.runtime.kernel_cache import managers as remote
 from tilework.runtime.progress import LongStep, Progress
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Config, autotune

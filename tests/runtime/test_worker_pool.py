@@ -31,7 +31,7 @@ from tilework.compiler import ASTSource, GPUTarget, compile
 from tilework.errors import CompilationError, DoesNotFit
 from tilework.process import plugins
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache.files import can_write
+from tilework.runtime.kernel_cache.managers import can_write
 from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.tuning import precompile
 from tilework.runtime.tuning.autotuner import Config, autotune, heuristics

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tilework.errors import SanitizerError, SanitizerWarning
-from tilework.runtime.sanitize import checked_launch
+from tilework.runtime.devices import checked_launch
 
 
 def report(call: Callable[[], object]) -> str:

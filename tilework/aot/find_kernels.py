@@ -6,7 +6,7 @@ those of a command line, in a file.
     fn = load_kernel(Path("app.py"), "add")                     a UsageError says what is wrong with the file
 
 A script is called `__main__` when it runs. Of its file only what the kernel needs is executed
-(`workers/module_slice.py`), and if that is not enough, all of it but what is under ``if __name__ == "__main__":``.
+(`workers/sent_kernel.py`), and if that is not enough, all of it but what is under ``if __name__ == "__main__":``.
 """
 
 import importlib
@@ -25,7 +25,7 @@ from tilework.errors import UsageError, did_you_mean, message_of
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.python.jit import KernelInterface
 from tilework.runtime.tuning.heuristics import jit_function
-from tilework.runtime.workers.module_slice import load_slice
+from tilework.runtime.workers.sent_kernel import load_slice
 
 MAIN = "__main__"
 AS_MODULE = "__mp_main__"  # as multiprocessing calls a script that is imported

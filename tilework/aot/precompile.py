@@ -22,8 +22,7 @@ from tilework import knobs
 from tilework.aot.find_kernels import Finder
 from tilework.aot.in_processes import results
 from tilework.runtime.bundle.bundle_file import PLAIN_SUFFIX, Contents, Entry
-from tilework.runtime.bundle.bundle_targets import described, named
-from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
+from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS, target_facts, target_name
 from tilework.runtime.devices.conditional_launch import unconditional
 from tilework.runtime.devices.host.own_code import layout_key, own_name
 from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING
@@ -46,7 +45,7 @@ class Job:
     @property
     def name(self) -> str:
         """For people: ``app:add for cuda:90``."""
-        return f"{self.record['kernel']} for {named(vars(self.target))}"
+        return f"{self.record['kernel']} for {target_name(vars(self.target))}"
 
 
 @dataclass(frozen=True)
@@ -205,7 +204,7 @@ def collected(
         **own_objects(),
     }
     return Contents(
-        [described(target, with_ptx and target.backend == "cuda") for target in targets],
+        [target_facts(target, with_ptx and target.backend == "cuda") for target in targets],
         [{"name": name, "source": source} for name, source in names],
         list(entries.values()),
         blobs,

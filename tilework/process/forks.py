@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -132,3 +133,44 @@ def others_import() -> bool:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork)
+
+
+# ---- A lock per key
+#
+#     with locks.held("key"):          # threads that want the same key wait
+#         ...
+#
+# The locks are reentrant, because a kernel's hook may launch the kernel. Two threads that wait for each other in such
+# hooks do not deadlock: after `PATIENCE` seconds one of them continues without the lock.
+
+
+PATIENCE = 60.0  # seconds
+
+
+class KeyLocks:
+    """The locks; see the module."""
+
+    def __init__(self) -> None:
+        self.forget()
+        in_child(self.forget)
+
+    def forget(self) -> None:
+        """Drop all locks: a forked child does not have the threads that held them."""
+        self.guard = threading.Lock()
+        self.entries: dict[Hashable, tuple[Any, list[int]]] = {}  # a lock, and the number of threads that use it
+
+    @contextmanager
+    def held(self, key: Hashable) -> Iterator[None]:
+        with self.guard:
+            lock, users = self.entries.setdefault(key, (threading.RLock(), [0]))
+            users[0] += 1
+        got = lock.acquire(timeout=PATIENCE)
+        try:
+            yield
+        finally:
+            if got:
+                lock.release()
+            with self.guard:
+                users[0] -= 1
+                if not users[0]:
+                    self.entries.pop(key, None)

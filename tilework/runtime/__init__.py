@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.failures.uncaught import show_stack_on_crash
+from tilework.runtime.uncaught import show_stack_on_crash
 
 NAMES = {
     "Autotuner": "tilework.runtime.tuning.autotuner",
@@ -18,8 +18,8 @@ NAMES = {
     "KernelInterface": "tilework.runtime.launch.python.jit",
     "MockTensor": "tilework.runtime.launch.python.wrappers",
     "OutOfResources": "tilework.errors",
-    "RedisRemoteCacheBackend": "tilework.runtime.kernel_cache.remote",
-    "RemoteCacheBackend": "tilework.runtime.kernel_cache.remote",
+    "RedisRemoteCacheBackend": "tilework.runtime.kernel_cache.managers",
+    "RemoteCacheBackend": "tilework.runtime.kernel_cache.managers",
     "TensorWrapper": "tilework.runtime.launch.python.wrappers",
     "autotune": "tilework.runtime.tuning.autotuner",
     "heuristics": "tilework.runtime.tuning.autotuner",

@@ -12,8 +12,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import BundleError
 from tilework.runtime.bundle.bundle_file import BundleFile
-from tilework.runtime.bundle.bundle_targets import named, why_not
-from tilework.runtime.bundle.serving import Bundle
+from tilework.runtime.bundle.serving import Bundle, cpu_mismatch, target_name
 
 MISTAKES = (BundleError,)
 
@@ -63,9 +62,9 @@ def text_of(bundle: Bundle) -> str:
     signed = "signed" if facts["signed"] else "not signed"
     lines = [f"{facts['path']}: tilework {facts['tilework']}, {signed}", f"digest {facts['digest']}"]
     for target in facts["targets"]:
-        reason = why_not(target) if target["backend"] == "cpu" else None
+        reason = cpu_mismatch(target) if target["backend"] == "cpu" else None
         note = f"; not for this machine: {reason}" if reason else ""
-        lines.append(f"target {named(target)}: {target['kernels']} kernels, {target['bytes']:,} bytes{note}")
+        lines.append(f"target {target_name(target)}: {target['kernels']} kernels, {target['bytes']:,} bytes{note}")
     for row in facts["specializations"]:
         parts = KeyParts.from_json({**row["parts"], "values": row["values"]})
         lines.append(f"  {parts.text(with_options=True)}")

@@ -17,7 +17,7 @@ from tilework import knobs
 from tilework.errors import BundleError, UsageError
 from tilework.inspect.findings import counted
 from tilework.runtime.bundle.bundle_file import write_bundle
-from tilework.runtime.bundle.bundle_targets import named, parse_target
+from tilework.runtime.bundle.serving import parse_target, target_name
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
 from tilework.runtime.recording.manifest import read_manifest, record_text
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from tilework.aot.precompile import Job, precompile
 
     targets = list(dict.fromkeys(parse_target(text) for text in args.target or ["cpu"]))
-    names = ", ".join(named(vars(target)) for target in targets)
+    names = ", ".join(target_name(vars(target)) for target in targets)
     records = read_manifest(args.manifests)
     kernels = [record for record in records if record["record"] == "kernel"]
     if args.list:
@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"note: {note}", file=sys.stderr)
     for job, error in made.failures:
         print(
-            f"error: {record_text(job.record)} for {named(vars(job.target))}\n{indent(error, '    ')}", file=sys.stderr
+            f"error: {record_text(job.record)} for {target_name(vars(job.target))}\n{indent(error, '    ')}",
+            file=sys.stderr,
         )
     key = knobs.runtime.bundle_key
     digest = write_bundle(output, made.contents, key.encode() if key else None)

@@ -105,7 +105,7 @@ def bound(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[An
     try:
         values, specs, _, options = bind(*args, **settings)
     except TypeError as error:
-        from tilework.runtime.failures.wrong_call import wrong_call  # lazily: only mistakes need it
+        from tilework.runtime.launch.python.specialize import wrong_call  # lazily: only mistakes need it
 
         raise wrong_call(fn, error, tuple(args), dict(settings)) from None
     return values, specs, options

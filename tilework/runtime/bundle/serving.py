@@ -10,8 +10,11 @@ whose text has changed since is not found.
 
 import json
 import os
+import platform
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from tilework import knobs
@@ -19,12 +22,12 @@ from tilework.errors import BundleError
 from tilework.process.events import BUNDLES, LISTENERS, notify
 from tilework.process.forks import cached_property, held_at_fork
 from tilework.process.metrics import count
-from tilework.runtime.bundle import bundle_targets
 from tilework.runtime.bundle.bundle_file import BundleFile, Entry
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.host.own_code import PROVIDERS, layout_key
 from tilework.runtime.recording.specialization_record import SpecializationRecord, is_kernel
-from tilework.target import GPUTarget
+from tilework.target import GPUTarget, UnknownTarget
+from tilework.targets.cpu.processor import processor_facts
 
 LOCK = held_at_fork(threading.RLock())
 OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE
@@ -53,7 +56,7 @@ class Bundle:
 
     @property
     def targets(self) -> list[str]:
-        return [bundle_targets.named(target) for target in self.file.targets]
+        return [target_name(target) for target in self.file.targets]
 
     @property
     def kernels(self) -> list[str]:
@@ -78,7 +81,7 @@ class Bundle:
     def fitting(self, device: GPUTarget) -> list[tuple[int, str]]:
         """The indices of the targets that a device can run."""
         if device not in self._fitting:
-            self._fitting[device] = bundle_targets.fitting(self.file.targets, device)
+            self._fitting[device] = fitting_targets(self.file.targets, device)
         return self._fitting[device]
 
     def files(self, keys: Iterator[str] | list[str], device: GPUTarget) -> dict[str, bytes] | None:
@@ -93,10 +96,10 @@ class Bundle:
     def loadable(self, entry: Entry, load: str) -> dict[str, bytes]:
         files = self.file.files(entry)
         if "cubin" in files and (knobs.runtime.device or "").startswith("emulator"):
-            load = bundle_targets.PTX
+            load = PTX
             if load not in files:
                 raise BundleError(f"{self.path} has no PTX, which the emulator executes: compile it with --ptx")
-        if load == bundle_targets.BINARY:
+        if load == BINARY:
             return files
         return {**files, "json": json.dumps({**json.loads(files["json"]), "binary_ext": load}).encode()}
 
@@ -218,16 +221,16 @@ def check_target(target: GPUTarget) -> None:
     if any(bundle.fitting(target) for bundle in tuple(BUNDLES)):
         return
     has = "; ".join(
-        f"{bundle.path} has code for {bundle_targets.explained(bundle.file.targets, target)}"
-        for bundle in tuple(BUNDLES)
+        f"{bundle.path} has code for {targets_text(bundle.file.targets, target)}" for bundle in tuple(BUNDLES)
     )
-    raise BundleError(f"no bundle has code for {target}: {has}. Compile it with `--target {wanted(target)}` too")
+    add = f"`--target {target_to_compile(target)}`"
+    raise BundleError(f"no bundle has code for {target}: {has}. Compile it with {add} too")
 
 
-def wanted(target: GPUTarget) -> str:
+def target_to_compile(target: GPUTarget) -> str:
     """The target to compile for, on whatever machine; of CPUs the highest level that this one reaches."""
-    levels = [GPUTarget("cpu", level, 1) for level in bundle_targets.LEVELS] if target.backend == "cpu" else []
-    fitting = bundle_targets.fitting([bundle_targets.described(level) for level in levels], target)
+    levels = [GPUTarget("cpu", level, 1) for level in LEVELS] if target.backend == "cpu" else []
+    fitting = fitting_targets([target_facts(level) for level in levels], target)
     return str(levels[fitting[0][0]]) if fitting else str(target)
 
 
@@ -262,3 +265,143 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
 
     missing_choice(tuner, fn, key, found, tuple(BUNDLES))
     return None
+
+
+# ---- choose the code of a bundle for a device, the best first
+#
+#     target_facts(GPUTarget("cuda", 80, 32))             {"backend": "cuda", "arch": 80, "warp_size": 32}
+#     fitting_targets(targets, GPUTarget("cuda", 86, 32)) [(0, "cubin")]: 8.0 runs on 8.6, 9.0 would not
+#
+# | target | runs on |
+# |---|---|
+# | `cuda` | the same capability; up to 8.9 also later ones of the same generation; as PTX, if any, all later ones |
+# | `hip` | the same architecture |
+# | `cpu` | machines of the same kind and system that have all instructions that the code may use |
+#
+# The instructions of a CPU are read from the system, not from LLVM, which need not be installed.
+
+
+BINARY = ""  # the file that the metadata names
+PTX = "ptx"
+ONLY_ITSELF = 90  # from this capability on code is for one architecture alone (sm_90a)
+
+V2 = tuple("cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3".split())
+V3 = (*V2, *"abm avx avx2 bmi1 bmi2 f16c fma movbe".split())
+V4 = (*V3, *"avx512bw avx512cd avx512dq avx512f avx512vl".split())
+# what code may use beyond these, if it was compiled for the machine it was compiled on
+MORE = tuple(
+    "adx aes avx512_bf16 avx512_bitalg avx512_fp16 avx512_vbmi2 avx512_vnni avx512_vpopcntdq avx512ifma"
+    " avx512vbmi avx_vnni fma4 fsgsbase gfni pclmulqdq rdrand rdseed sha_ni sse4a tbm vaes vpclmulqdq xop".split()
+)
+ARM = tuple(
+    "aes asimd asimddp asimdfhm asimdhp asimdrdm atomics bf16 crc32 dcpop fcma flagm flagm2 fp fphp frint"
+    " i8mm ilrcpc jscvt lrcpc pmull sb sha1 sha2 sha3 sha512 ssbs sve sve2 svebf16 svei8mm uscat".split()
+)
+FOR_DOTS = frozenset("avx512_bf16 avx512_vnni avx_vnni bf16 i8mm svebf16 svei8mm".split())  # see TILEWORK_CPU_DOTS
+LEVELS = {"x86-64": (), "x86-64-v2": V2, "x86-64-v3": V3, "x86-64-v4": V4, "armv8-a": ("asimd", "fp")}
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+def target_facts(target: GPUTarget, has_ptx: bool = False) -> dict[str, Any]:
+    """A target as the index of a bundle has it."""
+    found: dict[str, Any] = {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size}
+    if target.backend == "cpu":
+        level = LEVELS.get(str(target.arch))
+        arm = str(target.arch).startswith("arm")
+        machine = this_machine() if level is None else "aarch64" if arm else "x86_64"
+        has = instructions()
+        own = sorted(has.intersection(ARM if machine == "aarch64" else (*V4, *MORE)))
+        return {
+            **found,
+            "machine": machine,
+            "system": sys.platform,
+            "instructions": own if level is None else sorted(level),
+        }
+    return {**found, "ptx": True} if has_ptx else found
+
+
+def parse_target(text: str) -> GPUTarget:
+    """``cuda:90``, ``hip:gfx942``, ``cpu:x86-64-v3``; ``cpu`` is the kind of CPU that this machine has."""
+    target = GPUTarget.parse(text)
+    if target.backend != "cpu" or target.arch in LEVELS:
+        return target
+    if target.arch not in ("host", "native"):
+        known = ", ".join(f"cpu:{name}" for name in LEVELS)
+        raise UnknownTarget(f"target {text!r}: no such CPU; known are cpu, {known}")
+    return GPUTarget("cpu", "native", 1)
+
+
+def this_machine() -> str:
+    machine = platform.machine().lower()
+    return MACHINES.get(machine, machine)
+
+
+def instructions() -> frozenset[str]:
+    """The instruction sets of this CPU that code may use, by the system's names."""
+    return had_instructions() if knobs.runtime.cpu_dots else had_instructions() - FOR_DOTS
+
+
+@cache
+def had_instructions() -> frozenset[str]:
+    facts = processor_facts()
+    return frozenset((facts.get("flags") or facts.get("Features") or "").split())
+
+
+def fitting_targets(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> list[tuple[int, str]]:
+    """(index of a target, file to load) of all that a device can run."""
+    found: list[tuple[tuple[int, ...], int, str]] = []
+    for index, target in enumerate(targets):
+        rule = RULES.get(device.backend, same_arch)
+        if target.get("backend") == device.backend and (fit := rule(target, device)) is not None:
+            order, file = fit
+            found.append(((*order, -index), index, file))
+    return [(index, file) for _, index, file in sorted(found, reverse=True)]
+
+
+Fit = tuple[tuple[int, ...], str] | None  # how well, and with which file
+
+
+def same_arch(target: Mapping[str, Any], device: GPUTarget) -> Fit:
+    return ((0,), BINARY) if target.get("arch") == device.arch else None
+
+
+def cuda_fit(target: Mapping[str, Any], device: GPUTarget) -> Fit:
+    arch, own = target.get("arch"), device.arch
+    if not isinstance(arch, int) or not isinstance(own, int) or arch > own:
+        return None
+    if arch == own or (arch // 10 == own // 10 and arch < ONLY_ITSELF):
+        return (1, arch), BINARY
+    return ((0, arch), PTX) if target.get("ptx") and arch < ONLY_ITSELF else None
+
+
+def cpu_fit(target: Mapping[str, Any], device: GPUTarget) -> Fit:
+    return ((len(target.get("instructions", ())),), BINARY) if cpu_mismatch(target) is None else None
+
+
+def cpu_mismatch(target: Mapping[str, Any]) -> str | None:
+    """Why code for a CPU cannot run here; None if it can."""
+    if target.get("machine") != this_machine():
+        return f"it is for {target.get('machine')}, and this is {this_machine()}"
+    if target.get("system") != sys.platform:
+        return f"it is for {target.get('system')}, and this is {sys.platform}"
+    missing = set(target.get("instructions", ())) - instructions()
+    why = "" if knobs.runtime.cpu_dots else ", or TILEWORK_CPU_DOTS=0 forbids it"
+    return f"this CPU does not have {', '.join(sorted(missing))}{why}" if missing else None
+
+
+RULES: dict[str, Callable[[Mapping[str, Any], GPUTarget], Fit]] = {"cuda": cuda_fit, "cpu": cpu_fit}
+
+
+def target_name(target: Mapping[str, Any]) -> str:
+    """As `--target` takes it: ``cuda:90``, ``cpu:x86-64-v3``."""
+    arch = target.get("arch")
+    return str(target.get("backend")) if arch in ("host", "native") else f"{target.get('backend')}:{arch}"
+
+
+def targets_text(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> str:
+    """Describe the targets of a bundle, and the reasons that they do not fit this device."""
+    texts = []
+    for target in targets:
+        reason = cpu_mismatch(target) if target.get("backend") == device.backend == "cpu" else None
+        texts.append(target_name(target) + (f" ({reason})" if reason else ""))
+    return ", ".join(texts) or "nothing"

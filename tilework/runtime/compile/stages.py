@@ -19,8 +19,8 @@ from tilework.language.source import deeply
 from tilework.runtime.compile.compiled import Timer, microseconds
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.kernel_cache.key import source_parts
 from tilework.runtime.progress import LongStep
-from tilework.runtime.recording.source_parts import source_parts
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.llvm.library_ahead import open_ahead
 from tilework.targets.options import CompileOptions

@@ -9,39 +9,213 @@ Triton's interface to single files. `entry.py` explains how entries are kept con
 kept small.
 """
 
+import atexit
+import errno
 import hashlib
 import json
 import os
 import sys
 import threading
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.util import cache_from_source
 from typing import Any
 
 from tilework import knobs
 from tilework.knobs.cuda_tools import RELEASE_KEEPERS
-from tilework.runtime.kernel_cache.entry import EntryStore
-from tilework.runtime.kernel_cache.files import DISK, CacheManager, FileCacheManager, read_entry, warn_unusable
+from tilework.runtime.kernel_cache.entry import (
+    GROUP,
+    Damaged,
+    EntryStore,
+    digest,
+    make_manifest,
+    manifest_name,
+    parse_manifest,
+    read_manifest,
+    remove_tree,
+)
 from tilework.runtime.kernel_cache.key import NOTHING_KEPT, ROOT, content_of, file_stem, folder_of, keep
 from tilework.runtime.kernel_cache.key import get_cache_key as get_cache_key
 from tilework.runtime.kernel_cache.key import triton_key as triton_key
 
-REMOTE_NAMES = ("RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager")
+# ---- the file manager of Triton's interface: named files, and groups of them, below one key
+#
+#     >>> manager = FileCacheManager("ab" * 32)
+#     >>> path = manager.put(b"module {}", "add.ttir")
+#     >>> manager.put_group("add.json", {"add.ttir": path})
+#     >>> manager.get_group("add.json")
+#     {'add.ttir': '~/.triton/cache/VOV2.../add.ttir'}
+#
+# When the cache folder cannot be written, files go to a folder of this process that is deleted at its end, after one
+# warning: a path is what callers of `put` need.
+
+
+WHY = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "it is on a read-only file system",
+    errno.EACCES: "it is not writable",
+    errno.ENOTDIR: "it is not a directory",
+    errno.ENOENT: "it does not exist and cannot be made",
+}
+
+DISK, REMOTE = "disk", "remote"  # where kernels come from
+KEPT = (
+    "Kernels compiled by this process are kept in memory and will be compiled again by the next one; "
+    "set TRITON_CACHE_DIR to a directory of your own"
+)
+DUMPED = "Files are written to a temporary directory instead; set TRITON_DUMP_DIR to a directory of your own"
+
+_warned: set[str] = set()
+_replaced: set[tuple[int, str]] = set()  # (process, root)
+
+
+class CacheManager(ABC):
+    """The interface of a class named by TRITON_CACHE_MANAGER, which keeps files under a key."""
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        self.key = key
+
+    @abstractmethod
+    def get_file(self, filename: str) -> str | None:
+        """The path of a file, or None."""
+
+    @abstractmethod
+    def put(self, data: bytes | str, filename: str, binary: bool = True) -> str:
+        """Keep a file; its path."""
+
+    @abstractmethod
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        """The paths of the files that were put together under a name, or None."""
+
+    @abstractmethod
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        """Say which files belong together, after they were put; the path of the list."""
+
+
+class FileCacheManager(CacheManager):
+    """Files below ``<cache dir>/<key>``; with `dump` or `override`, below those folders."""
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        super().__init__(folder_of(key), override, dump)
+        root = knobs.cache.dump_dir if dump else knobs.cache.override_dir if override else knobs.cache.dir
+        self.is_cache = not (dump or override)
+        self.store = EntryStore(root, private=self.is_cache)
+        self.cache_dir = self.store.path(self.key)
+
+    def has_file(self, filename: str) -> bool:
+        """Return True if the file exists."""
+        return self.get_file(filename) is not None
+
+    def get_file(self, filename: str) -> str | None:
+        for store in (self.store, *fallback(self.store.root, make=False)):
+            if (path := store.file(self.key, filename)) is not None:
+                return path
+        return None
+
+    def put(self, data: bytes | str, filename: str, binary: bool = True) -> str:
+        content = data.encode() if isinstance(data, str) else bytes(data)
+        try:
+            path = self.store.put(self.key, filename, content)
+        except OSError as error:
+            warn_unusable(self.store.root, error, KEPT if self.is_cache else DUMPED)
+            (store,) = fallback(self.store.root)
+            return store.put(self.key, filename, content)
+        if self.is_cache:
+            from tilework.runtime.kernel_cache.evict import after_store  # lazily: most find what they want
+
+            after_store(self.store, self.key, len(content), knobs.cache.max_size)
+        return path
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        for store in (self.store, *fallback(self.store.root, make=False)):
+            if (files := read_entry(store, self.key, filename)) is not None:
+                return {file: os.path.join(store.path(self.key), file) for file in files}
+        return None
+
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        digests = {}
+        for file, path in group.items():
+            with open(path, "rb") as source:
+                digests[file] = digest(source.read())
+        return self.put(json.dumps(make_manifest(group, digests)), manifest_name(filename))
+
+
+def fallback(root: str, make: bool = True) -> tuple[EntryStore, ...]:
+    """Return this process's substitute for a cache folder; None if there is none and `make` is False."""
+    key = (os.getpid(), root)
+    if not make and key not in _replaced:
+        return ()
+    store = EntryStore(os.path.join(process_folder(key[0]), folder_of(root)))
+    _replaced.add(key)
+    return (store,)
+
+
+@cache
+def process_folder(process: int) -> str:
+    """A private folder that goes away with this process (a forked one has its own)."""
+    import tempfile  # a few ms that most programs never need
+
+    folder = tempfile.mkdtemp(prefix="tilework-")
+    atexit.register(lambda: process == os.getpid() and remove_tree(folder))
+    return folder
+
+
+def can_write(folder: str) -> bool:
+    """Return True if files can be created in a folder, which may have to be created first."""
+    while not os.path.exists(folder):
+        parent = os.path.dirname(folder) or os.curdir
+        if parent == folder:
+            return False
+        folder = parent
+    return os.path.isdir(folder) and os.access(folder, os.W_OK)
+
+
+def warn_unusable(root: str, error: OSError, effect: str = KEPT) -> None:
+    """Warn once per process and folder that it is not used."""
+    if root in _warned:
+        return
+    _warned.add(root)
+    why = WHY.get(error.errno or 0) or error.strerror or str(error)
+    warnings.warn(
+        f"tilework cannot use the cache directory {root}: {why}. {effect} to change that.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def read_entry(store: EntryStore, folder: str, group: str) -> dict[str, bytes] | None:
+    """Return the files of a group; None if it cannot be read; a damaged group is deleted, with a warning."""
+    try:
+        return store.read(folder, group)
+    except Damaged as damage:
+        drop_damaged(store, folder, damage)
+    except OSError as error:
+        warn_unusable(store.root, error)
+    return None
+
+
+def drop_damaged(store: EntryStore, folder: str, damage: Damaged) -> None:
+    """Delete a damaged entry, and say so once."""
+    path = store.path(folder)
+    store.discard(folder, damage.folder)
+    if path not in _warned:
+        _warned.add(path)
+        warnings.warn(
+            f"the cache entry {path} is damaged ({damage}); it was deleted and will be built again",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 ORIGIN = threading.local()  # `where` the last entry came from that this thread has loaded
 MOST_RELEASES = 16  # programs whose release is kept, the last ones
 MEMORY_BOUND = 256 << 20  # bytes of kernels kept by a process that has no disk
 
 # (root, folder, group) to files: what could not be written, oldest first
 _memory: dict[tuple[str, str, str], dict[str, bytes]] = {}
-
-
-def __getattr__(name: str) -> Any:
-    """Load rarely used names when they are first read."""
-    if name not in REMOTE_NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tilework.runtime.kernel_cache import remote  # lazily, see above
-
-    return getattr(remote, name)
 
 
 def get_cache_manager(key: str) -> CacheManager:
@@ -180,3 +354,124 @@ def remember(key: tuple[str, str, str], files: dict[str, bytes]) -> None:
             break
         total -= sum(map(len, entry.values()))
         _memory.pop(old, None)
+
+
+# ---- a cache that machines share, behind the local one
+#
+#     TRITON_CACHE_MANAGER=tilework.runtime.kernel_cache.managers:RemoteCacheManager
+#     TRITON_REMOTE_CACHE_BACKEND=tilework.runtime.kernel_cache.managers:RedisRemoteCacheBackend
+#
+# Files are put into both; a file that is only remote is copied into the local cache when it is read. A group is sent
+# with the checksums of its files, so a remote copy that was cut short or mixed with another counts as absent. An
+# unreachable server is reported once and then ignored.
+
+
+class RemoteCacheBackend(ABC):
+    """A store of remote files; one object per key."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    @abstractmethod
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        """The content of those files that are there."""
+
+    @abstractmethod
+    def put(self, filename: str, data: bytes) -> None:
+        """Keep a file."""
+
+
+class RedisRemoteCacheBackend(RemoteCacheBackend):
+    """Files in Redis, under ``triton:<key>:<filename>`` (knobs.redis)."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key_format = knobs.redis.key_format
+        self.errors, self.client = connection(knobs.redis.host, knobs.redis.port)
+
+    def name_of(self, filename: str) -> str:
+        """The Redis key of a file."""
+        return self.key_format.format(key=self.key, filename=filename)
+
+    def get(self, filenames: list[str]) -> dict[str, bytes]:
+        if not filenames:
+            return {}
+        try:
+            found = self.client.mget([self.name_of(filename) for filename in filenames])
+        except self.errors as error:
+            warn_unreachable(str(error))
+            return {}
+        return {filename: data for filename, data in zip(filenames, found) if data is not None}
+
+    def put(self, filename: str, data: bytes) -> None:
+        try:
+            self.client.set(self.name_of(filename), data)
+        except self.errors as error:
+            warn_unreachable(str(error))
+
+
+@cache
+def connection(host: str, port: int) -> tuple[type[Exception], Any]:
+    """Return the exceptions of a Redis client, and the client; one per server."""
+    try:
+        import redis  # an optional dependency, needed by this backend only
+    except ImportError as error:
+        raise RuntimeError(
+            "RedisRemoteCacheBackend needs the package redis: pip install redis, or unset TRITON_REMOTE_CACHE_BACKEND"
+        ) from error
+    return redis.RedisError, redis.Redis(host=host, port=port)
+
+
+@cache
+def warn_unreachable(why: str) -> None:
+    """Warn once that the server is not used."""
+    server = f"{knobs.redis.host}:{knobs.redis.port}"
+    warnings.warn(f"the remote cache at {server} cannot be used, only the local one is: {why}", stacklevel=3)
+
+
+class RemoteCacheManager(CacheManager):
+    """The local files of a key, with those of a `RemoteCacheBackend` behind them; dumps and overrides are local."""
+
+    origin = DISK  # of the group that was read last
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        backend = knobs.cache.remote_manager_class
+        if backend is None:
+            raise RuntimeError(
+                "Unable to instantiate RemoteCacheManager, TRITON_REMOTE_CACHE_BACKEND doesn't point to a valid class"
+            )
+        super().__init__(key, override, dump)
+        self.local = FileCacheManager(key, override, dump)
+        self.remote: RemoteCacheBackend | None = None if override or dump else backend(key)
+
+    def get_file(self, filename: str) -> str | None:
+        if (path := self.local.get_file(filename)) is not None or self.remote is None:
+            return path
+        data = self.remote.get([filename]).get(filename)
+        return None if data is None else self.local.put(data, filename)
+
+    def put(self, data: bytes | str, filename: str, binary: bool = True) -> str:
+        content = data.encode() if isinstance(data, str) else bytes(data)
+        if self.remote is not None:
+            self.remote.put(filename, content)
+        return self.local.put(content, filename)
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        if (group := self.local.get_group(filename)) is not None or self.remote is None:
+            return group
+        manifest = parse_manifest(self.remote.get([GROUP + filename]).get(GROUP + filename, b""))
+        wanted = {} if manifest is None else manifest["files"]
+        found = self.remote.get(list(wanted))
+        if manifest is None or any(file not in found or digest(found[file]) != wanted[file] for file in wanted):
+            return None
+        paths = {file: self.local.put(data, file) for file, data in found.items()}
+        self.origin = REMOTE
+        self.local.put_group(filename, paths)
+        return paths
+
+    def put_group(self, filename: str, group: dict[str, str]) -> str:
+        path = self.local.put_group(filename, group)
+        if self.remote is not None and (manifest := read_manifest(path)) is not None:
+            names = {file: file for file in manifest["files"]}  # paths mean nothing on another machine
+            self.remote.put(GROUP + filename, json.dumps(make_manifest(names, manifest["files"])).encode())
+        return path

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from tilework.runtime.recording.source_parts import shortened, source_parts
+from tilework.runtime.kernel_cache.key import shortened, source_parts
 from tilework.targets.options import CompileOptions
 
 

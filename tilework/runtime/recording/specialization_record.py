@@ -17,10 +17,9 @@ from typing import Any
 
 from tilework.language.function import JITFunction
 from tilework.language.portable_key import is_portable, portable_key, portable_text
-from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.key import arguments_of, cache_invalidating_env_vars, portable_parts
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.launch.python.specialize import FACTS, leaves_of
-from tilework.runtime.recording.source_parts import arguments_of, portable_parts
 
 VERSION = 1  # of the lines
 SMALL = "S"  # the fact that an array is small, which only some targets use

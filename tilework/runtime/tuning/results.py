@@ -30,9 +30,8 @@ from tilework.errors import DoesNotFit, PTXASKilled, StageError
 from tilework.language.portable_key import portable_key
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.entry import EntryStore
-from tilework.runtime.kernel_cache.files import warn_unusable
 from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars
-from tilework.runtime.kernel_cache.managers import file_stem, folder_of, get_cache_manager, triton_key
+from tilework.runtime.kernel_cache.managers import file_stem, folder_of, get_cache_manager, triton_key, warn_unusable
 from tilework.runtime.tuning.config import Config
 from tilework.runtime.workers.async_compile import CompilerDied
 from tilework.targets.base import find_backend

@@ -19,7 +19,7 @@ class DeviceArray(own_interface.DeviceArray):
     gpus = GPUS
 
 
-# ---- tensor maps: the descriptions by which Hopper's copy engine (TMA) finds a tensor and the box that one copy moves.
+# ---- tensor maps: the descriptions by which Hopper's copy engine (TMA) finds a tensor and the box that one copy moves
 #
 #     layout = {"block_size": [64, 64], "shape": [512, 256], "strides": [256, 1]}
 #     bits = fill_tma_descriptor(x.data_ptr(), swizzle=3, elem_size=2, elem_type=6, **layout)

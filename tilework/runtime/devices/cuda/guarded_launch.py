@@ -21,7 +21,7 @@ from tilework.runtime.devices.launcher import Extent, Launcher
 from tilework.runtime.launch.native.entries import HiddenMaps, Native
 from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
 
-# ---- Check that the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden
+# ---- check that the arguments of a launch justify what a kernel was compiled for, and the arrays that its hidden
 # descriptors describe.
 #
 #     precondition = LaunchPrecondition(facts)                    # of `transforms/tt/rectangles_to_descriptors.py`

@@ -32,6 +32,7 @@ from tilework.oracles.emulator.syntax import EmulatorError, Trapped
 from tilework.oracles.interpreter.allowed_memory import LANGUAGE, REGISTERED, Region, is_near
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices import allocators
+from tilework.runtime.devices.checked_launch import HELP_UNKNOWN, KernelAccessError, distance, rendered, source_line
 from tilework.runtime.devices.cuda.driver import CudaDriver, CudaLauncher
 from tilework.runtime.devices.emulated.emulated_library import EmulatedLibrary
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver
@@ -40,9 +41,8 @@ from tilework.runtime.devices.hip_driver import HipDriver, HipLauncher
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.devices.host.evaluator_launcher import as_array
 from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
-from tilework.runtime.sanitize.checked_launch import HELP_UNKNOWN, KernelAccessError, distance, rendered, source_line
 
-# ---- A launch in the emulator, on the memory of its arguments; findings are reported at the user's line.
+# ---- A launch in the emulator, on the memory of its arguments; findings are reported at the user's line
 
 
 class EmulatedLauncher(GpuLauncher):
@@ -237,7 +237,7 @@ class EmulatedHipDriver(EmulatedDriver, HipDriver):
     kernel_launcher = EmulatedHipLauncher
 
 
-# ---- Findings of the emulator in a launch, reported at the user's line.
+# ---- findings of the emulator in a launch, reported at the user's line
 #
 #     kernel.py:9:5: error: block (7, 0, 0) reads element 1000 of argument 'x', which has 1000 elements (out of bounds)
 #         9 |     v = tl.load(x + i)
@@ -338,7 +338,7 @@ def with_column(file: str, line: int) -> str:
     return f"{file}:{line}:{len(text) - len(text.lstrip())}"
 
 
-# ---- The arrays whose addresses an argument holds, as those of a grouped matrix multiplication do: a kernel may load
+# ---- the arrays whose addresses an argument holds, as those of a grouped matrix multiplication do: a kernel may load
 # and use them.
 #
 #     table = np.array([row.ctypes.data for row in rows])

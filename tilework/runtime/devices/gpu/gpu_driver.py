@@ -183,7 +183,7 @@ class GpuDriver(Driver):
     def launcher_cls(self, source: object, metadata: object) -> Launcher:
         launcher = self.kernel_launcher
         if getattr(metadata, "sanitizer", None):
-            from tilework.runtime.sanitize.gpu_checked_launch import checked  # lazily: only checked launches need it
+            from tilework.runtime.devices.checked_launch import checked  # lazily: only checked launches need it
 
             launcher = checked(launcher)
         return launcher(self.utils, source, metadata)

@@ -132,9 +132,9 @@ class GpuLauncher(Launcher):
     def repeated(
         self, function: object, check: Callable[[Sequence[object]], None] | None = None
     ) -> Callable[..., None]:
-        """In machine code, if it can be: see `launch/native/repeated_launch.py`."""
+        """In machine code, if it can be: see `launch/native/kernel_launch.py`."""
         # lazily: a first launch from a bundle is not repeated
-        from tilework.runtime.launch.native.repeated_launch import repeated
+        from tilework.runtime.launch.native.kernel_launch import repeated
 
         return repeated(self, function, check) if self.is_plain else self
 
@@ -159,7 +159,7 @@ class GpuLauncher(Launcher):
         return "guard_interface", 0, 0, interface["typestr"]
 
     def native(self, driver: Any, function: int, args: Sequence[object], *, follows: bool = False) -> "Native | None":
-        """See `runtime/launch/native/code/gpu_launch.py`."""
+        """See `runtime/launch/native/code/device_launch.py`."""
         plan = self.plans.get(len(args))
         if not self.is_plain or plan is None or (stream := driver.stream_call()) is None:
             return None

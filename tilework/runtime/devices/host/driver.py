@@ -70,11 +70,11 @@ class CpuUtils:
 def make_launcher(source: Any, metadata: Any) -> Launcher:
     """The launcher for what a kernel was compiled to."""
     if metadata.binary_ext == "obj" and metadata.interface.get("checks"):
-        from tilework.runtime.sanitize.checked_launch import SanitizedLauncher  # lazily: only checked launches need it
+        from tilework.runtime.devices.checked_launch import SanitizedLauncher  # lazily: only checked launches need it
 
         return SanitizedLauncher(source, metadata)
     if getattr(metadata, "sanitize", False) == "race":
-        from tilework.runtime.sanitize.checked_launch import RaceLauncher  # lazily: only checked launches need it
+        from tilework.runtime.devices.checked_launch import RaceLauncher  # lazily: only checked launches need it
 
         return RaceLauncher(source, metadata)
     if metadata.binary_ext == "obj":

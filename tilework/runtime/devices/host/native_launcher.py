@@ -46,9 +46,9 @@ class NativeLauncher(ConditionalLauncher):
     def repeated(
         self, function: object, check: Callable[[Sequence[object]], None] | None = None
     ) -> Callable[..., None]:
-        """In machine code, if it can be: see `launch/native/repeated_launch.py`."""
+        """In machine code, if it can be: see `launch/native/kernel_launch.py`."""
         # lazily: a first launch from a bundle is not repeated
-        from tilework.runtime.launch.native.repeated_launch import repeated
+        from tilework.runtime.launch.native.kernel_launch import repeated
 
         return repeated(self, function, check) if type(self) is NativeLauncher else self
 
@@ -85,7 +85,7 @@ class NativeLauncher(ConditionalLauncher):
     def native(
         self, driver: object, function: object, args: Sequence[object], *, follows: bool = False
     ) -> "Native | None":
-        """See `runtime/launch/native/code/host_launch.py`."""
+        """See `runtime/launch/native/code/device_launch.py`."""
         if type(self) is not NativeLauncher:
             return None
         if self.overlaps is None:

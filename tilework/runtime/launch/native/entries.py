@@ -1,8 +1,8 @@
 """Entries of the native launcher: the conditions under which a launch runs without Python code, and what it runs.
 
 An entry can be made for launches whose arguments are memory that machine code can read (arrays, tensors), numbers,
-immutable constants, and tuples and host descriptors of these. `kernel[grid]` (`kernel_launch.py`) and `kernel.run`
-(`repeated_launch.py`) make entries; the launcher of a device adds its part, a `Native`.
+immutable constants, and tuples and host descriptors of these. `kernel[grid]` and `kernel.run` make entries
+(`kernel_launch.py`); the launcher of a device adds its part, a `Native`.
 """
 
 import ctypes
@@ -16,11 +16,10 @@ from typing import Any
 from tilework.language import core as tl
 from tilework.light_dataclass import light_dataclass
 from tilework.runtime.devices.dlpack import Tensor, described, exchange_api
-from tilework.runtime.launch.facts import ITEM, MULTIPLE, ONE, WIDTH
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.launch_log import Logged, last_launch
 from tilework.runtime.launch.native.machine import address, has_versions, make_key, set_context, watch
-from tilework.runtime.launch.python.specialize import LIMIT, small_address
+from tilework.runtime.launch.python.specialize import ITEM, LIMIT, MULTIPLE, ONE, WIDTH, small_address
 
 FEW_KEYS = 4  # of a kernel: the entries of more are found by their key
 MOST_ALIKE = 16  # entries with one key
@@ -113,8 +112,8 @@ class Entries:
     """The entries of a kernel, in the list `state` that the machine code reads: in a list while they are few, else in
     an index by key.
 
-    `python` is called for a launch that fits none of them. `facts` are those of the kernel's parameters (`facts.py`),
-    by name.
+    `python` is called for a launch that fits none of them. `facts` are those of the kernel's parameters
+    (`python/specialize.py`), by name.
     """
 
     def __init__(self, python: Callable[..., object], facts: Mapping[str, int]) -> None:
@@ -295,7 +294,8 @@ class Guards:
         return first
 
     def argument(self, facts: int, type: Any, spec: Any, key: Any, value: Any, source: int | None) -> None:
-        """Add the guards of one argument, or of an item of a tuple; `facts` are those that count (`facts.py`).
+        """Add the guards of one argument, or of an item of a tuple; `facts` are those that count
+        (`python/specialize.py`).
 
         An argument without a source is a default: its parameters are counted, and need no guard.
         """

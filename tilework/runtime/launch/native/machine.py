@@ -280,7 +280,7 @@ def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
 
 
 def make_key(index: tuple[object, ...]) -> Callable[..., int]:
-    """The function from the arguments of a launch to their key, by an index (`code/keys.py`)."""
+    """The function from the arguments of a launch to their key, by an index (`code/launcher.py`)."""
     loaded = machine()
     assert loaded is not None, "entries are made for a launcher that is loaded"
     return make_function(loaded.key, index)

@@ -20,13 +20,20 @@ from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import BoundLaunch, grid_extent
 from tilework.process.events import BUNDLES, above, notify
+from tilework.process.forks import KeyLocks
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages, get_cache_key
-from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.python.dynamo_rules import UNTRACED, add_rules, untraced
-from tilework.runtime.launch.python.globals import check_globals, collect_globals, globals_of_constants, unless_same
-from tilework.runtime.launch.python.specialization import Path, Specialization, unwrapped
+from tilework.runtime.launch.python.specialization import (
+    Path,
+    Specialization,
+    check_globals,
+    collect_globals,
+    globals_of_constants,
+    unless_same,
+    unwrapped,
+)
 from tilework.runtime.launch.python.specialize import make_binder, specialize, specialize_small
 from tilework.runtime.launch.python.wrappers import MockTensor
 from tilework.runtime.workers import async_compile
@@ -330,7 +337,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         try:
             values, specs, kinds, options = bind(*args, **kwargs)
         except TypeError as error:
-            from tilework.runtime.failures.wrong_call import wrong_call  # lazily: only mistakes need it
+            from tilework.runtime.launch.python.specialize import wrong_call  # lazily: only mistakes need it
 
             raise wrong_call(self, error, args, kwargs) from None
         marker = (specs, kinds, tuple(options.items()) if options else (), *self.switches())
@@ -486,7 +493,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         try:
             return backend.launch_options(specialization.options)
         except OptionError as error:
-            from tilework.runtime.failures.wrong_call import wrong_option  # lazily: only mistakes need it
+            from tilework.runtime.launch.python.specialize import wrong_option  # lazily: only mistakes need it
 
             raise wrong_option(self, error, list(specialization.options)) from None
 

@@ -31,13 +31,60 @@ import ctypes
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tilework.errors import ArgumentError
+from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable, JITFunction
 from tilework.language.parameters import KernelParam, canonicalize_dtype
-from tilework.runtime.launch.facts import MULTIPLE, ONE, VALUE, facts_of, is_converted
 from tilework.runtime.launch.python.wrappers import address
+
+# ---- the facts about an argument that select the specialisation: one description for the Python path and the native
+# launcher.
+#
+#     parameter                                       facts
+#     n                                               WIDTH | ONE | MULTIPLE
+#     n, do_not_specialize_on_alignment               WIDTH | ONE
+#     n, do_not_specialize                            WIDTH
+#     n: tl.int64                                     ONE | MULTIPLE
+#     x: tl.float32                                   none: any scalar is converted
+#     BLOCK: tl.constexpr                             VALUE
+#     items of a tuple                                WIDTH | ONE | MULTIPLE
+#
+# The class of an argument always counts, and for arrays their element type and device. MULTIPLE is about integers and
+# the addresses of arrays, ONE and WIDTH are about integers. The binder of a kernel (`make_binder`), the guards
+# of an entry (`native/entries.py`) and the key that the native launcher finds an entry by (`native/code/launcher.py`)
+# are made from the facts.
+
+
+VALUE = 1  # the value itself
+ONE = 2  # 1, or another integer
+MULTIPLE = 4  # a multiple of 16, or another integer or address
+WIDTH = 8  # an integer of 32 bits, a larger one, or a smaller one
+ITEM = ONE | MULTIPLE | WIDTH  # of an argument that nothing is declared about
+OPTION = VALUE  # `num_warps=4` and the like
+NOTHING = 0
+
+FLOATS = ("fp16", "bf16", "fp32", "fp64")
+
+
+def facts_of(param: KernelParam) -> int:
+    """Return the facts that select the specialisation of a kernel for arguments of a parameter."""
+    if param.is_constexpr:
+        return VALUE
+    type = param.annotation_type
+    if is_converted(type):
+        return NOTHING
+    width = NOTHING if type else WIDTH
+    if param.do_not_specialize:
+        return width
+    is_fixed = bool(type) and not type.startswith("*")  # an integer type: always specialised on multiples
+    return width | ONE | (MULTIPLE if is_fixed or not param.do_not_specialize_on_alignment else NOTHING)
+
+
+def is_converted(type: str) -> bool:
+    """Return True for an annotation that makes a float or a bool of every argument."""
+    return type == "u1" or type in FLOATS or type.startswith("fp8")
+
 
 Spec = tuple[Any, Any]
 
@@ -479,3 +526,54 @@ def forced_int(type: str, value: Any, specialize_value: bool = True) -> Spec:
     if value == 1:
         return (type, "1")
     return (type, "D" if value % 16 == 0 else "")
+
+
+# ---- errors about launches that do not match their kernel: the argument or keyword, and a suggestion
+#
+#     kernel[grid](x, BLOK=64)     missing a required argument: 'BLOCK'; 'BLOK' is neither a parameter nor an option of
+#                                  this kernel: did you mean 'BLOCK'?
+#     kernel[grid]([1, 2], 64)     failed to specialize argument of type: list (argument 'x' of kernel): pass ...
+
+
+def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[object], kwargs: Mapping[str, object]) -> TypeError:
+    """Return the error of a binder as a message about the user's call; any other TypeError unchanged."""
+    if isinstance(error, ArgumentError):
+        name = refused_argument(fn, args, kwargs)
+        head, separator, rest = str(error).partition(": pass ")
+        return ArgumentError(f"{head} (argument {name!r} of {fn.__name__}){separator}{rest}") if name else error
+    trace = error.__traceback__
+    if trace is not None and trace.tb_next is not None:
+        return error  # not of the call itself: something that it called
+    from tilework.targets.options import NAMES  # lazily: only mistakes need it
+
+    text = str(error)
+    for name in kwargs:
+        if name not in fn.arg_names and name not in NAMES:
+            text += f"; {name!r} is neither a parameter nor an option of this kernel{near(fn, name)}"
+    return ArgumentError(text)
+
+
+def wrong_option(fn: JITFunction, error: OptionError, given: Sequence[str]) -> OptionError:
+    """The error of a backend about an option, which may have been meant as a parameter."""
+    unknown = next((name for name in given if f"argument {name} " in str(error)), None)
+    if unknown is None:
+        return error
+    return OptionError(f"Keyword argument {unknown} was specified but unrecognised{near(fn, unknown)}")
+
+
+def near(fn: JITFunction, name: str) -> str:
+    from tilework.targets.options import NAMES  # lazily: only mistakes need it
+
+    return did_you_mean(name, [*fn.arg_names, *NAMES])
+
+
+def refused_argument(fn: JITFunction, args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
+    """The parameter whose argument has no type in a kernel."""
+    given = dict(zip(fn.arg_names, args)) | {name: kwargs[name] for name in fn.arg_names if name in kwargs}
+    for param in fn.params:
+        if param.name in given and not param.is_constexpr:
+            try:
+                specialize(given[param.name])
+            except ArgumentError:
+                return param.name
+    return None

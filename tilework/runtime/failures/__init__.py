@@ -1,1 +1,0 @@
-"""Messages about wrong calls, uncaught errors and crashes."""

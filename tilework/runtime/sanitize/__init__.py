@@ -1,1 +1,0 @@
-"""Launches of kernels with sanitizer checks."""
