@@ -154,8 +154,8 @@ class DriverLibrary(ABC):
         """Call a function; return its result code."""
         return self.function(name)(*args)
 
-    def give_back(self, name: str, handle: int, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        """Destroy or free something; what is left when Python ends goes with the process, and modules are gone by
+    def destroy(self, name: str, handle: int, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Destroy or free a handle; what is left when Python ends goes with the process, and modules are gone by
         then.
         """
         if not is_ending():

@@ -45,14 +45,14 @@ HARMLESS = frozenset(
 
 @light_dataclass
 class CpuMachine:
-    """A CPU that code is made for; `cpu` is LLVM's name of it, "" for this one."""
+    """A CPU to compile for; `cpu` is LLVM's name of it, "" for this one."""
 
     facts: HostTarget
     cpu: str = ""
     is_compared: bool = False  # its instructions are checked where the code is loaded
 
     def code_generator(self, level: int) -> Any:
-        """LLVM's, of that level."""
+        """Return LLVM's code generator with this optimisation level."""
         if not self.cpu:
             return host_target_machine(level, None, shown_features() if self.is_compared else None)
         features = FEATURES[self.facts.arch]
@@ -91,7 +91,7 @@ def shown_features() -> str | None:
 
 
 def check_reachable(name: str, arch: str) -> None:
-    """On other systems than Linux code is made for their own kind of machine only."""
+    """Refuse to compile for another architecture on systems other than Linux."""
     if sys.platform != "linux" and arch != HostTarget.detect().arch:
         raise ValueError(f"code for {name!r} can be made on Linux, and on machines of that kind")
 
@@ -103,7 +103,7 @@ def without_tiles(host: HostTarget) -> HostTarget:
 
 
 def machine_for_programs(name: str) -> CpuMachine:
-    """The machine of programs that are not Python's: this one as it is, or a `named_machine` of its architecture."""
+    """Return the machine of standalone programs: this one as it is, or a `named_machine` of its architecture."""
     host = HostTarget.detect()
     if name in ("", "host", "native"):
         return CpuMachine(without_tiles(host))

@@ -9,11 +9,8 @@ from functools import cache
 
 from tilework import knobs
 
-TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = (
-    18,
-    0x1023,
-    158,
-)  # of Linux on x86: a component of a thread's state, and its request code
+# Linux on x86: a component of a thread's state, and its request code
+TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = 18, 0x1023, 158
 
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
 IDENTIFYING = (

@@ -86,9 +86,8 @@ class HostTarget:
 
     @property
     def streams_from(self) -> int:
-        """The bytes that a launch must store for its stores to bypass the caches; 0: none do so by themselves.
-
-        What is less is found in the cache by the next launch.
+        """The bytes that a launch must store for its stores to bypass the caches; 0: only stores that request it do. A
+        smaller amount is still in the cache for the next launch.
         """
         return self.cache_bytes if self.cpu in STREAMING else 0
 

@@ -376,8 +376,8 @@ class Arithmetic:
         return self.select(is_smaller, a, b), self.select(is_smaller, b, a)
 
     def opaque(self: "Builder", a: Value) -> Value:
-        """The same integers, if they fill machine vectors. The code generator, which looks through extrema of extrema
-        again and again for bits that it knows, sees nothing behind it; no instruction is made.
+        """Return the same integers behind a fence that emits no instruction, if they fill machine vectors: the code
+        generator would search nested minima and maxima again and again for known bits.
         """
         if not a.type.is_vector or a.type.bits % 128:
             return a

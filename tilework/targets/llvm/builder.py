@@ -103,8 +103,8 @@ class Vectors:
         return self.pure(f"shufflevector {a.typed}, {a.type.text} {second}, <{len(lanes)} x i32> <{chosen}>", type)
 
     def exchanged(self: "Builder", x: Value, y: Value, bit: int) -> tuple[Value, Value]:
-        """Lanes of `x` that have the bit for those of `y` that have it not: a0 a1 a2 a3, b0 b1 b2 b3 are a0 b0 a2 b2,
-        a1 b1 a3 b3 for bit 0.
+        """Exchange the lanes of `x` that have the bit for the lanes of `y` that do not: a0 a1 a2 a3, b0 b1 b2 b3 are a0
+        b0 a2 b2, a1 b1 a3 b3 for bit 0.
         """
         size, apart = x.type.count, 1 << bit
         low = [lane + (size - apart) * (lane >> bit & 1) for lane in range(size)]
@@ -157,7 +157,7 @@ class Vectors:
         return self.pure(f"extractvalue {a.typed}, {field}", a.type.fields[field])
 
     def fields(self: "Builder", a: Value) -> list[Value]:
-        """The values that a call gives: those in a struct, a single one, none of void."""
+        """Return the results of a call: the fields of a struct, a single value, or none for void."""
         if a.type.kind != "struct":
             return [a] if a.type is not void else []
         return [self.extract_value(a, index) for index in range(len(a.type.fields))]

@@ -104,9 +104,7 @@ class Control:
         return made, close
 
     def until(self: "Builder", first: Value, step: Callable[[Value], tuple[Value, Value]]) -> Value:
-        """`step` on `first`, then on what it gave, until the condition that it gives beside holds; what it was given
-        last.
-        """
+        """Repeat ``value, done = step(value)`` from `first` on until `done`; return the last argument of `step`."""
         before, again, done = self.block, self.function.block("again"), self.function.block("over")
         self.br(again)
         with self.scope():
@@ -209,9 +207,8 @@ class Control:
 
     @contextmanager
     def if_(self: "Builder", condition: Value, weights: tuple[int, int] | None = None) -> Iterator[None]:
-        """Build what follows under a condition. A constant false condition builds it where nothing reaches it.
-
-        The same holds for what comes behind it, if the condition is always true and what is built ends the function.
+        """Build what follows under a condition. Code under a constant false condition is built in an unreachable block.
+        So is the code after it, if the condition is a constant true and the code inside ends the function.
         """
         if condition.constant == 1:
             yield

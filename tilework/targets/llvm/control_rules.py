@@ -29,7 +29,7 @@ from tilework.targets.llvm.values import Value, signed
 
 
 def check_parameters(op: tt.FuncOp, device: str) -> None:
-    """Refuse a kernel with a parameter that is a tensor (or the buffer that became of one), at its line."""
+    """Refuse a kernel with a parameter that is a tensor (or the buffer it was lowered to), at its line."""
     for position, arg in enumerate(op.regions[0].blocks[0].args):
         if isinstance(arg.type, TensorType | BufferType):
             shown = f"%{arg.name_hint}" if arg.name_hint else f"{position}"
@@ -125,7 +125,7 @@ class Carried:
         return self.low.carried(self.initial)
 
     def held(self, carried: Sequence[Value]) -> list[Any]:
-        """The values, of what is carried of them."""
+        """Return the values that these carried ones represent."""
         return self.low.taken(self.initial, carried)
 
     def next(self, following: Sequence[Any]) -> list[Value]:
@@ -168,7 +168,7 @@ def for_loop(
 
 
 class Rounds:
-    """The code that a target adds to each iteration of a loop, and the values it carries for that: nothing."""
+    """The code that a target adds to each iteration of a loop, and the values it carries for that; by default none."""
 
     start: Sequence[Value] = ()
 

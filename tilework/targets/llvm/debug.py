@@ -30,9 +30,8 @@ class LineTable:
     def __init__(self, module: Module, emission: str = "LineTablesOnly") -> None:
         self.module = module
         self.files: dict[Function, str] = {}
-        self.located: dict[
-            Function, dict[int, tuple[object, str]]
-        ] = {}  # by the id of a location: itself, and its node
+        # by the id of a location: itself, and its node
+        self.located: dict[Function, dict[int, tuple[object, str]]] = {}
         self.has_variables = knobs.compilation.dump_ir_extract_di_local_variables
         self.emission = "FullDebug" if self.has_variables and emission == "LineTablesOnly" else emission
         module.flag("Debug Info Version", 3)

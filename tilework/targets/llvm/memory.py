@@ -133,9 +133,8 @@ class Memory:
         self.call(symbol, void, [target, second, size, constant(i1, 0)])
 
     def prefetch(self: "Builder", address: Value, write: bool = False) -> None:
-        settings = [
-            constant(i32, setting) for setting in (int(write), 3, 1)
-        ]  # locality 3 (keep in all caches), data cache
+        # locality 3: keep in all caches; cache type 1: data
+        settings = [constant(i32, setting) for setting in (int(write), 3, 1)]
         self.call(f"llvm.prefetch.{address.type.suffix}", void, [address, *settings])
 
     # Atomics

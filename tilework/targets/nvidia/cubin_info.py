@@ -15,10 +15,8 @@ from tilework.targets.elf_sections import read_sections
 
 SIZED = 4  # the form
 PARAMETER, LARGE_PARAMETER, ALL_PARAMETERS = 0x17, 0x45, 0x19
-SIZES = {
-    PARAMETER: (18, 0x3FFF),
-    LARGE_PARAMETER: (0, 0xFFFF),
-}  # the shift and mask of the size in the last field of a record
+# the shift and mask of the size in the last field of a record
+SIZES = {PARAMETER: (18, 0x3FFF), LARGE_PARAMETER: (0, 0xFFFF)}
 
 
 def info_records(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -118,7 +118,7 @@ class Held:
     def __del__(self) -> None:
         for name, end in self.ENDS.items():
             if handle := getattr(self, name, 0):
-                self._library.give_back(end, handle)
+                self._library.destroy(end, handle)
 
 
 class Stream(Held):

@@ -37,7 +37,7 @@ def ordering_of(op: Operation) -> str:
 
 
 def orders(op: Operation) -> bool:
-    """An atomic of a tile that fences surround."""
+    """Return True for an atomic of a tile that fences surround."""
     return type(op) in ATOMICS and not only_counts(op)
 
 

@@ -43,8 +43,8 @@ SYMBOL = "tilework.poll"
 COSTLY = 2_000  # ns: a round that takes longer counts as work of its own
 PORTION = 10_000  # ns of cheap rounds that are burnt at once
 SHORT = 20_000  # ns: shorter loops do not poll
-LEAST = 200  # that a program burns
-PROGRAMS = 32  # cheap programs between two looks at the fuel
+LEAST = 200  # ns: the least that a program burns
+PROGRAMS = 32  # cheap programs between two checks of the fuel
 SPINS = 1_000  # rounds of a loop that waits before it lets others run
 RARE = (1, 1 << 20)
 MOST = 1 << 30
@@ -52,7 +52,7 @@ PER_OP, PER_FUNCTION, PER_MULTIPLICATION, PER_CALL = 0.1, 2.0, 0.05, 100.0  # ns
 
 
 def cost_of(ops: Iterable[Operation]) -> float:
-    """About how many nanoseconds ops take; loops of unknown length burn by themselves and count for little."""
+    """Estimate the nanoseconds that ops take; a loop of unknown length burns its own fuel and counts as one round."""
     return sum(cost_of_op(op) for op in ops)
 
 
@@ -93,7 +93,7 @@ def trip_count(loop: Operation) -> int | None:
 
 
 def rounds_at_once(cost: float) -> int:
-    """Rounds of a loop between two looks at the fuel."""
+    """Return the rounds of a loop between two checks of the fuel."""
     return 1 if cost >= COSTLY else max(2, int(PORTION / max(cost, 0.25)))
 
 
@@ -168,7 +168,7 @@ class Counted(Rounds):
 
 @lowers(scf.ForOp, overrides=True)
 def lower_for(low: Lowering, op: Operation) -> list[Value]:
-    """A loop that may be long looks up now and then; a cheap one runs in portions."""
+    """Lower a loop; one that may be long polls, in every round or between portions of cheap rounds."""
     start, end, step, *carried = (low[operand] for operand in op.operands)
     b, block, type_ = low.builder, op.regions[0].block, start.type
     cost = 1 + cost_of(block.ops)

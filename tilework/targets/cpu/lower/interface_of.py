@@ -107,7 +107,9 @@ def apart_parameters(function: Operation) -> tuple[tuple[int, int], ...]:
 
 
 def may_wait(loop: Operation) -> bool:
-    """A `while` with a look at what others may change: a volatile load, an atomic, or a function that may have one."""
+    """Return True for a `while` that reads what others may change: by a volatile load, an atomic, or a call of a
+    function that may have one.
+    """
     return type(loop) is scf.WhileOp and any(
         type(op) in LOOKS or (type(op) is tt.LoadOp and is_volatile(op)) for op in loop.walk()
     )

@@ -183,7 +183,9 @@ def op_strides(op: Operation, operands: list[Strides], shape: Sequence[int]) -> 
 
 
 def extended(value: SSAValue, own: Strides, shape: Sequence[int]) -> Strides:
-    """Extended to 64 bits a line that wraps around again and again, as those of hash functions do, is none."""
+    """Return the stride after an extension to 64 bits; a line that wraps around repeatedly, as in hash functions, is
+    linear no more.
+    """
     bits = bit_width(value.type)
     if bits == 64:
         return own

@@ -315,7 +315,7 @@ def all_lanes(
     volatile: bool = False,
     past: Past | None = None,
 ) -> Value:
-    """Every lane is on: what they read, or write if there is a `value`."""
+    """Load all lanes, or store `value` to all lanes."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     size, step = element_bytes(element), step_of(address)
     if step == size or step == -size:
@@ -358,7 +358,7 @@ def store_past(nest: OpenNest, past: Past, held: Value, start: Value, size: int)
 
 
 def by_lane(nest: OpenNest, mask: Any) -> Any:
-    """A mask that is no mask, or the same for all lanes, as one of lanes."""
+    """Return a mask with one i1 per lane, also for no mask or a uniform one."""
     if mask is None or (isinstance(mask, Value) and not mask.type.is_vector):
         return nest.b.splat(constant(i1, 1) if mask is None else mask, nest.lanes)
     return mask

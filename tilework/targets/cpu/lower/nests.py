@@ -470,8 +470,8 @@ class Nest(OpenNest):
 
 
 def working_ops(ops: list[Operation]) -> list[Operation]:
-    """All but the asserts and what is computed for them alone: a sanitized nest is laid out, and rounds, as the plain
-    one.
+    """Return the ops except asserts and what is computed only for them, so that a sanitized nest has the layout and the
+    rounding of the plain one.
     """
     asserting: set[Operation] = set()
     for op in reversed(ops):

@@ -47,11 +47,8 @@ CONTROL_FIELDS = {
 FAULT, FUEL, PROGRAM, COUNT, TABLE, FORK, SHARERS, POLL, LAUNCHED = 0, 4, 8, 16, 24, 32, 40, 48, 56
 ENTRIES, ENTRY_FIELDS = 7, 3  # the table of a sanitized launch: the index of its first entry, the fields of an entry
 FULL = 200_000  # fuel at the start of a program and after each poll: estimated nanoseconds
-NO_MEMORY, INTERRUPTED, STARVED = (
-    -1,
-    -2,
-    -3,
-)  # fault codes: no arena, an exception of a signal handler, programs that wait in vain
+# fault codes: no arena, an exception of a signal handler, programs that wait in vain
+NO_MEMORY, INTERRUPTED, STARVED = -1, -2, -3
 
 
 class Interface:

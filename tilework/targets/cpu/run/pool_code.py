@@ -379,7 +379,7 @@ def open_job(b: Code, function: Value, first: Value, second: Value, workers: Val
 
 @code("void close(ptr job, ptr launch)")
 def close_job(b: Code, address: Value, launch: Value) -> None:
-    """Withdraw the remaining tickets and wait for the running workers; while handling signals."""
+    """Withdraw the remaining tickets and wait for the running workers, handling signals."""
     job = b.record(address, JOB_FIELDS)
 
     def leave_if_done(*before: str) -> None:
@@ -636,7 +636,7 @@ def start_threads(b: Code, launch: Value, count: Value) -> None:
 
 @code("void wait_for_extra(ptr launch)")
 def wait_for_extra(b: Code, launch: Value) -> None:
-    """Wait until the threads that were started have ended; while handling signals."""
+    """Wait until the threads that were started have ended, handling signals."""
     left = b.record(launch, LAUNCH_FIELDS)
     with b.forever():
         with b.loop(0, 512):
