@@ -30,7 +30,9 @@ from tilework.language.standard import sum as reduced
 from tilework.process.forks import cached_property
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.stages import kernel_symbol, remaining_stages, shown_by, stage_data
+from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.jit import jit
+from tilework.runtime.launch.python.specialization import Specialization
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.observe import Recording, recording
 from tilework.targets.options import CompileOptions
@@ -58,6 +60,26 @@ class Request:
     target: GPUTarget
     settings: Mapping[str, Any] = field(default_factory=dict)
     launch: Launch | None = None
+
+    @classmethod
+    def of_call(cls, fn: Any, values: Any, specs: Any, options: Mapping[str, Any], **more: Any) -> "Request":
+        """Return the request of a call on the active device, whose arguments are bound."""
+        _, _, target, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
+        found = Specialization.of(fn, values, specs, {**fn.full_options(options, backend), **more})
+        return cls(found.source(), target, found.options)
+
+    @property
+    def backend(self) -> Backend:
+        return find_backend(self.target)
+
+    @property
+    def options(self) -> CompileOptions:
+        return self.backend.parse_options(dict(self.settings))
+
+    def module(self) -> Any:
+        """Return the module before any pass, as the frontend builds it for the target."""
+        source: Any = self.source
+        return source.module(frontend_options(self.target, self.options))
 
 
 @dataclass
@@ -115,8 +137,7 @@ def compiled(
     `with_texts` keeps the module behind every pass; `with_views` adds what the backend makes for reading, such as SASS.
     """
     source: Any = request.source
-    backend = find_backend(request.target)
-    options = backend.parse_options(dict(request.settings))
+    backend, options = request.backend, request.options
     with recording(with_texts) as seen, listening() as heard:
         made = Compilation(backend, options, seen, heard=heard)
         start = time.perf_counter()
@@ -255,8 +276,3 @@ def request_for(source: Any, metadata: Mapping[str, Any], target: GPUTarget, lau
 def frozen(value: Any) -> Any:
     """Undo JSON's lists: tuples all the way down."""
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
-
-
-def module_for(source: Any, target: GPUTarget, settings: Mapping[str, Any]) -> Any:
-    """The module before any pass, as the frontend makes it for a target."""
-    return source.module(frontend_options(target, find_backend(target).parse_options(settings)))

@@ -24,6 +24,7 @@ from typing import Any
 
 from tilework.errors import InterpreterError, Span, span_at
 from tilework.inspect.check_each import EXACT, PROMISES, Array, Expected, Gap, Tolerance, tolerance_of
+from tilework.inspect.compilation import Request
 from tilework.inspect.findings import Finding, Section, counted, ordered
 from tilework.inspect.replay import (
     DEVICES,
@@ -43,10 +44,8 @@ from tilework.inspect.replay import (
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.oracles.interpreter.operators import ORDERS, SUM_ORDER
-from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.evaluator_launcher import runtime_values
-from tilework.runtime.launch.python.specialization import Specialization
 from tilework.targets.base import IR_STAGES
 from tilework.targets.observe import recording
 
@@ -116,7 +115,7 @@ def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float
         expected = Expected(reference.arrays, before, kept.written() if reference.device == INTERPRETER else {})
         for outcome in ran[1:]:
             with active(outcome.device):
-                outcome.tolerance = tolerance_of(front_module(compiling(launch)))
+                outcome.tolerance = tolerance_of(launch_request(launch).module())
             outcome.gaps = expected.gaps(outcome.arrays, outcome.tolerance)
         wrong = [outcome for outcome in ran[1:] if outcome.wrong is not None]
         moves = moves_by_order(part, kept, expected, seconds) if wrong and reference.device == INTERPRETER else {}
@@ -315,42 +314,20 @@ class Change:
     evaluated: int = 0
 
 
-@dataclass(frozen=True)
-class Compiling:
-    """The source, target, backend and options of a launch on a device."""
-
-    source: Any
-    target: Any
-    backend: Any
-    options: Any
-
-    @classmethod
-    def of(cls, fn: Any, values: Any, specs: Any, options: Mapping[str, Any], **more: Any) -> "Compiling":
-        """A call whose arguments are bound."""
-        _, _, target, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
-        found = Specialization.of(fn, values, specs, {**fn.full_options(options, backend), **more})
-        return cls(found.source(), target, backend, backend.parse_options(found.options))
-
-
-def compiling(launch: Launch, **more: Any) -> Compiling:
+def launch_request(launch: Launch, **more: Any) -> Request:
     """Return the compilation that a launch on the active device needs."""
     made = unlaunched(launch.fn)
     *_, bind = made.device_caches[driver.cache_key(driver.active)]
     args, kwargs = launch.call(launch.options)
     values, specs, _, options = bind(*args, **kwargs)
-    return Compiling.of(made, values, specs, options, **more)
-
-
-def front_module(found: Compiling) -> Any:
-    """The module before any pass."""
-    return found.source.module(frontend_options(found.target, found.options))
+    return Request.of_call(made, values, specs, options, **more)
 
 
 def first_change(launch: Launch, device: str, kept: Kept, expected: Expected, tolerance: Tolerance) -> Change:
     """The first step on the way to the code of a device after which the evaluator computes something else."""
     with silence(), active(device):
-        found = compiling(launch, auto_tma=False)
-        module = front_module(found)
+        found = launch_request(launch, auto_tma=False)
+        module = found.module()
         if (wrong := evaluated(module, launch, found.source, kept, expected, tolerance)) is not None:
             return Change("frontend", f"the module before any pass computes something else already: {wrong}", 1)
         with recording() as seen:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tilework.errors import TritonError
-from tilework.inspect.compilation import Request, module_for, settings_for
+from tilework.inspect.compilation import Request, settings_for
 from tilework.inspect.explain.compiled import why_tuned
-from tilework.inspect.explain.different import Compiling, findings_of, kernel_span, why_different
+from tilework.inspect.explain.different import findings_of, kernel_span, why_different
 from tilework.inspect.explain.slow import Case, case_of, cases_of_kernel, parts_of_kernel, why_slow
 from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section, counted
 from tilework.inspect.replay import DEVICES, Died, Launch, counts_apart, counts_of, isolated
@@ -111,10 +111,10 @@ def bound(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[An
     return values, specs, options
 
 
-def called(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, Compiling]:
+def called(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, Request]:
     """(values, what would be compiled) of a call."""
     values, specs, options = bound(fn, args, settings)
-    return values, Compiling.of(fn, values, specs, options)
+    return values, Request.of_call(fn, values, specs, options)
 
 
 # ---- why compiled
@@ -261,7 +261,7 @@ class Watcher:
             known = {"kernel": source.fn._fn_name, "key": facts["kernel"].hash, "target": str(target)}
             settings = settings_for(vars(facts["options"]), compiled, target)
             try:
-                text = print_module(module_for(source, target, settings), debuginfo=True)
+                text = print_module(Request(source, target, settings).module(), debuginfo=True)
                 path.write_text(text, encoding="utf-8")
                 self.recorder.write("module", path=str(path), settings=settings, **known)
             except (TritonError, ValueError) as error:

@@ -24,7 +24,6 @@ from tilework.inspect.compilation import (
     Request,
     compiled,
     frozen,
-    module_for,
     requests_of,
 )
 from tilework.inspect.findings import Finding, Section, counted, listed, ordered
@@ -339,7 +338,7 @@ def case_of(request: Request, text: str = "") -> Case | Finding:
     name, target, settings, launch = request.source.name, request.target, request.settings, request.launch
     grid, size = (launch.grid, launch.bytes) if launch is not None else (None, 0)
     try:
-        return Case(name, module_for(request.source, target, settings), target, settings, grid, text=text, bytes=size)
+        return Case(name, request.module(), target, settings, grid, text=text, bytes=size)
     except (CompilationError, ValueError) as error:
         return refused(name, target, error)
 
