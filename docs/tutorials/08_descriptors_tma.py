@@ -104,7 +104,7 @@ def operands(
 # %%
 # ## The emulated GPU
 #
-# `TILEWORK_DEVICE=emulator` runs a program on a GPU that is not there: the real PTX, on ordinary arrays, with every
+# `TILEWORK_DEVICE=emulator` runs a program on an emulated GPU: the real PTX, on ordinary arrays, with every
 # race and every bad access reported, and with counters. The device is chosen at the first launch of a process, so this
 # script starts itself once more, for the function below. [The guide](../emulator-and-sanitizer.md) shows what it finds.
 #

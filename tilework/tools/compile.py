@@ -1,7 +1,7 @@
 """`tilework compile FILE.py:KERNEL --signature "..." --target cuda:90 --emit ttir -o DIR`.
 
-KERNEL may be left out where the file has one. A file of a later stage goes on from there: `tilework compile FILE.llir
---target cuda:90 --emit ptx,cubin,sass -o DIR`.
+KERNEL may be left out where the file has one. Compilation can continue from a file of a later stage:
+`tilework compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
 
 The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``),
 with ``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1``

@@ -159,7 +159,7 @@ def processor(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def device_lines(args: argparse.Namespace) -> Iterable[Line]:
-    """The host, the GPUs, and the GPU that is not there."""
+    """The host, the GPUs, and the emulated GPU."""
     yield tried("cpu kernels", "native", args)
     for driver in gpu_drivers():
         name = f"{driver.kind} kernels"

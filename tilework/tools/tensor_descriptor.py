@@ -35,7 +35,7 @@ class TensorDescriptor:
 
     Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in
     elements. The last one is 1, the others (from 0 to below 2^40 bytes) and the address are multiples of 16 bytes, as
-    TMA wants them; the rules hold on every target.
+    TMA requires them; the rules hold on every target.
 
     Example:
         from tilework.tools.tensor_descriptor import TensorDescriptor

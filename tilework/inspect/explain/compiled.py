@@ -65,7 +65,7 @@ def finding_of(kernel: str, group: Sequence[Record], own: Sequence[Record]) -> F
     if is_tuning:
         title = f"{name} was compiled for {counted(len(group), 'configuration')} of its autotuner"
     elif reasons or first.get("against"):
-        title += f": {reasons or 'all parts of its key are the same, and its files were not there'}"
+        title += f": {reasons or 'all parts of its key are the same, and its files were missing'}"
     notes = [f"{milliseconds(seconds if is_tuning else first['seconds'])}; {position(first, own)}"]
     elsewhere = sum(row["process"] != first["process"] for row in group)
     if is_tuning and elsewhere:

@@ -38,7 +38,7 @@ class Node:
         self.children: dict[str, Node] = {}
 
     def at(self, path: Path) -> "Node":
-        """The node at a path below this one, which is made if it is not there."""
+        """Return the node at a path below this one; create it if needed."""
         node = self
         for name in path:
             found = node.children.get(name)
