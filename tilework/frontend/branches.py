@@ -105,7 +105,6 @@ def has_changed(instance: Any, fields: dict[str, Any]) -> bool:
 
 
 def append(gen: FunctionGenerator, block: Block, op: Operation) -> None:
-    """Put `op` at the end of `block`."""
     with gen.builder.saved():
         gen.builder.set_to_end(block)
         gen.builder.insert(op)
@@ -218,15 +217,13 @@ def check_rebound(gen: FunctionGenerator, name: str, then: Branch, other: Branch
         if not is_storable(before):
             raise TypeError(
                 f"initial value for `{name}` is of type constexpr[{unwrap(before)!r}], but the {block} block redefines"
-                " it as"
-                f" {new}, and whether it does is known only at run time"
+                f" it as {new}, and whether it does is known only at run time"
                 f"{assignment}\nhelp: give `{name}` a run-time value before the `if`"
             )
         if not is_storable(value) or value.type != before.type:
             raise TypeError(
                 f"initial value for `{name}` is of type {describe_type(before.type)}, but the {block} block redefines"
-                " it"
-                f" as {new}{assignment}\nhelp: cast the new value, or start with the type you need"
+                f" it as {new}{assignment}\nhelp: cast the new value, or start with the type you need"
             )
 
 

@@ -143,7 +143,6 @@ def is_nothing(value: Any) -> bool:
 
 
 def is_jit(callee: Any) -> bool:
-    """A function that is compiled, not run."""
     return isinstance(callee, JITFunction | BoundJITMethod)
 
 
@@ -237,15 +236,18 @@ def check_positional(callee: Any, function: Any, given: int) -> None:
 
 def takes_hidden(callee: Any) -> bool:
     """A plain function written for the compiler: it has a `_semantic` parameter."""
-    code = getattr(callee, "__code__", None)
-    return code is not None and "_semantic" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return "_semantic" in parameter_names(callee)
+
+
+def parameter_names(function: Any) -> Sequence[str]:
+    """The parameters of a Python function; none of anything else."""
+    code = getattr(function, "__code__", None)
+    return () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def call_python_method(gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A plain method of an aggregate runs now, on the values of the kernel."""
-    function = callee.__func__
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = parameter_names(callee.__func__)
     hidden = {"_semantic": gen.semantic, "_generator": gen}
     extra = {key: value for key, value in hidden.items() if key in names}
     return as_constexpr(callee(*args, **kwargs, **extra))

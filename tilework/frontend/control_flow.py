@@ -79,7 +79,6 @@ def runtime_condition(gen: FunctionGenerator, node: ast.If | ast.IfExp, conditio
 
 
 def contains_return(node: ast.AST) -> bool:
-    """A return somewhere inside."""
     return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
 
 

@@ -64,7 +64,6 @@ DUNDER = {name: python.__name__ for name, python in COMPARE.values()}  # "equal"
 
 @visits(ast.Constant)
 def visit_constant(gen: FunctionGenerator, node: ast.Constant) -> Any:
-    """A literal is known at compile time."""
     return tl.constexpr(node.value)
 
 
@@ -97,30 +96,28 @@ def visit_elements(gen: FunctionGenerator, nodes: list[ast.expr]) -> list[Any]:
 
 @visits(ast.BinOp)
 def visit_binary(gen: FunctionGenerator, node: ast.BinOp) -> Any:
-    """``a + b``."""
     return apply_binary(gen, node.op, gen.visit(node.left), gen.visit(node.right))
 
 
 def apply_binary(gen: FunctionGenerator, op: ast.operator, left: Any, right: Any) -> Any:
     """An operator on two visited operands."""
-    name, python = BINARY[type(op)]
+    return apply_operator(gen, *BINARY[type(op)], left, right)
+
+
+def apply_operator(gen: FunctionGenerator, name: str, python: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """An arithmetic or comparison operator: of the language on tensors, `python` on compile-time values."""
     if isinstance(left, tl.tensor) or isinstance(right, tl.tensor):
         if name in NOT_FOR_TENSORS:
             raise TypeError(NOT_FOR_TENSORS[name])
-        check_operand(left, name)
-        check_operand(right, name)
+        for value in (left, right):
+            if not isinstance(value, tl.tensor | tl.constexpr | int | float):
+                raise TypeError(f"unsupported operand for {name}: {describe(value) or value}")
         return getattr(gen.semantic, SEMANTIC_BINARY.get(name, name))(left, right)
     if is_aggregate(left) or is_aggregate(right):
         return apply_method(gen, name, left, right)
     if isinstance(left, tl.tuple) or isinstance(right, tl.tuple):
-        return apply_tuple(python, left, right)
+        return as_constexpr(apply_tuple(python, left, right))
     return as_constexpr(python(unwrap(left), unwrap(right)))
-
-
-def check_operand(value: Any, name: str) -> None:
-    """Refuse operands that are neither tensors nor ints or floats."""
-    if not isinstance(value, tl.tensor | tl.constexpr | int | float):
-        raise TypeError(f"unsupported operand for {name}: {describe(value) or value}")
 
 
 def apply_tuple(python: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -180,16 +177,8 @@ def compare(gen: FunctionGenerator, op: ast.cmpop, left: Any, right: Any) -> Any
         return tl.constexpr(same if isinstance(op, ast.Is) else not same)
     if isinstance(op, ast.In | ast.NotIn):
         return tl.constexpr(is_member(left, right) == isinstance(op, ast.In))
-    name, python = COMPARE[type(op)]
-    if isinstance(left, tl.tensor) or isinstance(right, tl.tensor):
-        check_operand(left, name)
-        check_operand(right, name)
-        return getattr(gen.semantic, name)(left, right)
-    if is_aggregate(left) or is_aggregate(right):
-        return apply_method(gen, name, left, right)
-    if isinstance(left, tl.tuple) or isinstance(right, tl.tuple):
-        return as_constexpr(unwrap(apply_tuple(python, left, right)))
-    return tl.constexpr(unwrap(python(unwrap(left), unwrap(right))))
+    found = apply_operator(gen, *COMPARE[type(op)], left, right)
+    return found if isinstance(found, tl.base_value) else tl.constexpr(found)
 
 
 def is_member(item: Any, container: Any) -> bool:
@@ -241,7 +230,6 @@ def truth(value: Any) -> bool:
 
 @visits(ast.Attribute)
 def visit_attribute(gen: FunctionGenerator, node: ast.Attribute) -> Any:
-    """``x.name``."""
     return get_attribute(gen, gen.visit(node.value), node.attr)
 
 
@@ -294,7 +282,6 @@ def python_slice(index: Any) -> slice:
 
 @visits(ast.Slice)
 def visit_slice(gen: FunctionGenerator, node: ast.Slice) -> Any:
-    """``a:b:c``."""
     parts = [
         gen.visit(part) if part is not None else tl.constexpr(None) for part in (node.lower, node.upper, node.step)
     ]

@@ -134,7 +134,6 @@ def is_allowed_global(value: Any) -> bool:
 
 
 def is_named_tuple_class(value: Any) -> bool:
-    """A class made by NamedTuple or namedtuple."""
     return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
 
 

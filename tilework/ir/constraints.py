@@ -75,7 +75,6 @@ def is_int(type: Attribute) -> bool:
 
 
 def is_numeric(type: Attribute) -> bool:
-    """A float or an integer."""
     return is_float(type) or is_int(type)
 
 

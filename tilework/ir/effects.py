@@ -144,7 +144,6 @@ def is_elementwise(op: Operation) -> bool:
 
 
 def is_terminator(op: Operation) -> bool:
-    """`op` ends a block."""
     return type(op) in TERMINATORS
 
 

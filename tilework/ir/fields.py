@@ -221,7 +221,6 @@ class Fields:
 
 @cache
 def fields_of(cls: type[Operation]) -> Fields:
-    """The fields of an op class."""
     return Fields(cls)
 
 

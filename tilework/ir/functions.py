@@ -38,7 +38,6 @@ def functions_by_name(module: ModuleOp) -> dict[str, FuncOp]:
 
 
 def symbol_of(function: Operation) -> str:
-    """The name of a function."""
     return function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -48,7 +47,6 @@ def is_private(function: Operation) -> bool:
 
 
 def callee_of(call: Operation) -> str:
-    """The name of the function that a `tt.call` calls."""
     return call.properties["callee"].root_reference.data  # pyright: ignore[reportAttributeAccessIssue]
 
 

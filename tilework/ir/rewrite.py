@@ -55,7 +55,6 @@ def recreate(
 
 
 def insert_before(op: Operation, *new: Operation) -> None:
-    """Put `new` in front of `op`, in order."""
     block_of(op).insert_ops_before(new, op)
 
 
@@ -66,7 +65,6 @@ def put(before: Operation, op: Operation) -> SSAValue:
 
 
 def insert_after(op: Operation, *new: Operation) -> None:
-    """Put `new` behind `op`, in order."""
     block_of(op).insert_ops_after(new, op)
 
 
@@ -195,5 +193,4 @@ def splat_element(attribute: DenseIntOrFPElementsAttr) -> int | float | None:
 
 
 def is_bool(type: Attribute) -> bool:
-    """`type` is i1."""
     return isinstance(type, IntegerType) and type.width.data == 1

@@ -170,7 +170,6 @@ def string_attr(text: str) -> StringAttr:
 
 
 def is_descriptor(type: Attribute) -> bool:
-    """A tensor descriptor."""
     return type.__class__ is TensorDescType
 
 
@@ -187,7 +186,6 @@ def with_shape(type: Attribute, shape: Shape) -> Tensor:
 
 
 def axis_of(op: Operation) -> int:
-    """The property `axis`."""
     return int_property(op, "axis")
 
 

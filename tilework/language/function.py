@@ -393,7 +393,6 @@ class JITFunction(JITCallable):
 
     @cached_property
     def arg_names(self) -> list[str]:
-        """The names of the parameters."""
         return [param.name for param in self.params]
 
     @cached_property
@@ -402,7 +401,6 @@ class JITFunction(JITCallable):
         return [param.num for param in self.params if param.is_constexpr]
 
     def is_gluon(self) -> bool:
-        """Return True if the function is written in Gluon."""
         return False
 
     def repr(self, specialization: Any) -> str:

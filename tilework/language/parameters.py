@@ -207,7 +207,6 @@ class KernelParam:
 
     @cached_property
     def is_constexpr(self) -> bool:
-        """A compile-time parameter."""
         return "constexpr" in self._note
 
     @cached_property

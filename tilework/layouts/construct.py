@@ -124,7 +124,7 @@ SWIZZLES: dict[type, Callable[..., Swizzle]] = {NvidiaMma: matrix_swizzle}
 """The swizzle of operands in shared memory, by the layout of the result."""
 
 
-def nvmma_shared(shape: Ints, order: Ints, bits: int, cga: Bases = (), fp4_padded: bool = False) -> NvmmaShared:
+def nvmma_shared(shape: Ints, order: Ints, bits: int, cga: Bases = ()) -> NvmmaShared:
     """The widest swizzle that divides a row; none for fewer than 8 rows.
 
     >>> nvmma_shared((64, 32), (1, 0), 16).swizzling_byte_width, nvmma_shared((4, 64), (1, 0), 16).swizzling_byte_width
@@ -132,8 +132,8 @@ def nvmma_shared(shape: Ints, order: Ints, bits: int, cga: Bases = (), fp4_padde
     """
     part = [1 << count for count in split_blocks(cga, shape)[1]]
     rank = len(shape)
-    row = part[order[0]] * bits // 8 * (2 if fp4_padded else 1)
+    row = part[order[0]] * bits // 8
     swizzle = next((width for width in (128, 64, 32) if row % width == 0), 0)
     if rank < 2 or prod(part) // part[order[0]] < 8:
         swizzle = 0
-    return NvmmaShared(swizzle, order[0] == 0, bits, fp4_padded, rank, cga)
+    return NvmmaShared(swizzle, order[0] == 0, bits, False, rank, cga)

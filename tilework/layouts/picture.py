@@ -48,7 +48,7 @@ from collections.abc import Iterator, Sequence
 from colorsys import hls_to_rgb
 from dataclasses import replace
 from html import escape
-from itertools import product
+from itertools import product, takewhile
 
 from tilework.layouts.banks import BANKS
 from tilework.layouts.encodings import DISTRIBUTED_INS, SHARED_INS, Encoding, NvmmaShared, Shared
@@ -61,7 +61,6 @@ Owner = tuple[int, int, int, int]
 
 
 def is_shared(layout: LinearLayout) -> bool:
-    """Return True for a layout of shared memory."""
     return "offset" in layout.by_in
 
 
@@ -141,12 +140,7 @@ def bracketed(shape: Sequence[int], entries: Iterator[str], separator: str) -> s
 
 def trailing(flags: Iterator[bool]) -> int:
     """Return the number of leading true flags."""
-    count = 0
-    for flag in flags:
-        if not flag:
-            break
-        count += 1
-    return count
+    return sum(takewhile(bool, flags))
 
 
 def hardware_view(layout: LinearLayout, seen: Sequence[int] | None = None) -> str:
@@ -302,7 +296,6 @@ def owner_cell(layout: LinearLayout, index: tuple[int, ...], held: Sequence[Owne
 
 
 def has_several_blocks(layout: LinearLayout) -> bool:
-    """Return True if there are several blocks."""
     return layout.in_size("block") > 1
 
 

@@ -198,7 +198,6 @@ class Arithmetic:
 
     @property
     def is_native(self) -> bool:
-        """True if NumPy computes in this format."""
         return self.dtype.itemsize >= 4
 
     def wide(self, values: Array) -> Array:

@@ -104,7 +104,6 @@ FP64 = FORMATS["fp64"]
 
 
 def of_ir(name: str) -> Format:
-    """Return the format of a float type of the IR."""
     return FORMATS[IR_NAMES[name]]
 
 

@@ -14,12 +14,10 @@ REVERSED = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uin
 
 
 def unsigned(values: Array) -> Array:
-    """Return the bits as an unsigned integer."""
     return np.asarray(values).view(UNSIGNED[values.dtype.itemsize])
 
 
 def signed(values: Array) -> Array:
-    """Return the bits as a signed integer."""
     return np.asarray(values).view(SIGNED[values.dtype.itemsize])
 
 

@@ -94,7 +94,6 @@ class Builder:
         return op
 
     def set_to_end(self, block: Block) -> None:
-        """Go on at the end of `block`."""
         self.block = block
 
     @contextmanager

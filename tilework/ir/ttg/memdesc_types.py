@@ -170,7 +170,6 @@ def retyped(type: MemDescType, shape: Shape, encoding: Encoding | None = None, k
 
 
 def is_memdesc(type: Attribute) -> bool:
-    """A memory descriptor."""
     return type.__class__ is MemDescType
 
 

@@ -64,7 +64,6 @@ def plain(value: Any) -> Any:
 
 
 def is_pointer(x: object) -> TypeGuard[tensor]:
-    """Return True for a tensor of pointers."""
     return isinstance(x, tensor) and x.dtype.is_ptr()
 
 
