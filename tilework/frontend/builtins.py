@@ -15,7 +15,6 @@ from tilework.frontend import FunctionGenerator
 from tilework.frontend.kernel import FrontendOptions
 from tilework.frontend.scopes import as_constexpr, compile_time_function, describe, is_aggregate, is_storable, unwrap
 from tilework.language import core as tl
-from tilework.language.extra.libdevice import of_target
 from tilework.language.function import BoundJITMethod, JITFunction
 from tilework.language.typing.python_names import attribute_name, converted, extremum, length
 
@@ -25,6 +24,8 @@ def resolve_stub(value: Any, options: FrontendOptions) -> Any:
     name = getattr(value, "_libdevice_name", None) if callable(value) else None
     if name is None:
         return value
+    from tilework.language.extra.libdevice import of_target  # few kernels call it
+
     function = of_target(name, options.backend_name)
     if function is None:
         raise AttributeError(

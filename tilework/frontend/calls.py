@@ -33,7 +33,6 @@ from tilework.frontend.scopes import (
 from tilework.language import core as tl
 from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import array_library
-from tilework.language.extra import libdevice
 from tilework.language.function import (
     BoundConstexprFunction,
     BoundJITMethod,
@@ -45,7 +44,6 @@ from tilework.language.function import (
 from tilework.language.parameters import signature_of
 from tilework.language.typing.python_names import check_arity
 
-OWN_FUNCTIONS = (("tl", language), ("tl.extra.libdevice", libdevice))
 OTHER_NAMES = {
     "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot",
     "concatenate": "cat", "true_divide": "fdiv",
@@ -203,7 +201,8 @@ def foreign_call(library: str, callee: Any) -> str:
     """The message about ``np.sqrt(x)`` in a kernel."""
     name = getattr(callee, "__name__", None) or type(callee).__name__
     own = OTHER_NAMES.get(name, name)
-    found = next((f"{where}.{own}" for where, owner in OWN_FUNCTIONS if hasattr(owner, own)), None)
+    owners = (("tl", language), ("tl.extra.libdevice", language.extra.libdevice))
+    found = next((f"{where}.{own}" for where, owner in owners if hasattr(owner, own)), None)
     advice = f"use {found}" if found else "write it with tl.* functions, or compute it on the host and pass the result"
     return f"{library}.{name} works on arrays of the host, not on the values of a kernel\nhelp: {advice}"
 

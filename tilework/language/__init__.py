@@ -17,7 +17,7 @@ Importing it loads no compiler.
 from importlib import import_module
 from typing import Any
 
-from tilework.language import core, extra, math, random, standard, target_info
+from tilework.language import core, math, random, standard, target_info
 from tilework.language.core import *
 from tilework.language.random import (
     pair_uniform_to_normal,
@@ -33,18 +33,18 @@ from tilework.language.random import (
 )
 from tilework.language.standard import *
 
+_LAZY = ("extra", "semantic")  # loaded by the first kernel that needs them, or on first use
 # all public names, but for what this file itself imports
 _HIDDEN = ("Any", "import_module")
-__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in _HIDDEN)
+__all__ = sorted({*(name for name in globals() if not name.startswith("_") and name not in _HIDDEN), "extra"})
 
 
 def __getattr__(name: str) -> Any:
-    """`semantic` is loaded by the first kernel that is compiled or interpreted, or on first use."""
-    if name == "semantic":
-        return import_module("tilework.language.semantic")
+    if name in _LAZY:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """Also what is not loaded yet."""
-    return sorted({*globals(), "semantic"})
+    return sorted({*globals(), *_LAZY})

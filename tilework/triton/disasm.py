@@ -54,9 +54,11 @@ def extract(file_path: str, fun: str | None) -> str | None:
 def shown(printed: str) -> str:
     """The first function of what cuobjdump prints, with labels where branches go; "" if there is none."""
     lines = iter(printed.splitlines())
-    name = next((found[2] for line in lines if (found := FUNCTION.match(line))), None)
-    own = list(takewhile(lambda line: not FUNCTION.match(line), lines))
-    offsets = [int(found["offset"], 16) for line in own if INSTRUCTION.match(line) and (found := OFFSET.match(line))]
+    name = next((found[2] for line in lines if (found := re.match(FUNCTION, line))), None)
+    own = list(takewhile(lambda line: not re.match(FUNCTION, line), lines))
+    offsets = [
+        int(found["offset"], 16) for line in own if re.match(INSTRUCTION, line) and (found := OFFSET.match(line))
+    ]
     rows = tabulate("\n".join(own)).splitlines()
     if name is None or not rows:
         return ""

@@ -29,7 +29,6 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import element_type, int_property, shape_of
-from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.gpu.axes import Bit, bits_at, call, lane_is, mask_of, moving_bits, subsets
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, register_count
@@ -173,6 +172,8 @@ def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
     name = text_of(op, "symbol")
     if (made := low.gpu.functions.get(name)) is not None:
         return made(low, *args)
+    from tilework.numerics.libdevice_table import SYMBOLS  # few kernels have such an op
+
     if name in SYMBOLS:
         return SCALARS[type(op)](low, op, *args)
     if not low.gpu.links_libraries:

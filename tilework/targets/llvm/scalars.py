@@ -17,7 +17,6 @@ from tilework.ir import arith, math, tt, ub
 from tilework.ir.arith import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
 from tilework.ir.types import element_type, int_property, is_float
-from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import (
     fma_to_odd,
@@ -341,6 +340,8 @@ def lower_integer_function(low: Low, op: Operation, value: Value) -> Value:
 
 @scalar_rule(tt.ExternElementwiseOp)
 def lower_extern(low: Low, op: Operation, *args: Value) -> Value:
+    from tilework.numerics.libdevice_table import SYMBOLS  # few kernels have such an op
+
     if (name := text_of(op, "symbol")) not in SYMBOLS:
         raise low.refuse(op, f"the function '{name}' (extern_elementwise)")
     b, result = low.builder, result_type(op)

@@ -33,9 +33,9 @@ STDERR = 2
 UNFIT = r"[^\w.-]"  # for the name of a file
 NAME = r'@(?:"([^"]+){0}"|([\w.$-]+){0})\s*\('
 KERNELS = [
-    re.compile(r"\bptx_kernel\b[^@\n]*" + NAME.format("")),
-    re.compile(r"^define [^@\n]*" + NAME.format("_range"), re.MULTILINE),
-    re.compile(r"^define [^@\n]*" + NAME.format(""), re.MULTILINE),
+    r"\bptx_kernel\b[^@\n]*" + NAME.format(""),
+    r"(?m)^define [^@\n]*" + NAME.format("_range"),
+    r"(?m)^define [^@\n]*" + NAME.format(""),
 ]
 WATCHED = (
     "LLVM_IR_ENABLE_DUMP",
@@ -118,7 +118,7 @@ def switched(name: str, on: bool) -> Iterator[None]:
 def kernel_name(text: str) -> str:
     """The kernel of an LLVM text: marked as one, or with a function for ranges of programs, or the first function."""
     for pattern in KERNELS:
-        if (found := pattern.search(text)) is not None:
+        if (found := re.search(pattern, text)) is not None:
             return found[1] or found[2]
     return "kernel"
 

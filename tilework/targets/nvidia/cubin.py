@@ -147,11 +147,11 @@ def describe(code: int | None) -> str:
 
 
 LIMIT = 600  # seconds
-FUNCTION = re.compile(r"^\s*(?:\.section\s+\.text\.([^,\s]+),|Function : (\S+))")
-INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s*/\* (0x[0-9a-f]{16}) \*/")
-SECOND_HALF = re.compile(r"^\s*/\* (0x[0-9a-f]{16}) \*/")
-LINE = re.compile(r'^\s*//## File "(.*)", line (\d+)')
-LABEL = re.compile(r"^\s*(\.L_x?_?\w+):")
+FUNCTION = r"^\s*(?:\.section\s+\.text\.([^,\s]+),|Function : (\S+))"
+INSTRUCTION = r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s*/\* (0x[0-9a-f]{16}) \*/"
+SECOND_HALF = r"^\s*/\* (0x[0-9a-f]{16}) \*/"
+LINE = r'^\s*//## File "(.*)", line (\d+)'
+LABEL = r"^\s*(\.L_x?_?\w+):"
 
 
 def disassemble(cubin: bytes, lines: bool = False) -> str:
@@ -185,17 +185,17 @@ def tabulate(printed: str) -> str:
     pending = ""
     count = 0
     for line in printed.splitlines():
-        if (found := FUNCTION.match(line)) is not None:
+        if (found := re.match(FUNCTION, line)) is not None:
             lines.append(f"Function:{found[1] or found[2]}")
-        elif (found := INSTRUCTION.match(line)) is not None:
+        elif (found := re.match(INSTRUCTION, line)) is not None:
             pending = found[1]
-        elif pending and (found := SECOND_HALF.match(line)) is not None:
+        elif pending and (found := re.match(SECOND_HALF, line)) is not None:
             lines.append(f"{waiting(int(found[1], 16))}\t{pending};")
             pending = ""
             count += 1
-        elif (found := LABEL.match(line)) is not None:
+        elif (found := re.match(LABEL, line)) is not None:
             lines.append(f"{found[1]}:")
-        elif (found := LINE.match(line)) is not None:
+        elif (found := re.match(LINE, line)) is not None:
             lines.append(f"; {found[1]}:{found[2]}")
     return "\n".join([*lines, ""]) if count else ""
 

@@ -58,12 +58,13 @@ from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.ptx_text import dotted, written_version
 
 GUARD, NAME = r"(@!?[\w$%]+\s+)?", r"[\w$%]+"
-UPPER_HALF = re.compile(rf"{GUARD}mul\.hi\.u32\s+({NAME}),\s*([^,;]+),\s*([^;]+);")
-EXTENDED = re.compile(rf"cvt\.[su]64\.u32\s+{NAME},\s*({NAME});|mov\.[bsu]64\s+{NAME},\s*\{{\s*({NAME})\s*,")
-MOVE = re.compile(rf"mov\.[bsu]32\s+({NAME}),\s*({NAME});")
+# Patterns are text here: `re` compiles and keeps them at their first use, which most kernels do not have.
+UPPER_HALF = rf"{GUARD}mul\.hi\.u32\s+({NAME}),\s*([^,;]+),\s*([^;]+);"
+EXTENDED = rf"cvt\.[su]64\.u32\s+{NAME},\s*({NAME});|mov\.[bsu]64\s+{NAME},\s*\{{\s*({NAME})\s*,"
+MOVE = rf"mov\.[bsu]32\s+({NAME}),\s*({NAME});"
 WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; {}cvt.u32.u64 {}, %whole; }}"
 NEGATIVES = [
-    re.compile(rf"{GUARD}{form};")
+    rf"{GUARD}{form};"
     for form in (
         rf"neg\.s32\s+({NAME}),\s*({NAME})",
         rf"sub\.[su]32\s+({NAME}),\s*0,\s*({NAME})",
@@ -71,10 +72,10 @@ NEGATIVES = [
         rf"mad\.lo\.[su]32\s+({NAME}),\s*({NAME}),\s*-1,\s*0",
     )
 ]
-SHORT_NEGATIVE = re.compile(rf"{GUARD}(?:neg\.s16\s+({NAME}),|sub\.[su]16\s+({NAME}),\s*0,)\s*({NAME});")
-SHORT_SIZE = re.compile(rf"{GUARD}abs\.s16\s+({NAME}),\s*({NAME});")
+SHORT_NEGATIVE = rf"{GUARD}(?:neg\.s16\s+({NAME}),|sub\.[su]16\s+({NAME}),\s*0,)\s*({NAME});"
+SHORT_SIZE = rf"{GUARD}abs\.s16\s+({NAME}),\s*({NAME});"
 WIDE_SIZE = "{{ .reg .b32 %wide; cvt.s32.s16 %wide, {}; abs.s32 %wide, %wide; {}cvt.u16.u32 {}, %wide; }}"
-EXTREME = re.compile(r"\b(?:min|max)\.[su]32\b")
+EXTREME = r"\b(?:min|max)\.[su]32\b"
 
 
 def without_mistakes(text: str) -> str:
@@ -86,18 +87,18 @@ def with_wrapping_shorts(text: str) -> str:
     """Replace 16-bit negations by bit operations, and 16-bit absolute values by 32-bit ones."""
     if ".s16" not in text and ".u16" not in text:
         return text
-    text = SHORT_SIZE.sub(lambda m: WIDE_SIZE.format(m[3], m[1] or "", m[2]), text)
-    return SHORT_NEGATIVE.sub(lambda m: plain_negative(m[1] or "", m[2] or m[3], m[4], 16), text)
+    text = re.sub(SHORT_SIZE, lambda m: WIDE_SIZE.format(m[3], m[1] or "", m[2]), text)
+    return re.sub(SHORT_NEGATIVE, lambda m: plain_negative(m[1] or "", m[2] or m[3], m[4], 16), text)
 
 
 def with_wide_multiplications(text: str) -> str:
     """Replace `mul.hi.u32` by `mul.wide.u32` where the result is extended to 64 bits."""
     if "mul.hi.u32" not in text:
         return text
-    extended, moves = {name for names in EXTENDED.findall(text) for name in names}, MOVE.findall(text)
+    extended, moves = {name for names in re.findall(EXTENDED, text) for name in names}, re.findall(MOVE, text)
     while more := {source for result, source in moves if result in extended} - extended:
         extended |= more
-    return UPPER_HALF.sub(lambda m: wide_multiplication(*m.groups(default="")) if m[2] in extended else m[0], text)
+    return re.sub(UPPER_HALF, lambda m: wide_multiplication(*m.groups(default="")) if m[2] in extended else m[0], text)
 
 
 def wide_multiplication(guard: str, result: str, one: str, two: str) -> str:
@@ -108,9 +109,9 @@ def with_plain_negatives(text: str) -> str:
     """Replace negations by bit operations in text with minima or maxima, whether or not the operand comes from a
     parameter: that is hard to see in the text.
     """
-    if EXTREME.search(text) is not None:
+    if re.search(EXTREME, text) is not None:
         for form in NEGATIVES:
-            text = form.sub(lambda m: plain_negative(m[1] or "", m[2], m[3]), text)
+            text = re.sub(form, lambda m: plain_negative(m[1] or "", m[2], m[3]), text)
     return text
 
 
@@ -238,9 +239,9 @@ def cut_out(path: str, changed: tuple[int, int], name: str, machine: Any, flushe
 LEVEL = 2  # of the code generator; the optimiser before it is not run: ptxas optimises
 SHORT = re.compile(r"p[3-7]:32:32-")  # the size of shared pointers, which the text may have either way
 FLAGS = r"(?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*"
-FUSED = re.compile(rf"(= (?:fadd|fsub|fmul) )({FLAGS})")
-FLAGGED = re.compile(rf"(= (?:(?:tail |musttail |notail )?call|[a-z]+) )({FLAGS})")
-MULTIPLY_ADD = re.compile(
+FUSED = rf"(= (?:fadd|fsub|fmul) )({FLAGS})"
+FLAGGED = rf"(= (?:(?:tail |musttail |notail )?call|[a-z]+) )({FLAGS})"
+MULTIPLY_ADD = (
     rf"(?P<to>%[\w.$-]+) = (?:(?:tail|musttail|notail) )?call (?P<flags>{FLAGS})"
     r"(?P<type>\w+|<\d+ x \w+>) @llvm\.fmuladd\.\w+\("
     r"(?P=type) (?P<a>[^,()]+), (?P=type) (?P<b>[^,()]+), (?P=type) (?P<c>[^,()]+)\)[^,\n]*"
@@ -316,15 +317,17 @@ def parse(text: str, context: Any, machine: Any, owner: ExitStack) -> Any:
 def with_fusion(text: str, allowed: bool) -> str:
     """Return LLVM text in which multiply-adds may, or may not, be fused."""
     if allowed:
-        return FUSED.sub(
-            lambda found: found[0] if "contract" in found[2] or "fast" in found[2] else f"{found[0]}contract ", text
+        return re.sub(
+            FUSED,
+            lambda found: found[0] if "contract" in found[2] or "fast" in found[2] else f"{found[0]}contract ",
+            text,
         )
 
     def separate(found: re.Match[str]) -> str:
         flags = found[2].replace("fast", "nnan ninf nsz arcp afn reassoc").replace("contract ", "")
         return found[1] + flags
 
-    return MULTIPLY_ADD.sub(multiply_then_add, FLAGGED.sub(separate, text))
+    return re.sub(MULTIPLY_ADD, multiply_then_add, re.sub(FLAGGED, separate, text))
 
 
 def multiply_then_add(found: re.Match[str]) -> str:
