@@ -17,7 +17,7 @@ with llvm.parse_assembly("@x = global {double, [2 x i8]} zeroinitializer") as mo
 
 AHEAD = """
 import os, sys, threading
-from tilework.targets.llvm.library_ahead import open_ahead
+from tilework.targets.llvm.apart import open_ahead
 open_ahead()
 if (child := os.fork()) == 0:               # whenever that is: the child can go on
     from tilework.targets.llvm.binding import llvm

@@ -22,7 +22,7 @@ from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.key import source_parts
 from tilework.runtime.progress import LongStep
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
-from tilework.targets.llvm.library_ahead import open_ahead
+from tilework.targets.llvm.apart import open_ahead
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__
 

@@ -13,13 +13,25 @@ reference cycle leaves the objects to the garbage collector, which takes them in
 handlers run in the main thread, and asynchronous exceptions in the thread they are meant for; so the caller waits here
 (and can be interrupted: the work then ends in the background), and every object is closed by the `ExitStack` that made
 it, the last one first.
+
+Another thread opens LLVM's library while Python loads the compiler: it takes a hundredth of a second, and no
+interpreter.
+
+    open_ahead()                                                # returns at once
+    from tilework.targets.llvm.binding import llvm              # later: finds the library open, or waits for it
 """
 
+import ctypes
 import functools
+import os
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
+
+from tilework.process.forks import held_at_fork
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,3 +92,25 @@ class Work:
             return self.value
         finally:
             del error  # it holds this frame
+
+
+OPENING = held_at_fork(threading.Lock())  # a child of a fork would find the locks of the linker taken for ever
+
+
+def open_ahead() -> None:
+    """Begin to open the library, unless it is."""
+    if sys.platform == "linux" and "llvmlite.binding" not in sys.modules:
+        with suppress(RuntimeError):  # no more threads
+            threading.Thread(target=open_library, name="tilework open LLVM").start()
+
+
+def open_library() -> None:
+    """Open the file that llvmlite is going to open. Errors are left to llvmlite, which reports them."""
+    import llvmlite  # lazily, as the next: says where it is, and opens nothing
+    from llvmlite.utils import get_library_name
+
+    path = os.path.join(os.path.dirname(llvmlite.__file__), "binding", get_library_name())
+    with OPENING, suppress(AttributeError):
+        dlopen = ctypes.CDLL(None).dlopen  # Python's import would hold the GIL during the load
+        dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+        dlopen(os.fsencode(path), os.RTLD_NOW)

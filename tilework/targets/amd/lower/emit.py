@@ -155,10 +155,8 @@ MOST_UNDER_WAY = 63
 STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once
 PAST_CACHES = (CacheModifier.CV, CacheModifier.WT)
 QUAD = {1: 0xB1, 2: 0x4E}  # quad permutations, by the bit in which lane ids differ
-ROW = {
-    4: ((0x114, 0xA), (0x104, 0x5)),
-    8: ((0x118, 0xC), (0x108, 0x3)),
-}  # shifts within 16 lanes, and the bank masks of each
+# shifts within 16 lanes, and the bank masks of each
+ROW = {4: ((0x114, 0xA), (0x104, 0x5)), 8: ((0x118, 0xC), (0x108, 0x3))}
 EXCHANGES = {16: AmdFeature.SWAP_16, 32: AmdFeature.SWAP_32}  # by the bit in which lane ids differ
 SWIZZLE_XOR = 10  # the shift of the xor mask of `ds.swizzle`; its low five bits are an and mask
 UNUSED = (
