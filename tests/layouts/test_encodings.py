@@ -119,7 +119,7 @@ def test_encodings_are_values(data: st.DataObject) -> None:
     again = pickle.loads(pickle.dumps(encoding))
     assert again == encoding
     assert hash(again) == hash(encoding)
-    assert eval(repr(encoding), vars(encodings)) == encoding
+    assert eval(repr(encoding), {**vars(encodings)}) == encoding
 
 
 def test_padding_of_four_bit_elements() -> None:

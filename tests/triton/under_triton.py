@@ -7,6 +7,9 @@ assembly for AMD GPUs (objects in base64), and what it says about texts we print
 without one): {"printed": {key: text}, "refused": {key: message}}.
 """
 
+# pyright takes tests/triton for triton.
+# pyright: reportAttributeAccessIssue=false
+
 import base64
 import json
 import sys
