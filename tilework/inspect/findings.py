@@ -47,7 +47,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Finding":
-        """From what `asdict` gave."""
+        """Build a finding from the dictionary of `asdict`."""
         span = Span(**data["span"]) if data["span"] else None
         lists = {"notes": tuple(data["notes"]), "callers": tuple(Span(**one) for one in data["callers"])}
         return cls(**{**data, "span": span, **lists})
@@ -85,7 +85,7 @@ class Explanation:
         return next((section for section in self.sections if section.why == why), None)
 
     def to_json(self) -> str:
-        """All findings, by question."""
+        """Return all findings as JSON, by question."""
         data = {
             section.why: {
                 "summary": section.summary,

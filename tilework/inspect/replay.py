@@ -366,7 +366,7 @@ def isolated(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 class TakesTooLong(Exception):
-    """A device was given up."""
+    """A run that exceeded its time limit."""
 
 
 @contextmanager

@@ -301,7 +301,7 @@ def environment(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def bad_values() -> Iterable[Line]:
-    """Variables whose text means nothing."""
+    """Return the variables whose values are not valid."""
     groups = (group for group in vars(knobs).values() if isinstance(group, knobs.base_knobs))
     for group in groups:
         for name, knob in group.knob_descriptors.items():

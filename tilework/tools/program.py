@@ -17,7 +17,7 @@ from tilework.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, modules: bool = True) -> None:
-    """The options that name it."""
+    """Add the options that name a program and its arguments."""
     add = parser.add_argument
     add("--triton", action="store_true", help="run the program with tilework as its Triton")
     if modules:

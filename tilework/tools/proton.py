@@ -86,7 +86,7 @@ def run_profiling(args: argparse.Namespace, target_args: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the `proton` command; return its exit code."""
     args, target_args = parse_arguments(argv)
     try:
         return run_profiling(args, target_args)

@@ -99,19 +99,19 @@ class TensorDescHandle:
 
 
 def wrapped(value: Any) -> Any:
-    """A tensor as a handle."""
+    """Return a tensor as a handle."""
     return TensorHandle(value.handle, value.dtype) if isinstance(value, tl.tensor) else value
 
 
 def unwrapped(value: Any) -> Any:
-    """A handle as a tensor."""
+    """Return a handle as a tensor."""
     if not isinstance(value, TensorHandle):
         return value
     return tensor(value.data, value.dtype) if is_array(value.data) else tl.tensor(value.data, value.dtype)
 
 
 def is_array(data: Any) -> bool:
-    """Elements, and no block pointer."""
+    """Return True for elements, False for a block pointer."""
     return isinstance(data, np.ndarray | np.generic)
 
 
@@ -124,7 +124,7 @@ class InterpreterBuilder:
             active.semantic.grid = self.grid_dim
 
     def set_grid_idx(self, x: int, y: int, z: int) -> None:
-        """Become another program."""
+        """Continue as another program of the grid."""
         self.grid_idx = (x, y, z)
         if (active := ACTIVE.get()) is not None:
             active.semantic.enter_program(self.grid_idx)
@@ -238,7 +238,7 @@ def replaced(*names: str) -> bool:
 
 
 def make_semantic(options: Any, memory: Any, grid: tuple[int, int, int]) -> Semantic:
-    """The operations of a launch."""
+    """Return the semantic object of a launch."""
     return (ToolSemantic if replaced(*OWN) else Semantic)(options, memory, grid)
 
 
@@ -412,7 +412,7 @@ class GridExecutor:
         return list(args_dev), dict(kwargs)
 
     def _restore_args_dev(self, args_dev: Any, args_hst: Any, kwargs: Any, kwargs_hst: Any) -> None:
-        """Nothing was copied."""
+        """Do nothing: no argument was copied."""
 
     def __call__(self, *args_dev: Any, **kwargs: Any) -> None:
         for hook in self.pre_run_hooks:

@@ -32,7 +32,7 @@ class LinearLayout:
 
     @classmethod
     def of(cls, layout: linear.LinearLayout) -> "LinearLayout":
-        """With one of ours inside."""
+        """Wrap a layout of tilework."""
         self = cls()
         self.layout = layout
         return self

@@ -71,7 +71,7 @@ class Outcome:
 
 
 def why_different(launches: Sequence[Launch], devices: Sequence[str] = DEVICES) -> Section:
-    """The section for some launches."""
+    """Return the section about the differences of some launches."""
     found = [finding for launch in launches for finding in findings_of(launch, devices)]
     return section_of(found, len(launches), devices)
 

@@ -375,7 +375,7 @@ def recorded_cases(records: Sequence[Record]) -> tuple[list[Case], list[Finding]
 
 
 def best_of(own: Sequence[Record], launches: Mapping[str, Record], tunings: Sequence[Record]) -> Record:
-    """The specialisation to look at."""
+    """Return the specialisation to explain."""
     for tuning in reversed([tuning for tuning in tunings if tuning["kernel"] == own[0]["kernel"]]):
         for row in reversed(own):
             arguments, others = row["parts"]["arguments"], row["parts"]["others"]

@@ -162,7 +162,7 @@ def compared_steps(sides: Sides) -> tuple[list[TextDifference], str]:
 
 
 def comparison_text(found: Comparison) -> str:
-    """For a terminal."""
+    """Return the comparison as text for a terminal."""
     titles = [f"{side}: {title}" for side, title in zip("ab", found.titles, strict=True)]
     return "\n".join([*titles, "", *metric_rows(found), "", *stage_rows(found), "", *first_rows(found), ""])
 
@@ -211,7 +211,7 @@ def first_rows(found: Comparison) -> list[str]:
 
 
 def changed_lines(step: TextDifference, most: int) -> list[str]:
-    """Lines that went and came."""
+    """Return the removed and added lines, at most `most`."""
     rows = []
     for at, count, lines in step.edits:
         rows += [f"  - {line.strip()}" for line in step.before[at : at + count]] + [

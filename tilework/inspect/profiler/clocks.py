@@ -109,7 +109,7 @@ class Cupti:
 
     @classmethod
     def found(cls) -> "Cupti | None":
-        """The one of this process."""
+        """Return the instance of this process."""
         if not FOUND:
             FOUND.append(next((cls(library) for library in libraries()), None))
         return FOUND[0]
@@ -117,7 +117,7 @@ class Cupti:
     # buffers
 
     def request(self, buffer: Any, size: Any, most: Any) -> None:
-        """Give CUPTI a buffer."""
+        """Hand CUPTI a buffer."""
         memory = (c_uint64 * (BUFFER // ALIGNED))()
         self.taken[ctypes.addressof(memory)] = memory
         buffer[0], size[0], most[0] = ctypes.addressof(memory), BUFFER, 0
@@ -141,7 +141,7 @@ class Cupti:
         return self.is_on
 
     def end(self) -> None:
-        """Write no more."""
+        """Stop writing records."""
         if self.is_on:
             for kind in (KERNEL, *(WITH_IDS if self.has_ids else ())):
                 self.library.cuptiActivityDisable(kind)
@@ -150,7 +150,7 @@ class Cupti:
             self.full.clear()
 
     def now(self) -> int:
-        """CUPTI's clock."""
+        """Return the time of CUPTI's clock."""
         moment = c_uint64()
         self.library.cuptiGetTimestamp(byref(moment))
         return moment.value
@@ -303,17 +303,17 @@ class CuptiClock:
     # launches
 
     def before(self, stream: int) -> int:
-        """A launch through Python comes next in this thread."""
+        """Called before a launch through Python in this thread."""
         id = next(self.ids)
         self.cupti.push(id)
         return id
 
     def behind(self, id: int, stream: int) -> None:
-        """It is in the stream."""
+        """Called when the launch is enqueued in the stream."""
         self.cupti.pop()
 
     def wait_for(self, id: int, launches: Launches) -> None:
-        """Remember which launch it was."""
+        """Associate the id with the launch."""
         self.single[id] = launches
 
     def wait(self, launches: Launches, addresses: list[int]) -> None:
@@ -469,20 +469,20 @@ class EventClock:
         """Keep the events for the next session."""
 
     def enter(self, path: Path) -> None:
-        """Launches know their path."""
+        """Launches record their path themselves."""
 
     def before(self, stream: int) -> tuple[int, int]:
-        """A launch through Python comes next in this thread."""
+        """Called before a launch through Python in this thread."""
         pair = self.pair()
         self.library.code("record_event", pair[0], stream)
         return pair
 
     def behind(self, pair: tuple[int, int], stream: int) -> None:
-        """It is in the stream."""
+        """Called when the launch is enqueued in the stream."""
         self.library.code("record_event", pair[1], stream)
 
     def wait_for(self, pair: tuple[int, int], launches: Launches) -> None:
-        """Remember which launch it was."""
+        """Associate the events with the launch."""
         self.waiting.append(Waiting(launches, [pair], None))
 
     # times

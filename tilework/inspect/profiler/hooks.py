@@ -39,7 +39,7 @@ class Hook:
 
     @abstractmethod
     def init_handle(self, module: Any, function: Any, name: str, metadata_group: dict[str, str], hash: str) -> None:
-        """A kernel was loaded."""
+        """Called after a kernel is loaded."""
 
     @abstractmethod
     def enter(self, metadata: Any) -> None:
@@ -47,7 +47,7 @@ class Hook:
 
     @abstractmethod
     def exit(self, metadata: Any) -> None:
-        """It is over."""
+        """Called after a launch."""
 
     @abstractmethod
     def activate(self) -> None:
@@ -140,7 +140,7 @@ WHY_NOT = (
 
 
 class InstrumentationHook(Hook):
-    """Knows the modes; a session cannot have it."""
+    """The hook of instrumentation modes, which rejects activation."""
 
     priority = 0
 
@@ -158,7 +158,7 @@ COMPUTE_METADATA_SCOPE_NAME = "__proton_launch_metadata"
 
 
 class LaunchHook(Hook):
-    """There is one."""
+    """The hook of `launch_metadata`, a singleton."""
 
     priority = 100
     flops_width: ClassVar[list[int]] = [8, 16, 32, 64]

@@ -29,7 +29,7 @@ def enable_semantic(semantic_name: str) -> None:
 
 
 def disable_semantic(semantic_name: str) -> None:
-    """The opposite."""
+    """Undo `enable_semantic`."""
     _SEMANTICS.remove(_ALL_SEMANTICS[semantic_name])
 
 
@@ -48,13 +48,13 @@ def record(is_start: Any, scope_name: Any, semantic: Any) -> None:
 
 @builtin
 def enter_scope(name: Any, _semantic: Any = None) -> None:
-    """A scope begins."""
+    """Mark the start of a scope."""
     record(True, name, _semantic)
 
 
 @builtin
 def exit_scope(name: Any, _semantic: Any = None) -> None:
-    """A scope ends."""
+    """Mark the end of a scope."""
     record(False, name, _semantic)
 
 

@@ -241,7 +241,7 @@ def multiprocessors() -> int:
 
 @tilework.jit
 def copy(source: Any, target: Any, BLOCK: tl.constexpr):
-    """Moves memory, and nothing else."""
+    """Copy memory, and nothing else."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(target + i, tl.load(source + i))
 

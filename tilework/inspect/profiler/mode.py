@@ -116,7 +116,7 @@ class Default(InstrumentationMode):
 
 @dataclass(frozen=True)
 class MMA(InstrumentationMode):
-    """Time its dots."""
+    """Time the dots of a kernel."""
 
     name: str = field(default="mma", init=False)
 

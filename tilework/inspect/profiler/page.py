@@ -30,7 +30,7 @@ COLORS = 8  # classes of the style sheet
 
 
 def page(report: Report, statistics: Statistics) -> str:
-    """The whole file."""
+    """Return the HTML page of a report."""
     style, script = asset("profile.css"), asset("profile.js")
     colors = {name: index % COLORS for index, name in enumerate(dict.fromkeys(row.name for row in report.kernels))}
     parts = [

@@ -87,12 +87,12 @@ class Recorder:
             self.clock.enter(path)
 
     def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
-        """Metrics of a scope."""
+        """Add metrics to a scope."""
         for sink in self.sinks:
             sink.add_metrics(path, metrics)
 
     def touch(self, path: Path) -> None:
-        """A scope was entered."""
+        """Record that a scope was entered."""
         for sink in self.sinks:
             sink.touch(path)
 

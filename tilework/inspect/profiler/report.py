@@ -166,7 +166,7 @@ class Row:
 
     @property
     def gigabytes(self) -> float | None:
-        """Per second."""
+        """Return gigabytes per second."""
         return self.bytes / self.seconds / 1e9 if self.bytes is not None and self.seconds else None
 
     @property
@@ -195,7 +195,7 @@ class Row:
 
 @dataclass
 class Report:
-    """All of it."""
+    """The whole report: rows by scope, kernels, compilations."""
 
     root: Row
     program: str
@@ -323,7 +323,7 @@ NOTES = {
 
 
 def text_of(report: Report, most: int = 40) -> str:
-    """The whole report."""
+    """Return the report as text for a terminal."""
     lines = [headline(report), *compile_lines(report), ""]
     if report.kernels:
         rows = [
@@ -389,7 +389,7 @@ def cells_of(row: Row, report: Report) -> Sequence[str]:
 
 
 def figure(value: float | None, sign: str) -> str:
-    """Three digits that count."""
+    """Return a value with three significant digits."""
     return "" if value is None else f"{sign}{value:.3g}" if value < 100 else f"{sign}{value:.0f}"
 
 

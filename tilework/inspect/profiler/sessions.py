@@ -67,7 +67,7 @@ class TreeData:
         self.devices = Devices()
 
     def touch(self, path: Path) -> None:
-        """A scope was entered."""
+        """Record that a scope was entered."""
         self.root.at(path)
 
     def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
@@ -121,7 +121,7 @@ class TraceData:
                 yield trace_event(found.name, "kernel", start - first, took, found.stream, call_stack)
 
     def text(self) -> str:
-        """The file."""
+        """Return the contents of the file."""
         streams: dict[int, list[dict[str, Any]]] = {}
         for event in self.events(min((min(found.starts) for found in self.launches), default=0)):
             streams.setdefault(event["tid"], []).append(event)
@@ -193,7 +193,7 @@ class Session:
         self.data.add_metrics(path if self.context == "shadow" else (*python_path(), path[-1]), metrics)
 
     def touch(self, path: Path) -> None:
-        """A scope was entered."""
+        """Record that a scope was entered."""
         if self.context == "shadow":
             self.data.touch(path)
 
@@ -211,7 +211,7 @@ class Session:
 
 
 class Sessions:
-    """All of this process."""
+    """The sessions of this process."""
 
     def __init__(self) -> None:
         self.ids = itertools.count()

@@ -51,7 +51,7 @@ def max_flops(device_type: str, arch: str, width: int, num_sms: float, clock_rat
 
 
 def max_bps(device_type: str, arch: str, bus_width: float, memory_clock_rate: float) -> float:
-    """Bytes per second of memory."""
+    """Return the bytes per second of memory."""
     if device_type == "CUDA":
         return 2 * bus_width * memory_clock_rate * 1e3 / 8
     if device_type != "HIP":
@@ -315,7 +315,7 @@ def column_of(
 
 
 def rate_of(rate: Any, metric: str, inclusive: Sequence[str], time: Callable[[Frame], float]) -> Callable[..., float]:
-    """Operations or bytes per second."""
+    """Return operations or bytes per second."""
     scale, kind, width = SCALES[rate[1]], rate[2], rate[3]
     names = ["bytes"] if kind == "byte" else [f"flops{width}"] if width else ["flops", *(f"flops{w}" for w in WIDTHS)]
     present = [name for name in names if name in inclusive]

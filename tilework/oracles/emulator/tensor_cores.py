@@ -150,7 +150,7 @@ class Factor:
 
     @classmethod
     def of(cls, matrix: Array, kind: Multiplicand) -> "Factor":
-        """From (any, rows, k)."""
+        """Build from an array (any, rows, k)."""
         values = np.ascontiguousarray(matrix.transpose(2, 0, 1), kind.compute)
         return cls(kind, values, powers_of_two(values, kind.least))
 

@@ -382,7 +382,7 @@ class Program(Dots):
             raise at_run_time(AssertionError("tl.assume: the condition is false"))
 
     def note(self, x: tl.tensor, fact: str, values: Shape) -> None:
-        """Nothing to do."""
+        """Ignore the hint."""
 
     def printed(self, prefix: str, values: Sequence[tl.tensor], hex: bool) -> None:
         """One line per argument: ``pid (0, 0, 0) x: [1 2 3]``."""
