@@ -26,7 +26,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -302,7 +301,9 @@ class Autotuner(Wrapper):
         best = min(configs, key=lambda config: order(timings[config]))
         self.bench_time = time.perf_counter() - start
         results.finish(self.configs_timings, self.failures)
-        count_tuning(self.base_fn, self.bench_time)
+        labels = {"kernel": f"{self.base_fn.__module__}.{self.base_fn.__qualname__}"}
+        count("tunings", 1, **labels)
+        count("tuning_seconds", self.bench_time, **labels)
         self.pre_hook({**named, **kwargs, **best.all_kwargs()}, reset_only=True)
         self.tunings[key] = {
             "parts": self.key_parts(key, {**named, **kwargs}),
@@ -514,13 +515,6 @@ def served_choice(tuner: Autotuner, named: Mapping[str, object], kwargs: Mapping
     return choice_for(tuner, named, kwargs)
 
 
-def count_tuning(fn: FunctionType, seconds: float) -> None:
-    """For `tilework.metrics`."""
-    labels = {"kernel": f"{fn.__module__}.{fn.__qualname__}"}
-    count("tunings", 1, **labels)
-    count("tuning_seconds", seconds, **labels)
-
-
 def check_may_tune(name: str, key: tuple[object, ...], missing: Sequence[object]) -> None:
     """Refuse to measure under TILEWORK_NO_JIT=1; timings that are on disk are as good as ever."""
     if missing and knobs.runtime.no_jit:
@@ -560,7 +554,8 @@ class Restore:
     def before(self, args: Mapping[str, object], reset_only: bool = False) -> None:
         """Zero what is to be zero; remember what is to be restored, unless nothing follows (`reset_only`)."""
         for name in self.reset_to_zero:
-            fill_with_zero(memory_of(args[name]))
+            array = memory_of(args[name])
+            array.zero_() if hasattr(array, "zero_") else array.fill(0)
         if not reset_only:
             self.copies = {name: copy_of(memory_of(args[name])) for name in self.restore_value}
 
@@ -574,13 +569,6 @@ class Restore:
 def memory_of(arg: Any) -> Any:
     """Return the array of an argument: the base of a descriptor or a wrapper."""
     return memory_of(arg.base) if hasattr(arg, "block_shape") or isinstance(arg, TensorWrapper) else arg
-
-
-def fill_with_zero(array: Any) -> None:
-    if hasattr(array, "zero_"):
-        array.zero_()
-    else:
-        array.fill(0)
 
 
 def copy_of(array: Any) -> Any:

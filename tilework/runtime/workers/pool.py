@@ -33,7 +33,7 @@ from tilework.process.forks import in_child
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING, changes_stages, triton_key
 from tilework.runtime.kernel_cache.managers import can_write
-from tilework.runtime.workers.sent_kernel import Message, encoded_compilation
+from tilework.runtime.workers.sent_kernel import Message, encoded_compilation, send
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
 from tilework.targets.cpu.processor import available_cores
@@ -138,11 +138,6 @@ def killed_after(process: "subprocess.Popen[bytes]", seconds: float | None) -> I
         yield is_late
     finally:
         timer.cancel()
-
-
-def send(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
 
 
 def receive_line(file: int) -> bytes:

@@ -51,6 +51,12 @@ class Refused(Exception):
     """This process cannot repeat a compilation that was sent to it; the text is the reason."""
 
 
+def send(file: int, data: bytes) -> None:
+    """Write a message, or a part of one, to a pipe."""
+    while data:
+        data = data[os.write(file, data) :]
+
+
 # ---- sending
 
 

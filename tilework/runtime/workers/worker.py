@@ -26,7 +26,7 @@ from tilework.errors import DoesNotFit
 from tilework.process.events import WORKER
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import triton_key
-from tilework.runtime.workers.sent_kernel import Message, Refused, decoded_compilation
+from tilework.runtime.workers.sent_kernel import Message, Refused, decoded_compilation, send
 from tilework.target import GPUTarget
 
 PARENT_CHECK_SECONDS = 1.0
@@ -44,7 +44,7 @@ def main() -> None:
     threading.Thread(target=read_requests, args=(requests, waiting), daemon=True).start()
     while True:
         for answer in serve(waiting.get()):
-            write_all(replies, json.dumps(answer).encode() + b"\n")
+            send(replies, json.dumps(answer).encode() + b"\n")
 
 
 def read_requests(file: int, waiting: "queue.SimpleQueue[Message]") -> None:
@@ -58,11 +58,6 @@ def read_requests(file: int, waiting: "queue.SimpleQueue[Message]") -> None:
         *lines, arrived = (arrived + data).split(b"\n")
         for line in lines:
             waiting.put(json.loads(line))
-
-
-def write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
 
 
 def serve(request: Message) -> Iterator[Message]:

@@ -113,7 +113,8 @@ class ObservedLaunch:
 
     def failed(self, error: EmulatorError) -> None:
         """The kernel could not go on."""
-        raise failure_of(error) from None
+        trap = RuntimeError(f"device-side assert triggered: {error}") if isinstance(error, Trapped) else error
+        raise trap from None
 
     def done(self, findings: Sequence[Finding], counters: Counters | None) -> None:
         """All programs have run."""
@@ -301,11 +302,6 @@ def element_text(address: int, regions: Sequence[Region]) -> str:
         if region.start <= address < region.end:
             return f"element {(address - region.data) // region.itemsize} of {region.name}"
     return ""
-
-
-def failure_of(error: EmulatorError) -> Exception:
-    """Why a kernel could not go on."""
-    return RuntimeError(f"device-side assert triggered: {error}") if isinstance(error, Trapped) else error
 
 
 def warn_of_slow_lines(kernel: str, counters: Counters) -> None:

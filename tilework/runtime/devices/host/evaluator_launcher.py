@@ -66,7 +66,9 @@ def as_array(arg: Any) -> Any:
         skipped = arg.data_ptr() - memory.ctypes.data
         return memory if skipped == 0 else bytes_at(arg.data_ptr(), memory.nbytes - skipped)
     if hasattr(arg, "data_ptr"):
-        return backwards(arg) if has_negative_strides(arg) else bytes_at(arg.data_ptr(), extent_bytes(arg))
+        # no tensor of torch has negative strides, but a wrapper may
+        is_backwards = callable(getattr(arg, "stride", None)) and any(stride < 0 for stride in arg.stride())
+        return backwards(arg) if is_backwards else bytes_at(arg.data_ptr(), extent_bytes(arg))
     if hasattr(arg, "__array_interface__"):
         return np.asarray(arg)
     return exported_array(arg)
@@ -77,11 +79,6 @@ def bytes_at(address: int, size: int) -> Any:
     if size == 0 or address == 0:
         return np.empty(0, np.uint8) if address == 0 else address
     return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
-
-
-def has_negative_strides(tensor: Any) -> bool:
-    """No tensor of torch has them, but what wraps one may."""
-    return callable(getattr(tensor, "stride", None)) and any(stride < 0 for stride in tensor.stride())
 
 
 def backwards(tensor: Any) -> Any:

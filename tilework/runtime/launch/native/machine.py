@@ -89,7 +89,9 @@ def load_machine() -> Machine:
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
     constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, float, None, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
-    values = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions()), digits()]
+    # up to Python 3.13 dictionaries have a version, which every change changes
+    has_versions = dict.__basicsize__ >= native.DICT_VERSION + 8 and counts_changes(version_of)
+    values = [*map(id, constants), ctypes.addressof(launch), int(has_versions), digits()]
     context[: len(values)] = values
     context[native.CONTEXT.index("dictionary")] = dictionary_offset()
     attach(library["launch.context"] + 8 * native.CONTEXT.index("log"))
@@ -103,11 +105,6 @@ class Holder:
 
     def __init__(self) -> None:
         self.name: object = None
-
-
-def dictionaries_have_versions() -> bool:
-    """Return True if dictionaries have a version that every change changes, as up to Python 3.13."""
-    return dict.__basicsize__ >= native.DICT_VERSION + 8 and counts_changes(version_of)
 
 
 def counts_changes(

@@ -1,6 +1,6 @@
 """The launch of a kernel on the host or on a GPU, and its line in the log of launches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tilework.runtime.launch.native import layout
@@ -428,9 +428,12 @@ def run_gpu(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, 
             fail(b, entry, constant(i32, INVALID_VALUE), extent)
             b.ret(constant(i32, 0))
     config, addresses = b.alloca(i8, layout.CONFIG_BYTES, align=16), b.alloca(ptr, layout.MOST_SLOTS)
-    write_config(b, config, record, blocks)
+    b.copy(config, b.gep(record, layout.CONFIG), num(layout.CONFIG_BYTES))
+    for axis, size in enumerate(blocks):
+        b.store(b.trunc(size, i32), b.gep(config, 4 * axis))
     b.store(handle, b.gep(config, layout.CONFIG_STREAM))
-    write_addresses(b, addresses, record, slots)
+    offsets, count = b.gep(record, layout.PARAMETERS), b.at(record, layout.PARAMETER_COUNT)
+    b.copy_fours(addresses, offsets, count, b.ptrtoint(slots, i64))
     allocate, kept = b.item(b.item(entry, layout.DEVICE_CALL), 2), b.alloca(ptr)
     b.store(NULL, kept)
     with b.if_(b.icmp("ne", allocate, b.context("none"))):
@@ -474,19 +477,6 @@ def current_stream(b: Writer, entry: Value, record: Value, otherwise: Block | No
 
     (handle,) = b.if_else(b.is_object(get_stream), from_torch, through_python)
     return handle
-
-
-def write_config(b: Writer, config: Value, record: Value, blocks: Sequence[Value]) -> None:
-    """The configuration of a launch, but for its stream."""
-    b.copy(config, b.gep(record, layout.CONFIG), num(layout.CONFIG_BYTES))
-    for axis, size in enumerate(blocks):
-        b.store(b.trunc(size, i32), b.gep(config, 4 * axis))
-
-
-def write_addresses(b: Writer, addresses: Value, record: Value, slots: Value) -> None:
-    """The addresses of the parameters, as the driver takes them."""
-    offsets, count = b.gep(record, layout.PARAMETERS), b.at(record, layout.PARAMETER_COUNT)
-    b.copy_fours(addresses, offsets, count, b.ptrtoint(slots, i64))
 
 
 def in_context(b: Writer, set: Value, here: Value, before: Value, start: Callable[[], Value]) -> Value:

@@ -314,7 +314,9 @@ def guard_tensor(b: Writer, g: Guard) -> None:
         b.need(b.icmp("eq", same, 1))
     with b.if_(b.icmp("ne", g.high(), 0)):
         b.need(b.icmp("ne", b.run("is_false", b.call_method(g.arg, "is_neg")), 0))
-    store_address(b, g, data_pointer(b, g.arg))
+    address = b.take_int(b.call_method(g.arg, "data_ptr"))
+    b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
+    store_address(b, g, address)
     store_storage(b, g)
 
 
@@ -382,13 +384,6 @@ def guard_small(b: Writer, g: Guard) -> None:
     b.need(b.icmp("ne", b.run("storage_extent", g.arg, ends), 0))
     b.need(b.icmp("eq", b.at(ends, 0), b.load(i64, g.slot)))
     b.need(b.icmp("ule", b.sub(b.at(ends, 8), b.at(ends, 0)), g.high()))
-
-
-def data_pointer(b: Writer, arg: Value) -> Value:
-    """Return ``arg.data_ptr()``; leave if it is null."""
-    address = b.take_int(b.call_method(arg, "data_ptr"))
-    b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
-    return address
 
 
 @guard
