@@ -70,7 +70,7 @@ class Branch:
         return branch
 
     def close(self, gen: FunctionGenerator) -> None:
-        """Record the variables, and put scope, aggregates and insertion point back."""
+        """Record the variables, and restore scope, aggregates and insertion point."""
         assert gen.builder.block is not None
         self.last_block = gen.builder.block
         self.terminated = gen.terminated
@@ -87,7 +87,7 @@ class Branch:
         gen.builder.block = self.outer_block
 
     def resume(self, gen: FunctionGenerator) -> None:
-        """Go on after this branch as if the other did not exist (it returned)."""
+        """Continue after this branch; the other one has returned."""
         gen.scope.locals = self.locals
         gen.builder.set_to_end(self.last_block)
 
@@ -100,7 +100,7 @@ def snapshot(gen: FunctionGenerator) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def has_changed(instance: Any, fields: dict[str, Any]) -> bool:
-    """Some field is another value than it was."""
+    """Return True if a field has been rebound since `fields` was taken."""
     return any(value is not fields[name] for name, value in vars(instance).items())
 
 
@@ -241,7 +241,7 @@ def check_same_type(gen: FunctionGenerator, name: str, then: Branch, other: Bran
 
 
 CONTINUE, BREAK, RETURN, RESULT = ".continue", ".break", ".return", ".result"
-BROKEN = ".broken"  # of a loop before this, whose `else` is compiled: a `break` in there is another loop's
+BROKEN = ".broken"  # `break` of a finished loop whose `else` is compiled; a `break` in there leaves an outer loop
 EXITS = CONTINUE, BREAK, RETURN, BROKEN
 
 
@@ -266,7 +266,7 @@ def leave(gen: FunctionGenerator, kind: str) -> None:
 
 
 def visit_body(gen: FunctionGenerator, statements: Sequence[ast.stmt]) -> None:
-    """The statements of one block; what follows one that surely leaves it is dead and not looked at."""
+    """Compile the statements of one block; those after an unconditional exit are dead and not visited."""
     for position, statement in enumerate(statements):
         if gen.terminated:
             return
@@ -360,7 +360,7 @@ def as_value(gen: FunctionGenerator, flag: Any) -> tl.tensor:
 
 
 def undefined(gen: FunctionGenerator, type: Any) -> Any:
-    """Some value of a type."""
+    """Return a poison value of a type."""
     loc = gen.builder.loc
     return unflatten(type, [gen.builder.insert(poison(leaf, loc)).results[0] for leaf in ir_types(type)])
 
@@ -417,7 +417,7 @@ class Stops:
         return [handle for value in made for handle in flatten(value)]
 
     def given(self, handles: Sequence[Any]) -> dict[str, Any]:
-        """The same as arguments of a block or results of the loop."""
+        """Return the flags and the returned value that `handles`, block arguments or results of the loop, hold."""
         values = unflatten_all((value.type for value in self.values.values()), handles)
         return dict(zip(self.values, values, strict=True))
 

@@ -131,7 +131,7 @@ def check_result_is_used(gen: FunctionGenerator, node: ast.Call, callee: Any) ->
 
 
 def is_hashable(value: Any) -> bool:
-    """Can be looked up in a table."""
+    """Return True if `value` can be the key of a dict."""
     return getattr(type(value), "__hash__", None) is not None
 
 
@@ -224,7 +224,7 @@ def call_builtin(gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: d
 
 
 def check_positional(callee: Any, function: Any, given: int) -> None:
-    """Too many arguments would land in `_semantic`, which is none of the user's business."""
+    """Refuse positional arguments that would bind to the hidden parameter `_semantic`."""
     code = getattr(function, "__wrapped__", function).__code__
     names = code.co_varnames[: code.co_argcount]
     if "_semantic" in names:

@@ -95,7 +95,7 @@ def visit_structured_if(gen: FunctionGenerator, node: ast.If, test: Any) -> None
 
 
 def visit_if_with_return(gen: FunctionGenerator, node: ast.If, test: Any) -> None:
-    """Blocks and branches; what follows the `if` goes on in the block where the live branches meet."""
+    """Build `cf` blocks and branches; the code after the `if` continues in the block that joins the live branches."""
     loc = gen.builder.loc
     before = gen.builder.block
     assert before is not None
@@ -180,7 +180,7 @@ def is_true(gen: FunctionGenerator, guard: ast.expr) -> bool:
     value = gen.visit(guard)
     if isinstance(value, tl.tensor):
         raise TypeError(
-            "what a `case` asks for must be known at compile time\nhelp: use `if` for conditions of run-time values"
+            "the guard of a `case` must be known at compile time\nhelp: use `if` for conditions of run-time values"
         )
     return truth(value)
 

@@ -258,7 +258,7 @@ def visit_subscript(gen: FunctionGenerator, node: ast.Subscript) -> Any:
 
 
 def check_index(gen: FunctionGenerator, node: ast.AST, index: Any) -> None:
-    """Triton takes no elements out of blocks."""
+    """Warn about or refuse an index that selects elements of a block, which Triton does not support."""
     if not is_plain_view(index):
         gen.beyond_triton(node, ValueError(triton_messages.INDEX.format(unwrap(index))))
 

@@ -63,7 +63,7 @@ HINTS = "num_stages loop_unroll_factor disallow_acc_multi_buffer flatten warp_sp
 
 
 class Carried:
-    """The variables that a loop hands from one iteration to the next; its own variable `index` is none of them."""
+    """The loop-carried variables; the induction variable `index` is not one of them."""
 
     def __init__(self, gen: FunctionGenerator, body: Sequence[ast.stmt], index: str | None = None) -> None:
         self.body = body
@@ -80,7 +80,7 @@ class Carried:
 
     @property
     def handles(self) -> list[Any]:
-        """All initial values, flat."""
+        """The IR handles of all initial values."""
         return [handle for handles in self.initial for handle in handles]
 
     @property
@@ -94,18 +94,18 @@ class Carried:
             gen.starts[block.insert_arg(handle.type, len(block.args), name_loc(name, unknown))] = handle
 
     def bind(self, gen: FunctionGenerator, handles: Sequence[Any]) -> None:
-        """Let the variables be `handles` from here on."""
+        """Bind the variables to `handles`."""
         gen.scope.locals.update(zip(self.names, unflatten_all(self.types, handles), strict=True))
 
     def bind_results(self, gen: FunctionGenerator, kept: Sequence[int], results: Sequence[Any]) -> None:
-        """After the loop: what it carried are its results, the rest is what it was."""
+        """After the loop: bind carried variables to its results, the others to their initial values."""
         handles = list(self.handles)
         for position, result in zip(kept, results, strict=True):
             handles[position] = result
         self.bind(gen, handles)
 
     def drop_others(self, gen: FunctionGenerator, kept: Sequence[int], block: Block, offset: int) -> None:
-        """A value that comes back unchanged is no loop variable: remove its argument of `block`, and use the value."""
+        """Replace each argument of `block` that the body yields unchanged by its initial value."""
         initial = self.handles
         for position in reversed(range(len(initial))):
             if position not in kept:
@@ -120,7 +120,7 @@ class Carried:
         return reduce(lambda loc, position: name_loc(names[position], loc), kept, loc)
 
     def yields(self, gen: FunctionGenerator) -> list[Any]:
-        """The values at the end of the body, after checking that every type stayed what it was."""
+        """The values at the end of the body, after checking that no type has changed."""
         for name, value in self.fixed.items():
             if not is_same(gen.scope.locals.get(name), value):
                 kind = "None" if unwrap(value) is None else f"the constexpr {unwrap(value)!r}"
