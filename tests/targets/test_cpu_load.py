@@ -67,3 +67,12 @@ def test_a_kernel_for_a_gpu_from_the_cache_needs_no_compiler(tmp_path: Path) -> 
     """Nor ptxas, nor what would ask it for its release; "launching" is compiling here."""
     assert "xdsl" in launch(tmp_path, FOR_A_GPU)
     assert launch(tmp_path, FOR_A_GPU) == []
+
+
+MOST_MODULES = 255  # of tilework, for the first kernel of a process; the fewer, the faster
+
+
+def test_a_first_launch_imports_few_modules(tmp_path: Path) -> None:
+    own = "print(sum(name.split('.')[0] == 'tilework' for name in sys.modules), 'xdsl.parser' in sys.modules)"
+    count, loads_parser, *_ = launch(tmp_path, f"{ON_THE_HOST}\n{own}")
+    assert int(count) <= MOST_MODULES and loads_parser == "False"
