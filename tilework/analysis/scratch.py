@@ -24,11 +24,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from tilework.analysis.combine_regions import follows_axis
 from tilework.analysis.value_flows import reached
 from tilework.ir import amdg, tt, ttg, ttng
-from tilework.ir.encodings import (
-    distributed_of,
-    encoding_of,
-    layout_of,
-)
+from tilework.ir.encodings import distributed_of, encoding_of, layout_of
 from tilework.ir.enums import RMWOp
 from tilework.ir.module_facts import threads_per_warp
 from tilework.ir.rewrite import attr_value

@@ -19,17 +19,13 @@ from tilework.ir.encodings import operand_index
 from tilework.ir.enums import SchedHint
 from tilework.ir.nesting import body_of, ops_around, ops_behind, start_of
 from tilework.ir.rewrite import defining_op, insert_before, move_before, move_behind
+from tilework.ir.scf import loop_around
 from tilework.ir.types import shape_of
 from tilework.transforms.amd.accelerate_matmul import is_chain_head
 from tilework.transforms.amd.stream_pipeline import PART
 from tilework.transforms.passes import Pass, module_pass, op_pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops, used_values
-from tilework.transforms.ttg.reorder_instructions import (
-    TRANSPOSITIONS,
-    sink_below_deallocs,
-    sink_into_loops,
-    users,
-)
+from tilework.transforms.ttg.reorder_instructions import TRANSPOSITIONS, sink_below_deallocs, sink_into_loops, users
 
 # Hoist the layout conversion of loop-invariant dot operands: the queries of attention remain in registers.
 #
@@ -44,7 +40,7 @@ def hoist(convert: Operation) -> None:
     if operand_index(convert.results[0].type) is None:
         return
     source = convert.operands[0]
-    loop = next((outer for outer in ops_around(convert) if isinstance(outer, scf.ForOp)), None)
+    loop = loop_around(convert, (scf.ForOp,))
     if loop is None or not isinstance(source, OpResult) or loop in ops_around(source.op):
         return
     move_behind(source.op, convert)

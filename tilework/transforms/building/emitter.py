@@ -94,6 +94,12 @@ class Emitter:
             return value
         return self.append(tt.BroadcastOp.make(value, tensor_type(shape, element_type(value.type)), self.loc))
 
+    def reshaped(self, value: SSAValue, shape: Shape) -> SSAValue:
+        """`value` in another shape, elements in order; itself if it has the shape already."""
+        if shape_of(value.type) == shape:
+            return value
+        return self.append(tt.ReshapeOp.make(value, tensor_type(shape, element_type(value.type)), self.loc))
+
     def expanded(self, value: SSAValue, axes: Sequence[int]) -> SSAValue:
         """`value` with a unit axis inserted at each of `axes`, in order."""
         for axis in axes:

@@ -34,7 +34,6 @@ REWRITES: dict[type[Operation], Rewrite] = {
     **folding_casts.REWRITES,
     **folding_tt.REWRITES,
     **folding_scf.REWRITES,
-    **folding_scf.PARTITION_REWRITES,
     ttg.MemDescTransOp: folding_tt.rewrite_trans,
 }
 for kind, rewrite in convert_canonicalize.REWRITES.items():

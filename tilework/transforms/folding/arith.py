@@ -13,7 +13,7 @@ from collections.abc import Callable
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import arith
-from tilework.ir.arith import SelectOp, binary
+from tilework.ir.arith import SelectOp, binary, convert
 from tilework.ir.integer_ops import (
     EQ,
     EVALUATE,
@@ -48,6 +48,14 @@ def producer(value: SSAValue, *kinds: type[Operation]) -> Operation | None:
     return owner if type(owner) in kinds else None  # pyright: ignore[reportReturnType]
 
 
+def partner(op: Operation | None, value: SSAValue) -> SSAValue | None:
+    """The operand of a binary op beside `value`; None if `value` is no operand."""
+    if op is None or value not in op._operands:
+        return None
+    first, second = op._operands
+    return first if second is value else second
+
+
 # Identities that one operand decides
 
 DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp)
@@ -57,25 +65,16 @@ SHIFTS = (arith.ShLIOp, arith.ShRUIOp, arith.ShRSIOp)
 def identity_addi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Scalar | None:
     if b == 0:
         return lhs
-    if (sub := producer(lhs, arith.SubiOp)) is not None and sub.operands[1] is rhs:
-        return sub.operands[0]
-    if (sub := producer(rhs, arith.SubiOp)) is not None and sub.operands[1] is lhs:
-        return sub.operands[0]
+    for difference, other in ((lhs, rhs), (rhs, lhs)):
+        if (sub := producer(difference, arith.SubiOp)) is not None and sub._operands[1] is other:
+            return sub._operands[0]
     return None
 
 
 def identity_subi(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, width: int) -> SSAValue | Scalar | None:
     if b == 0:
         return lhs
-    if lhs is rhs:
-        return 0
-    if (add := producer(lhs, arith.AddiOp)) is not None:
-        first, second = add.operands
-        if second is rhs:
-            return first
-        if first is rhs:
-            return second
-    return None
+    return 0 if lhs is rhs else partner(producer(lhs, arith.AddiOp), rhs)
 
 
 def is_not_of(value: SSAValue, other: SSAValue) -> bool:
@@ -113,14 +112,8 @@ def identity_xori(op: Operation, lhs: SSAValue, rhs: SSAValue, b: int | None, wi
         return lhs
     if lhs is rhs:
         return 0
-    for inner, other in ((lhs, rhs), (rhs, lhs)):
-        if (nested := producer(inner, arith.XOrIOp)) is not None:
-            first, second = nested.operands
-            if second is other:
-                return first
-            if first is other:
-                return second
-    return None
+    found = partner(producer(lhs, arith.XOrIOp), rhs)
+    return partner(producer(rhs, arith.XOrIOp), lhs) if found is None else found
 
 
 def identity_extreme(
@@ -236,8 +229,7 @@ def rewrite_select(op: Operation, driver: Driver) -> bool:
         ones = driver.constant(op, 1, condition)
         return driver.replace_with(op, binary(arith.XOrIOp, condition, ones, op.location))
     if is_integer(result) and result != i1 and constant_int(if_true) == 1 and constant_int(if_false) == 0:
-        new = arith.ExtUIOp.create(operands=(condition,), result_types=(result,), location=op.location)
-        return driver.replace_with(op, new)
+        return driver.replace_with(op, convert(arith.ExtUIOp, condition, result, op.location))
     return False
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import arith, math
-from tilework.ir.arith import RemfOp
+from tilework.ir.arith import RemfOp, convert
 from tilework.ir.integer_ops import predicate_of, unsigned
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, i1, is_float
@@ -62,10 +62,7 @@ def rewrite_extension(op: Operation, driver: Driver) -> bool:
     """An extension of an extension is one: the outer kind, or zero extension if the inner one is."""
     inner = producer(op._operands[0], arith.ExtSIOp, arith.ExtUIOp)
     if type(inner) is arith.ExtUIOp and type(op) is arith.ExtSIOp:
-        new = arith.ExtUIOp.create(
-            operands=(inner.operands[0],), result_types=(op.results[0].type,), location=op.location
-        )
-        return driver.replace_with(op, new)
+        return driver.replace_with(op, convert(arith.ExtUIOp, inner._operands[0], op.results[0].type, op.location))
     if inner is not None and type(inner) is type(op):
         return driver.set_operands(op, (inner._operands[0],))
     return False
@@ -87,8 +84,7 @@ def rewrite_trunci(op: Operation, driver: Driver) -> bool:
         source, result = inner._operands[0], op.results[0].type
         if bit_width(source.type) > bit_width(result):
             return driver.set_operands(op, (source,))
-        new = type(inner).create(operands=(source,), result_types=(result,), location=op.location)
-        return driver.replace_with(op, new)
+        return driver.replace_with(op, convert(type(inner), source, result, op.location))
     return False
 
 
@@ -174,8 +170,7 @@ def rewrite_truncf(op: Operation, driver: Driver) -> bool:
     """An integer converted to a wide float and narrowed is converted to the narrow one."""
     if (inner := producer(op._operands[0], arith.SIToFPOp, arith.UIToFPOp)) is None:
         return False
-    new = type(inner).create(operands=inner._operands, result_types=(op.results[0].type,), location=op.location)
-    return driver.replace_with(op, new)
+    return driver.replace_with(op, convert(type(inner), inner._operands[0], op.results[0].type, op.location))
 
 
 # Float arithmetic

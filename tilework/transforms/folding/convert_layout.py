@@ -18,14 +18,7 @@ from functools import cache
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import arith, tt, ttg
-from tilework.ir.encodings import (
-    distributed_of,
-    encoding_of,
-    is_accumulator,
-    layout_of,
-    operand_index,
-    with_encoding,
-)
+from tilework.ir.encodings import distributed_of, encoding_of, is_accumulator, layout_of, operand_index, with_encoding
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import array_values, shape_of
 from tilework.layouts.infer import can_split, infer_split

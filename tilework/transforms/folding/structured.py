@@ -350,15 +350,6 @@ def visit_parent(op: Operation, driver: Driver) -> bool:
     return False
 
 
-REWRITES: dict[type[Operation], Rewrite] = {
-    scf.YieldOp: visit_parent,
-    scf.ConditionOp: visit_parent,
-    scf.ForOp: rewrite_for,
-    scf.IfOp: rewrite_if,
-    scf.WhileOp: rewrite_while,
-}
-
-
 # `ttg.warp_specialize`: drop unused captures and results.
 #
 #     ttg.warp_specialize(%p, %n, %p)                                  ttg.warp_specialize(%p)
@@ -383,14 +374,8 @@ def rewrite_warp_specialize(op: Operation, driver: Driver) -> bool:
         keep_arguments(region.blocks[0], kept)
     for block in op.regions[0].blocks:
         if (last := block.last_op) is not None and type(last) is ttg.WarpYieldOp and len(wanted) < len(op.results):
-            driver.set_operands(last, [last.operands[index] for index in wanted])
-    operands = [op.operands[index] for index in kept]
-    types = [op.results[index].type for index in wanted]
-    new = recreate(op, operands=operands, result_types=types, regions=tuple(op.regions))
-    driver.insert(op, new)
-    for index, result in zip(wanted, new.results, strict=True):
-        driver.replace_value(op.results[index], result)
-    return driver.erase(op)
+            keep_operands(last, wanted, driver)
+    return with_results(op, wanted, [op.operands[index] for index in kept], driver)
 
 
 def merge_captures(op: Operation, partitions: Sequence[Region]) -> bool:
@@ -408,4 +393,11 @@ def merge_captures(op: Operation, partitions: Sequence[Region]) -> bool:
     return changed
 
 
-PARTITION_REWRITES: dict[type[Operation], Rewrite] = {ttg.WarpSpecializeOp: rewrite_warp_specialize}
+REWRITES: dict[type[Operation], Rewrite] = {
+    scf.YieldOp: visit_parent,
+    scf.ConditionOp: visit_parent,
+    scf.ForOp: rewrite_for,
+    scf.IfOp: rewrite_if,
+    scf.WhileOp: rewrite_while,
+    ttg.WarpSpecializeOp: rewrite_warp_specialize,
+}

@@ -103,16 +103,15 @@ def splat_of(value: SSAValue) -> SSAValue | None:
     return None if splat is None else splat._operands[0]
 
 
-def resplat(op: Operation, driver: Driver, scalar: SSAValue) -> bool:
-    """Replace `op` by a splat of `scalar` into its result type."""
+def resplat(op: Operation, driver: Driver) -> bool:
+    """Replace `op`, a view of a splat, by a splat into its result type."""
+    if (scalar := splat_of(op._operands[0])) is None:
+        return False
     return driver.replace_with(op, tt.SplatOp.make(scalar, cast(Tensor, op.results[0].type), op.location))
 
 
 def rewrite_expand_dims(op: Operation, driver: Driver) -> bool:
-    (source,) = op._operands
-    if (scalar := splat_of(source)) is not None:
-        return resplat(op, driver, scalar)
-    if (broadcast := producer(source, tt.BroadcastOp)) is not None:
+    if (broadcast := producer(op._operands[0], tt.BroadcastOp)) is not None:
         small = broadcast._operands[0]
         result = cast(Tensor, op.results[0].type)
         axis = axis_of(op)
@@ -120,29 +119,24 @@ def rewrite_expand_dims(op: Operation, driver: Driver) -> bool:
         shape.insert(axis, 1)
         expanded = recreate(op, operands=(small,), result_types=(with_shape(result, tuple(shape)),))
         return driver.replace_with(op, expanded, tt.BroadcastOp.make(expanded.results[0], result, op.location))
-    return False
+    return resplat(op, driver)
 
 
 def rewrite_broadcast(op: Operation, driver: Driver) -> bool:
-    (source,) = op._operands
-    if (scalar := splat_of(source)) is not None:
-        return resplat(op, driver, scalar)
-    if (inner := producer(source, tt.BroadcastOp)) is not None:
+    if (inner := producer(op._operands[0], tt.BroadcastOp)) is not None:
         return driver.set_operands(op, inner._operands)
-    return False
+    return resplat(op, driver)
 
 
 def rewrite_reshape(op: Operation, driver: Driver) -> bool:
     if "efficient_layout" in op.properties:
         return False
-    (source,) = op._operands
-    if (scalar := splat_of(source)) is not None:
-        return resplat(op, driver, scalar)
-    if (inner := producer(source, tt.ReshapeOp)) is not None and "efficient_layout" not in inner.properties:
+    inner = producer(op._operands[0], tt.ReshapeOp)
+    if inner is not None and "efficient_layout" not in inner.properties:
         if "allow_reorder" in inner.properties:
             op.properties["allow_reorder"] = inner.properties["allow_reorder"]
         return driver.set_operands(op, inner._operands)
-    return False
+    return resplat(op, driver)
 
 
 def rewrite_trans(op: Operation, driver: Driver) -> bool:

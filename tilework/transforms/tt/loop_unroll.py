@@ -17,14 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from tilework.ir import arith, scf
 from tilework.ir.create import clone_op
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import (
-    constant_value,
-    insert_after,
-    insert_before,
-    move_before,
-    replace_op,
-    replace_values,
-)
+from tilework.ir.rewrite import constant_value, insert_after, insert_before, move_before, replace_op, replace_values
 from tilework.ir.types import bit_width, i32, int_attr
 from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.passes import module_pass

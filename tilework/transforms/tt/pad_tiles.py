@@ -30,15 +30,7 @@ from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import IN_ORDER, is_reproducible
 from tilework.ir.nesting import body_of, end_of, only_op, start_of, values_of
 from tilework.ir.property_text import is_true
-from tilework.ir.rewrite import (
-    constant,
-    constant_value,
-    defining_op,
-    erase_op,
-    insert_before,
-    recreate,
-    splat_element,
-)
+from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_before, recreate, splat_element
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.tt.inference import reduced_type
 from tilework.ir.types import (
@@ -206,7 +198,7 @@ def reshaped(code: Emitter, value: SSAValue, before: Shape, after: Shape) -> SSA
     """Reshape `value`, whose visible shape is `before`, to a padded tile of visible shape `after`."""
     if not keeps_positions(before, after):
         value = flat_gather(code, value, before, after)
-    return viewed(code, value, padded_shape(after))
+    return code.reshaped(value, padded_shape(after))
 
 
 def keeps_positions(before: Shape, after: Shape) -> bool:
@@ -279,27 +271,20 @@ def resized(code: Emitter, value: SSAValue, shape: Shape) -> SSAValue:
 def repeated(code: Emitter, value: SSAValue, axis: int, times: int) -> SSAValue:
     shape = shape_of(value.type)
     wide = code.broadcast(code.expanded(value, [axis]), (*shape[:axis], times, *shape[axis:]))
-    return viewed(code, wide, (*shape[:axis], times * shape[axis], *shape[axis + 1 :]))
+    return code.reshaped(wide, (*shape[:axis], times * shape[axis], *shape[axis + 1 :]))
 
 
 def first_of(code: Emitter, value: SSAValue, axis: int, parts: int) -> SSAValue:
     """Return the first of `parts` equal parts; each split halves their count."""
     shape = shape_of(value.type)
     left = (*shape[:axis], shape[axis] // parts, *shape[axis + 1 :])
-    value = viewed(code, value, (*shape[:axis], parts, *left[axis:]))
+    value = code.reshaped(value, (*shape[:axis], parts, *left[axis:]))
     order = (*range(axis), *range(axis + 1, len(shape) + 1), axis)
     value = code.append(tt.TransOp.make(value, order, code.loc))
     while parts > 1:
         parts //= 2
-        value = code.append(tt.SplitOp.make(viewed(code, value, (*left, parts, 2)), code.loc))
-    return viewed(code, value, left)
-
-
-def viewed(code: Emitter, value: SSAValue, shape: Shape) -> SSAValue:
-    """Return the elements of a tile in another shape."""
-    if shape_of(value.type) == shape:
-        return value
-    return code.append(tt.ReshapeOp.make(value, tensor_type(shape, element_type(value.type)), code.loc))
+        value = code.append(tt.SplitOp.make(code.reshaped(value, (*left, parts, 2)), code.loc))
+    return code.reshaped(value, left)
 
 
 def pad_cat(padding: Padding, op: Operation) -> None:
@@ -400,10 +385,14 @@ def in_one_row(padding: Padding, op: Operation) -> Operation:
     return new
 
 
-def pad_assert(padding: Padding, op: Operation) -> None:
-    """Make invisible lanes true."""
-    (condition,) = op.operands
-    op.operands[0] = padding.filled(condition, padding.axes(condition), 1, op)
+def fill_operand(index: int, fill: int) -> Callable[[Padding, Operation], None]:
+    """Return a rule: invisible lanes of an operand hold `fill`."""
+
+    def rule(padding: Padding, op: Operation) -> None:
+        if (value := op.operands[index]) in padding.sizes:
+            op.operands[index] = padding.filled(value, padding.axes(value), fill, op)
+
+    return rule
 
 
 def pad_masked(padding: Padding, op: Operation) -> None:
@@ -415,13 +404,6 @@ def pad_masked(padding: Padding, op: Operation) -> None:
             padding.keep_size(first, mask)
         code.insert_before(op)
         set_mask(op, mask)
-
-
-def pad_gather(padding: Padding, op: Operation) -> None:
-    """Let invisible lanes read index 0."""
-    indices = op.operands[1]
-    if indices in padding.sizes:
-        op.operands[1] = padding.filled(indices, padding.axes(indices), 0, op)
 
 
 # Reductions and scans: invisible lanes must not contribute.
@@ -628,9 +610,9 @@ RULES: dict[type[Operation], Callable[[Padding, Operation], None]] = {
     tt.MakeRangeOp: pad_range,
     **dict.fromkeys(DIVISIONS, pad_division),
     tt.MapElementwiseOp: pad_map,
-    tt.AssertOp: pad_assert,
+    tt.AssertOp: fill_operand(0, 1),  # they do not fail
     **dict.fromkeys(MASKS, pad_masked),
-    tt.GatherOp: pad_gather,
+    tt.GatherOp: fill_operand(1, 0),  # they read index 0
     tt.ReduceOp: lambda padding, op: combine(padding, op, counts=True),
     tt.ScanOp: lambda padding, op: combine(padding, op, counts=is_true(op.properties["reverse"])),
     tt.DotOp: pad_dot,

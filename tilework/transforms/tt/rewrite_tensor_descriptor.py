@@ -15,12 +15,7 @@ Stage: TTIR to TTIR. Cost: one walk.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from math import nan
 
-from xdsl.dialects.builtin import (
-    IntegerType,
-    ModuleOp,
-    Signedness,
-    UnitAttr,
-)
+from xdsl.dialects.builtin import IntegerType, ModuleOp, Signedness, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
@@ -181,7 +176,7 @@ def make_load(code: Emitter, op: Operation, access: BlockAccess, descriptor: Des
 
 def make_store(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
     pointers, mask = addresses(access, descriptor)
-    return tt.StoreOp.make(pointers, in_shape(code, stored_value(op), access.block), mask, op.location)
+    return tt.StoreOp.make(pointers, code.reshaped(stored_value(op), access.block), mask, op.location)
 
 
 def make_atomic(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
@@ -190,7 +185,7 @@ def make_atomic(code: Emitter, op: Operation, access: BlockAccess, descriptor: D
     if atomic is None:
         raise PassError(f"Cannot fallback on descriptor atomic op, unsupported for type {element}", op.location)
     pointers, mask = addresses(access, descriptor)
-    value = in_shape(code, stored_value(op), access.block)
+    value = code.reshaped(stored_value(op), access.block)
     return tt.AtomicRMWOp.make(atomic, pointers, value, mask, MemSemantic.RELEASE, MemSyncScope.GPU, op.location)
 
 
@@ -211,13 +206,6 @@ ATOMICS: dict[DescriptorReduceKind, dict[str, RMWOp]] = {
     DescriptorReduceKind.OR: dict.fromkeys(INTEGERS, RMWOp.OR),
     DescriptorReduceKind.XOR: dict.fromkeys(INTEGERS, RMWOp.XOR),
 }
-
-
-def in_shape(code: Emitter, value: SSAValue, shape: Shape) -> SSAValue:
-    """`value`, with the leading unit axes that its block has."""
-    if shape_of(value.type) == shape:
-        return value
-    return code.append(tt.ReshapeOp.make(value, tensor_type(shape, element_type(value.type)), code.loc))
 
 
 ACCESSES: dict[type[Operation], Callable[[Emitter, Operation, BlockAccess, Descriptor], Operation]] = {
@@ -246,7 +234,7 @@ def rewrite_access(rewrite: Flattening, op: Operation) -> None:
         new.attributes.update(op.attributes)
     code.ops.append(new)
     if op.results:
-        op.results[0].replace_all_uses_with(in_shape(code, new.results[0], shape_of(op.results[0].type)))
+        op.results[0].replace_all_uses_with(code.reshaped(new.results[0], shape_of(op.results[0].type)))
     code.insert_before(op)
     erase_op(op)
 

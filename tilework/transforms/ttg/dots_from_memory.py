@@ -26,6 +26,7 @@ from tilework.ir.effects import is_pure, is_value_alloc
 from tilework.ir.encodings import dot_operand_of, encoding_attr, is_accumulator, layout_of
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
+from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, replace_op
 from tilework.ir.types import bit_width, element_type, f32, shape_of, tensor_type
 from tilework.layouts.banks import bank_conflicts
@@ -125,12 +126,8 @@ def can_wait(load: ttg.LocalLoadOp, dot: Operation) -> bool:
         memory = made.operands[0]
     if made is not None and is_filled(made):
         return True
-    between = load.next_op if load.parent is dot.parent else None
-    while between is not None and between is not dot:
-        if not is_pure(between) and type(between) not in HARMLESS:
-            return False
-        between = between.next_op
-    return between is dot
+    is_earlier = load.parent is dot.parent and load.is_before_in_block(dot)
+    return is_earlier and all(is_pure(op) or type(op) in HARMLESS for op in ops_behind(load, dot))
 
 
 def filled(source: SSAValue, reader: Attribute, anchor: Operation, behind: bool = False) -> SSAValue:

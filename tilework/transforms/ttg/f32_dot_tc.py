@@ -15,10 +15,10 @@ Stage: TTGIR. Cost: one walk.
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import arith, tt
-from tilework.ir.arith import binary, cmpf, convert
+from tilework.ir.arith import binary, cmpf
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.types import bf16, element_type, f32, int_property, with_element
@@ -95,13 +95,11 @@ def bf16_parts(count: int) -> Callable[[SSAValue, Emitter], Parts]:
     """Return a function that splits a value into `count` bf16 parts, each of the remainder of the preceding ones."""
 
     def parts(value: SSAValue, code: Emitter) -> Parts:
-        def cast(kind: type[Operation], given: SSAValue, element: Attribute) -> SSAValue:
-            return code.append(convert(kind, given, with_element(given.type, element), code.loc))
-
-        found = [cast(arith.TruncFOp, value, bf16)]
+        wide, narrow = value.type, with_element(value.type, bf16)
+        found = [code.convert(arith.TruncFOp, value, narrow)]
         while len(found) < count:
-            value = code.binary(arith.SubfOp, value, cast(arith.ExtFOp, found[-1], f32))
-            found.append(cast(arith.TruncFOp, value, bf16))
+            value = code.binary(arith.SubfOp, value, code.convert(arith.ExtFOp, found[-1], wide))
+            found.append(code.convert(arith.TruncFOp, value, narrow))
         return found
 
     return parts

@@ -33,7 +33,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.analysis.integer_ranges import IntegerRanges
 from tilework.ir import arith, scf, ub
-from tilework.ir.arith import SelectOp, convert
+from tilework.ir.arith import convert
 from tilework.ir.effects import is_speculatable
 from tilework.ir.functions import function_around, functions, ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside, start_of
@@ -436,9 +436,7 @@ class Fusion:
         self.body.add_op(make_yield((next_time, kept[2], *results, *carried, *captured), self.outer.location))
 
     def select(self, condition: SSAValue, on_true: SSAValue, on_false: SSAValue) -> SSAValue:
-        if on_true is on_false:
-            return on_true
-        return self.code.append(SelectOp.make(condition, on_true, on_false, self.outer.location))
+        return on_true if on_true is on_false else self.code.select(condition, on_true, on_false)
 
     def start_child(
         self,
@@ -474,12 +472,9 @@ class Fusion:
         self, condition: SSAValue, ops: Sequence[Operation], inside: Sequence[SSAValue], outside: Sequence[SSAValue]
     ) -> Operation:
         """Emit ``scf.if condition { ops; yield inside } else { yield outside }``."""
-        then_block, else_block = Block(), Block()
-        then_block.add_ops(taken_out(ops))
-        then_block.add_op(make_yield(inside, self.outer.location))
-        else_block.add_op(make_yield(outside, self.outer.location))
-        types = [value.type for value in inside]
-        new = make_if(condition, types, Region(then_block), Region(else_block), self.outer.location)
+        loc, types = self.outer.location, [value.type for value in inside]
+        then_block, else_block = Block([*taken_out(ops), make_yield(inside, loc)]), Block([make_yield(outside, loc)])
+        new = make_if(condition, types, Region(then_block), Region(else_block), loc)
         self.code.ops.append(new)
         return new
 

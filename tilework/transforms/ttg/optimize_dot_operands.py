@@ -21,13 +21,7 @@ from typing import cast
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import (
-    distributed_of,
-    dot_operand_of,
-    encoding_of,
-    layout_of,
-    shared_of,
-)
+from tilework.ir.encodings import distributed_of, dot_operand_of, encoding_of, layout_of, shared_of
 from tilework.ir.rewrite import replace_op
 from tilework.ir.types import array_values, bit_width, element_type, is_pointer, shape_of
 from tilework.layouts.construct import dot_shared

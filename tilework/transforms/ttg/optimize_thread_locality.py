@@ -16,12 +16,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.arith import binary
-from tilework.ir.encodings import (
-    distributed_of,
-    encoding_of,
-    layout_of,
-    with_encoding,
-)
+from tilework.ir.encodings import distributed_of, encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import follows_tree, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, end_of, only_op

@@ -34,12 +34,7 @@ from tilework.analysis.cost import (
     straight_cost,
 )
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import (
-    distributed_of,
-    layout_of,
-    spread_of,
-    tensor_core_of,
-)
+from tilework.ir.encodings import distributed_of, layout_of, spread_of, tensor_core_of
 from tilework.ir.functions import is_private
 from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import ops_around

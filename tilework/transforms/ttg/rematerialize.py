@@ -26,14 +26,7 @@ from tilework.ir.scf import also_yield
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.encodings import Distributed
 from tilework.light_dataclass import light_dataclass
-from tilework.transforms.ttg.layout_rules import (
-    absorbs,
-    backward,
-    can_clone,
-    encoding,
-    is_renaming,
-    laid_out_operands,
-)
+from tilework.transforms.ttg.layout_rules import absorbs, backward, can_clone, encoding, is_renaming, laid_out_operands
 
 # The backward slice that must be recomputed to get a value in another layout.
 #

@@ -27,11 +27,7 @@ from tilework.analysis.value_flows import joined_values
 from tilework.ir import arith, tt, ttg, ub
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
-from tilework.ir.encodings import (
-    distributed_of,
-    spread_of,
-    with_encoding,
-)
+from tilework.ir.encodings import distributed_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.types import axis_of, shape_of

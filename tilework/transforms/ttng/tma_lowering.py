@@ -28,19 +28,10 @@ from tilework.analysis.alias import VIEWS
 from tilework.errors import PassError
 from tilework.ir import arith, tt, ttg, ttng
 from tilework.ir.effects import is_terminator
-from tilework.ir.encodings import (
-    shared_of,
-)
+from tilework.ir.encodings import shared_of
 from tilework.ir.functions import entry_around, ops_in_order
 from tilework.ir.nesting import start_of
-from tilework.ir.rewrite import (
-    constant,
-    constant_value,
-    defining_op,
-    erase_op,
-    put,
-    replace_all_uses,
-)
+from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, put, replace_all_uses
 from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import bit_width, element_type, i1, i32, i64, shape_of
 from tilework.layouts.encodings import (

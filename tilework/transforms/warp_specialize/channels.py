@@ -12,12 +12,14 @@ one "full" and one "empty" barrier per stage.
 from collections.abc import Iterator
 from dataclasses import field
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.value_flows import reached
 from tilework.ir import scf, tt, ttng
 from tilework.ir.functions import ops_in_order
+from tilework.ir.module_facts import integer
 from tilework.ir.nesting import enclosing_op, ops_around, start_of
 from tilework.ir.scf import LOOPS
 from tilework.ir.types import element_type, is_tensor, shape_of, tensor_type, tile_bits
@@ -32,7 +34,7 @@ from tilework.transforms.ttg.pipeline.load_plans import (
     replaceable_allocs,
     users_of,
 )
-from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, integer_attribute
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots
 
 STAGING: dict[type[Operation], int] = {
     tt.DescriptorStoreOp: 1,
@@ -124,7 +126,7 @@ def find_rings(function: Operation, default_stages: int, facts: AxisFacts) -> li
             raise Refusal(op, "it gathers rows by descriptor")
         if type(op) is not tt.DescriptorLoadOp and op not in needed:
             continue
-        if any(type(outer) not in (scf.ForOp, scf.IfOp, tt.FuncOp) for outer in blocks_around(op)):
+        if any(type(outer) not in (scf.ForOp, scf.IfOp, tt.FuncOp, ModuleOp) for outer in ops_around(op)):
             raise Refusal(op, "a load for it is in a `while` loop")
         if type(op) is tt.DescriptorLoadOp and not is_made_once(op.operands[0], function):
             raise Refusal(op, "a descriptor for it is created in a loop, or selected")
@@ -182,16 +184,6 @@ def store_bytes(store: Operation) -> int:
     return tile_bits(value) // 8 // STAGING[type(store)]
 
 
-def blocks_around(op: Operation) -> list[Operation]:
-    """Return the ops around `op`, up to its function."""
-    found: list[Operation] = []
-    for outer in ops_around(op):
-        found.append(outer)
-        if type(outer) is tt.FuncOp:
-            break
-    return found
-
-
 def loads_of_dots(function: Operation) -> set[Operation]:
     """Return the `tt.load` ops of tiles from which dot operands are computed."""
     dots = group_dots(function)
@@ -245,5 +237,5 @@ def stages_of(ring: Ring, rings: list[Ring], default: int) -> int:
         return 1
     if any(loops[0] in ops_around(other.channels[0].load) and other.block is not ring.block for other in rings):
         return OUTER_STAGES
-    requested = (integer_attribute(loop, NUM_STAGES) for loop in loops)
+    requested = (integer(loop.attributes, NUM_STAGES) for loop in loops)
     return max(1, next((count for count in requested if count is not None), default))

@@ -129,7 +129,7 @@ def carry(
     """Let all loops and branches around `blocks` carry `count` integers, initially 0, that step once in each execution
     of one of them; return their values there.
     """
-    around = {op for block in blocks for op in ops_from(block)}
+    around = {op for block in blocks for op in ops_around(start_of(block))}
     entered: dict[Block, list[SSAValue]] = {}
 
     def visit(block: Block, position: list[SSAValue]) -> list[SSAValue]:
@@ -158,12 +158,6 @@ def carry(
     code.insert_before(start_of(root))
     visit(root, first)
     return entered
-
-
-def ops_from(block: Block) -> list[Operation]:
-    """Return the ops around `block`, the innermost first."""
-    op = block.parent_op()
-    return [] if op is None else [op, *ops_around(op)]
 
 
 def step(code: Emitter, position: list[SSAValue], stages: int) -> list[SSAValue]:

@@ -18,26 +18,14 @@ from xdsl.ir import Operation, SSAValue
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import (
-    distributed_of,
-    dot_operand_of,
-    encoding_of,
-    shared_of,
-    spread_of,
-)
+from tilework.ir.encodings import distributed_of, dot_operand_of, encoding_of, shared_of, spread_of
 from tilework.ir.module_facts import find_num_warps, num_ctas
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of, tile_bits
 from tilework.layouts.construct import dot_shared
-from tilework.layouts.encodings import (
-    Distributed,
-    DotOperand,
-    NvidiaMma,
-    Shared,
-    SwizzledShared,
-)
+from tilework.layouts.encodings import Distributed, DotOperand, NvidiaMma, Shared, SwizzledShared
 from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import contig_per_thread, order, order_for_memory, thread_order, to_linear
 from tilework.light_dataclass import light_dataclass

@@ -53,11 +53,6 @@ def yield_of(loop: Operation) -> Operation:
     return end_of(body_of(loop))
 
 
-def integer_attribute(op: Operation, name: str) -> int | None:
-    """Return the integer in the attribute `name` of `op`, if there is one."""
-    return integer(op.attributes, name)
-
-
 def group_dots(root: Operation) -> list[Operation]:
     """Return the warp-group dots under `root`."""
     return [op for op in ops_in_order(*root.regions) if type(op) is ttng.WarpGroupDotOp]
@@ -70,7 +65,7 @@ def set_integer(op: Operation, name: str, value: int) -> None:
 
 def num_stages(loop: Operation, default: int) -> int:
     """Return the stages that the loop requests, or `default`."""
-    requested = integer_attribute(loop, NUM_STAGES)
+    requested = integer(loop.attributes, NUM_STAGES)
     return default if requested is None else requested
 
 
@@ -128,17 +123,6 @@ def dots_in(loop: Operation) -> list[Operation]:
         branches = (op for op in body_ops(loop) if type(op) is scf.IfOp)
         found += [op for op in branches if any(type(inner) in DOTS for inner in op.walk())]
     return found
-
-
-def ops_outside_loops(block: Block, *kinds: type[Operation]) -> Iterator[Operation]:
-    """Yield the ops of `kinds` under `block`, without those in loops inside it."""
-    for op in block.ops:
-        if type(op) in kinds:
-            yield op
-        elif type(op) not in LOOPS:
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from ops_outside_loops(inner, *kinds)
 
 
 # More stages where shared memory would be idle.

@@ -22,7 +22,7 @@ from math import prod
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
-from tilework.analysis.cost import carried_registers, occupancy
+from tilework.analysis.cost import carried_registers, occupancy, own_ops
 from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.arith import SelectOp
 from tilework.ir.create import create_op, set_type
@@ -64,7 +64,7 @@ from tilework.transforms.ttg.pipeline.load_plans import (
     plan_loads,
     with_free_buffers,
 )
-from tilework.transforms.ttg.pipeline.loops import OTHERS, body_ops, enclosing_op, ops_outside_loops, used_values
+from tilework.transforms.ttg.pipeline.loops import OTHERS, body_ops, enclosing_op, used_values
 from tilework.transforms.ttg.pipeline.schedule import Cluster, Schedule
 from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, Dot, may_run_on
 
@@ -186,7 +186,7 @@ def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> None:
 
     `replaced` is called with the ops of the body and their replacements.
     """
-    makes = list(ops_outside_loops(body_of(loop), tt.MakeTensorDescOp))
+    makes = [op for op in own_ops(loop) if type(op) is tt.MakeTensorDescOp]
     if not makes:
         return
     code = Emitter(loop.location)
@@ -483,7 +483,7 @@ def iterations_of_maps(low: Lowering, plans: list[LoadPlan]) -> int:
     copies of its iteration.
     """
     schedule, body = low.schedule, body_of(low.loop)
-    makers = {enclosing_op(make, body) for make in ops_outside_loops(body, tt.MakeTensorDescOp)}
+    makers = {enclosing_op(op, body) for op in own_ops(low.loop) if type(op) is tt.MakeTensorDescOp}
     made = [schedule.slots[maker] for maker in makers if maker is not None and maker in schedule.slots]
     waited = [plan.first_use for plan in plans if plan.kind is Kind.TMA]
     return max(

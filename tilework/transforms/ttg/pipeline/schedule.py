@@ -22,6 +22,7 @@ from xdsl.ir import Operation
 from tilework.analysis.value_flows import reached
 from tilework.ir import scf, tt
 from tilework.ir.functions import ops_in_order
+from tilework.ir.module_facts import integer
 from tilework.ir.nesting import body_of
 from tilework.ir.scf import SKIPS
 from tilework.transforms.passes import module_pass
@@ -35,7 +36,6 @@ from tilework.transforms.ttg.pipeline.loops import (
     body_ops,
     carried_producer,
     dots_in,
-    integer_attribute,
     loops_in,
     producers,
     refusal,
@@ -150,12 +150,12 @@ class Schedule:
     @classmethod
     def read(cls, loop: Operation) -> "Schedule | None":
         """Return the schedule in the attributes, which newer ops may lack; None if there is none."""
-        if (last := integer_attribute(loop, MAX_STAGE)) is None:
+        if (last := integer(loop.attributes, MAX_STAGE)) is None:
             return None
         schedule = cls()
         found: list[tuple[Operation, int, int]] = []
         for op in body_ops(loop):
-            stage, cluster = integer_attribute(op, STAGE), integer_attribute(op, CLUSTER)
+            stage, cluster = integer(op.attributes, STAGE), integer(op.attributes, CLUSTER)
             if stage is not None and cluster is not None:
                 found.append((op, stage, cluster))
         if not found:
@@ -186,7 +186,7 @@ def drop_attributes(ops: Iterable[Operation], *names: str) -> None:
 @module_pass("tritongpu-schedule-loops")
 def schedule_loops(module: ModuleOp) -> None:
     for loop in loops_in(module):
-        latencies = {inner: found for inner in body_ops(loop) if (found := integer_attribute(inner, LATENCY))}
+        latencies = {inner: found for inner in body_ops(loop) if (found := integer(inner.attributes, LATENCY))}
         if not latencies:
             continue
         if (reason := refusal(loop)) is None:

@@ -13,12 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
+from tilework.analysis.cost import own_ops
 from tilework.analysis.ring_slots import in_other_slots, is_drained, slots_of
 from tilework.ir import scf, ttg, ttng
 from tilework.ir.effects import is_pure
-from tilework.ir.encodings import (
-    shared_of,
-)
+from tilework.ir.encodings import shared_of
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import MAX_REGISTERS
 from tilework.ir.nesting import body_of, start_of
@@ -41,7 +40,6 @@ from tilework.transforms.ttg.pipeline.loops import (
     enclosing_op,
     loops_in,
     num_stages,
-    ops_outside_loops,
     producers,
     yield_of,
 )
@@ -118,8 +116,8 @@ def pipeline_stores(root: Operation, default_stages: int) -> None:
             body = body_of(loop)
             stores = [
                 store
-                for store in ops_outside_loops(body, *STORES)
-                if buffer_type(store) is not None and not called_for(store.operands[0], body)
+                for store in own_ops(loop)
+                if type(store) in STORES and buffer_type(store) is not None and not called_for(store.operands[0], body)
             ]
             if stores:
                 pipeline_loop(loop, stores)

@@ -25,11 +25,7 @@ from tilework.analysis.cost import occupancy, registers
 from tilework.analysis.ring_slots import slots_of
 from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.effects import ELEMENTWISE, is_speculatable, writes
-from tilework.ir.encodings import (
-    is_accumulator,
-    layout_of,
-    tensor_core_of,
-)
+from tilework.ir.encodings import is_accumulator, layout_of, tensor_core_of
 from tilework.ir.module_facts import MAX_REGISTERS, find_target, integer, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, ops_behind
 from tilework.ir.rewrite import (
