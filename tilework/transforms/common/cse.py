@@ -25,8 +25,9 @@ from tilework.ir.effects import PURE, is_pure, reads, writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import erase_op, recreate, replace_op, replace_values
-from tilework.transforms.folding.worklist import ISOLATED, identity, is_removable, is_unused
+from tilework.ir.rewrite import erase_op, replace_values
+from tilework.transforms.folding.structured import drop_invariant_arguments
+from tilework.transforms.folding.worklist import ISOLATED, Driver, identity, is_removable, is_unused, rule_table
 from tilework.transforms.passes import function_pass
 
 COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
@@ -164,6 +165,9 @@ def region_key(region: Region, inner: dict[SSAValue, int]) -> Hashable:
 # Stage: TTIR or TTGIR to itself. Cost: one CSE, or two where loops have such values, and two walks over each loop body.
 
 
+DROP_FORWARDED = rule_table({}, {scf.ForOp: drop_invariant_arguments})
+
+
 @function_pass("triton-loop-aware-cse")
 def loop_aware_cse(function: Operation) -> None:
     eliminate_common_subexpressions(function)
@@ -171,9 +175,8 @@ def loop_aware_cse(function: Operation) -> None:
     merged = [merge_equal(loop, equal_classes(loop)) for loop in loops]
     if any(merged):
         eliminate_common_subexpressions(function)
-        loops = loops_within(function)
-    for loop in loops:
-        drop_forwarded(loop)
+    if loops:
+        Driver(DROP_FORWARDED).run(function)
 
 
 def loops_within(op: Operation) -> list[Operation]:
@@ -237,26 +240,3 @@ def merge_equal(loop: Operation, classes: Sequence[int]) -> bool:
             loop.results[position].replace_all_uses_with(loop.results[first])
             terminator.operands[position] = body.args[1 + position]
     return len(set(classes)) < len(classes)
-
-
-def drop_forwarded(loop: Operation) -> None:
-    """Drop the carried values that every iteration passes on unchanged: they are the initial ones."""
-    (body,) = loop.regions[0].blocks
-    terminator = end_of(body)
-    carried, initial, yields = body.args[1:], loop.operands[3:], tuple(terminator.operands)
-    kept = [
-        value is not argument and value is not start
-        for argument, start, value in zip(carried, initial, yields, strict=True)
-    ]
-    if all(kept):
-        return
-    terminator.operands = [value for value, keep in zip(yields, kept, strict=True) if keep]
-    for argument, start, keep in zip(carried, initial, kept, strict=True):
-        if not keep:
-            argument.replace_all_uses_with(start)
-            body.erase_arg(argument)
-    operands = [*loop.operands[:3], *(value for value, keep in zip(initial, kept, strict=True) if keep)]
-    types = [result.type for result, keep in zip(loop.results, kept, strict=True) if keep]
-    new = recreate(loop, operands=operands, result_types=types, regions=(loop.detach_region(0),))
-    results = iter(new.results)
-    replace_op(loop, new, results=[next(results) if keep else start for start, keep in zip(initial, kept, strict=True)])
