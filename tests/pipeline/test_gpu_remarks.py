@@ -144,7 +144,7 @@ def test_the_limit_of_a_kernel(name: str, capsys: pytest.CaptureFixture[str], mo
     assert f"remark: the limit of this {said}" in shown and "on a multiprocessor, for its " in shown
     function = next(op for op in parse_module(text).ops if type(op) is tt.FuncOp)
     loops = cost.hot_loops(function)
-    found = cost.loop_cost(loops[0]) if loops else cost.straight_cost(function)
+    found = cost.loop_cost(loops[0] if loops else function)
     assert found is not None and {name: found.cycles[name] for name in cycles} == cycles
     assert 0.8 < found.cycles["MUFU"] / 1024 < 1.1 or name != "attention"
     held = cost.occupancy(function, registers=200)

@@ -59,7 +59,7 @@ from tilework.ir.functions import (
 )
 from tilework.ir.module_facts import partition_warps
 from tilework.ir.nesting import end_of, predecessors
-from tilework.ir.types import bit_width
+from tilework.ir.types import bit_width, int_property
 from tilework.layouts.to_linear import shape_per_cta
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
@@ -431,7 +431,7 @@ def lay_out(function: Operation, found: GlobalScratch) -> Frame:
     end, alignment = 0, 1
     for op in ops_in_order(*function.regions):
         if type(op) is ttg.GlobalScratchAllocOp:
-            needed = Frame(integer_property(op, "nbytes"), integer_property(op, "alignment"))
+            needed = Frame(int_property(op, "nbytes"), int_property(op, "alignment"))
         elif type(op) is tt.CallOp:
             needed = found.frames.get(callee_of(op), Frame(0, 1))  # a recursive function has no memory
         else:
@@ -440,10 +440,6 @@ def lay_out(function: Operation, found: GlobalScratch) -> Frame:
             found.offsets[op] = aligned(end, needed.alignment)
             end, alignment = found.offsets[op] + needed.size, max(alignment, needed.alignment)
     return Frame(aligned(end, alignment), alignment)
-
-
-def integer_property(op: Operation, name: str) -> int:
-    return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def public_functions(module: ModuleOp) -> list[str]:

@@ -110,13 +110,14 @@ def merge(a: AxisInfo, b: AxisInfo, contiguity: PerAxis, constancy: PerAxis, con
     return AxisInfo(contiguity, divisibility, constancy, constant)
 
 
-def at_run_starts(info: AxisInfo, contiguity: PerAxis) -> PerAxis:
-    """Return the divisors of `info` at the starts of runs of `contiguity` elements.
+def at_run_starts(info: AxisInfo, contiguity: PerAxis, unit: int = 1) -> PerAxis:
+    """Return the divisors of `info` at the starts of runs of `contiguity` elements that step by `unit`.
 
-    In 8, 9, 10, 11 the run of four starts at a multiple of 8, but its runs of two only at multiples of 2.
+    In 8, 9, 10, 11 the run of four starts at a multiple of 8, but its runs of two only at multiples of 2. A pointer
+    steps by the size of its pointee.
     """
     return tuple(
-        divisor if run % own == 0 or own == MAX else gcd(divisor, own, run)
+        divisor if run % own == 0 or own == MAX else gcd(divisor, gcd(own, run) * unit)
         for divisor, own, run in zip(info.divisibility, info.contiguity, contiguity, strict=True)
     )
 
@@ -128,10 +129,6 @@ def each(function: Callable[[int, int], int], a: PerAxis, b: PerAxis) -> PerAxis
 def saturated(a: int, b: int) -> int:
     """Return `a` * `b`, at most `MAX`."""
     return min(a * b, MAX)
-
-
-def is_constant(info: AxisInfo, value: int) -> bool:
-    return info.constant == value
 
 
 def spans(runs: PerAxis, type: Attribute) -> tuple[bool, ...]:
@@ -262,19 +259,9 @@ def moved(a: AxisInfo, b: AxisInfo, size: int) -> AxisInfo:
         max(gcd(ka, cb), gcd(ca, kb))
         for ca, ka, cb, kb in zip(a.contiguity, a.constancy, b.contiguity, b.constancy, strict=True)
     )
-    left, right = at_run_starts_in_units(a, contiguity, size), at_run_starts(b, contiguity)
+    left, right = at_run_starts(a, contiguity, size), at_run_starts(b, contiguity)
     divisibility = tuple(gcd(x, saturated(y, size)) for x, y in zip(left, right, strict=True))
     return AxisInfo(contiguity, divisibility, each(gcd, a.constancy, b.constancy))
-
-
-def at_run_starts_in_units(info: AxisInfo, contiguity: PerAxis, unit: int) -> PerAxis:
-    """`at_run_starts` of a value whose runs step by `unit`: a pointer steps by the size of its pointee."""
-    if unit == 1:
-        return at_run_starts(info, contiguity)
-    return tuple(
-        divisor if run % own == 0 or own == MAX else gcd(divisor, gcd(own, run) * unit)
-        for divisor, own, run in zip(info.divisibility, info.contiguity, contiguity, strict=True)
-    )
 
 
 def subtract(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
@@ -288,8 +275,8 @@ def multiply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, b = known
     if a.constant == 0 or b.constant == 0:
         return of_constant(0, op.results[0].type)
-    if is_constant(b, 1) or is_constant(a, 1):
-        return a if is_constant(b, 1) else b
+    if b.constant == 1 or a.constant == 1:
+        return a if b.constant == 1 else b
     divisibility = each(saturated, in_every_element(a), in_every_element(b))
     return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, b.constancy))
 
@@ -302,10 +289,10 @@ def in_every_element(info: AxisInfo) -> PerAxis:
 def divide(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, b = known
     type = op.results[0].type
-    if is_constant(b, 1):
+    if b.constant == 1:
         return a
     divisibility = (1,) * len(a.contiguity)
-    if is_constant(a, 0):
+    if a.constant == 0:
         divisibility = a.divisibility
     elif b.constant is not None and (power := magnitude_power_of_two(b.constant, type)):
         divisibility = tuple(max(1, d // power) for d in in_every_element(a))
@@ -345,7 +332,7 @@ def magnitude_power_of_two(value: int, type: Attribute) -> int | None:
 def remainder(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, b = known
     type = op.results[0].type
-    if is_constant(b, 1):
+    if b.constant == 1:
         return of_constant(0, type)
     contiguity = aligned_groups(op, a, b)
     divisibility = tuple(
@@ -366,7 +353,7 @@ def bitwise(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 def shift_left(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, shift = known
-    if is_constant(shift, 0):
+    if shift.constant == 0:
         return a
     divisibility = tuple(saturated(d, 1 << min(shift.constant or 0, 62)) for d in in_every_element(a))
     return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, shift.constancy))
@@ -374,7 +361,7 @@ def shift_left(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 def shift_right(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, shift = known
-    if is_constant(shift, 0):
+    if shift.constant == 0:
         return a
     divisibility = (1,) * len(a.contiguity)
     if shift.constant is not None and shift.constant < bit_width(op.results[0].type):

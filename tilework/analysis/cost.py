@@ -178,13 +178,19 @@ class Occupancy:
 
 
 def loop_cost(loop: Operation) -> Cost | None:
-    """Return the cost of one iteration of a loop, without the loops in it; None for a target without rates."""
-    return code_cost(own_ops(loop), loop)
-
-
-def straight_cost(function: Operation) -> Cost | None:
-    """Return the cost of the code of a function outside of loops."""
-    return code_cost(own_ops(function), function)
+    """Return the cost of one iteration of a loop, or of a function, without the loops in it; None for a target without
+    rates."""
+    rates, ops = find_target(loop).rates, own_ops(loop)
+    if rates is None:
+        return None
+    meter = Meter(rates, find_num_warps(loop) or 1, address_ops(ops), find_target(loop).matrix_access)
+    for op in ops:
+        meter.add(op)
+    waits = [op for op in ops if type(op) is ttng.WarpGroupDotWaitOp]
+    is_async = any(isinstance(op, ttng.WarpGroupDotOp) and op.is_async.value.data for op in ops)
+    drains = bool(meter.macs) and (not is_async or any(int_property(wait, "pendings") == 0 for wait in waits))
+    latency = rates.memory_cycles / iterations_ahead(ops) if is_loading(ops) else 0
+    return Cost(meter.cycles(), meter.macs, drains, latency)
 
 
 def concurrent_cost(costs: Sequence[Cost]) -> Cost:
@@ -259,22 +265,6 @@ def registers(type: Attribute) -> int:
     return layout_of(type).in_size("register")
 
 
-def code_cost(ops: Sequence[Operation], around: Operation) -> Cost | None:
-    """Return the cost of some ops of one kernel."""
-    rates = find_target(around).rates
-    if rates is None:
-        return None
-    meter = Meter(rates, find_num_warps(around) or 1, address_ops(ops), find_target(around).matrix_access)
-    for op in ops:
-        meter.add(op)
-    waits = [op for op in ops if type(op) is ttng.WarpGroupDotWaitOp]
-    is_async = any(isinstance(op, ttng.WarpGroupDotOp) and op.is_async.value.data for op in ops)
-    drains = bool(meter.macs) and (not is_async or any(pending(wait) == 0 for wait in waits))
-    return Cost(
-        meter.cycles(), meter.macs, drains, rates.memory_cycles / iterations_ahead(ops) if is_loading(ops) else 0
-    )
-
-
 def is_loading(ops: Iterable[Operation]) -> bool:
     return any(type(op) in COPIES or (type(op) is tt.LoadOp and is_tensor(op.results[0].type)) for op in ops)
 
@@ -295,10 +285,6 @@ def ring_size(op: Operation) -> int | None:
     """Return the number of buffers of the ring that a copy writes."""
     view = defining_op(copied_to(op))
     return shape_of(view.operands[0].type)[0] if isinstance(view, ttg.MemDescIndexOp) else None
-
-
-def pending(wait: Operation) -> int:
-    return int_property(wait, "pendings")
 
 
 def address_ops(ops: Iterable[Operation]) -> set[Operation]:

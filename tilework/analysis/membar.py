@@ -36,6 +36,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.allocation import FOREVER, Allocation, Interval, allocations, async_regions, module_allocation
+from tilework.analysis.global_order import COPIES_IN
 from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
@@ -401,7 +402,6 @@ PHASES = frozenset({
     ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.TakeTurnOp, ttng.GiveTurnOp,
 })  # fmt: skip
 BY_FIRST_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
-COPIES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
 READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalDotOp, ttg.LocalLoadOp})
 
 
@@ -414,7 +414,7 @@ def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:
     if in_other_slots(before, after):
         return True
     first, second = type(before), type(after)
-    if first in COPIES and second in READERS:
+    if first in COPIES_IN and second in READERS:
         return True
     if first is second is ttg.AsyncCopyGlobalToLocalOp:
         return bool(async_regions(before)) and are_alike(before, after)
@@ -461,13 +461,10 @@ def is_warp_synchronous(op: Operation) -> bool:
     return conversion(layout_of(op.operands[0].type), layout_of(op.results[0].type)).kind == "warp"
 
 
-ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
-
-
 def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
     """Return the ops that need a fence in front of them, in program order."""
     found: dict[Operation, None] = {}
-    if not any(type(op) in ASYNC_WRITES for op in ops_in_order(*module.regions)):
+    if not any(type(op) in COPIES_IN for op in ops_in_order(*module.regions)):
         return []
     for allocation in allocations(module, target):
         # callers have used the memory of a function that is called
@@ -487,7 +484,7 @@ class FenceWalk(Walk):
         kind = type(op)
         if kind is ttng.FenceAsyncSharedOp:
             return CLEAN
-        if kind in ASYNC_WRITES:
+        if kind in COPIES_IN:
             written = Pending(writes=self.touched(op, [op.operands[-2]]))
             if op in self.found or state.conflicts(written, None):
                 self.found[op] = None
@@ -498,7 +495,7 @@ class FenceWalk(Walk):
     def specialized(self, op: Operation, state: Pending) -> Pending:
         """Partitions do not see earlier accesses, so the fence comes before all of them."""
         assert isinstance(op, ttg.WarpSpecializeOp)
-        copies = [inner for inner in op.walk() if type(inner) in ASYNC_WRITES]
+        copies = [inner for inner in op.walk() if type(inner) in COPIES_IN]
         written = frozenset(access for copy in copies for access in self.touched(copy, [copy.operands[-2]]))
         if op in self.found or state.conflicts(Pending(writes=written), None):
             self.found[op] = None

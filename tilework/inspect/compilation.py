@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tilework.analysis.cost import Cost, concurrent_cost, loop_cost, occupancy, straight_cost
+from tilework.analysis.cost import Cost, concurrent_cost, loop_cost, occupancy
 from tilework.errors import CompilationError, StageError, TritonError
 from tilework.inspect.replay import Launch
 from tilework.ir import tt
@@ -198,7 +198,7 @@ def limits_of(ttgir: str, registers: int | None, shared: int | None) -> dict[str
     warps = (find_num_warps(kernel) or 1) + partition_warps(kernel)
     codes = []
     for group in limited_codes(kernel):
-        costs = [straight_cost(code) if type(code) is tt.FuncOp else loop_cost(code) for code in group]
+        costs = [loop_cost(code) for code in group]
         cost = concurrent_cost([one for one in costs if one is not None])
         if cost.bound:
             codes.append({**described(cost, held.blocks), "peak": peak(cost, rates).removeprefix(", ")})

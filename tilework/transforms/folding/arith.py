@@ -226,7 +226,7 @@ def rewrite_select(op: Operation, driver: Driver) -> bool:
         return driver.set_operands(op, (condition, if_true, inner.operands[2]))
     result = op.results[0].type
     if condition.type == result and constant_int(if_true) == 0 and constant_int(if_false) == 1:
-        ones = driver.constant(op, 1, condition)
+        ones = driver.constant(op, 1, condition.type)
         return driver.replace_with(op, binary(arith.XOrIOp, condition, ones, op.location))
     if is_integer(result) and result != i1 and constant_int(if_true) == 1 and constant_int(if_false) == 0:
         return driver.replace_with(op, convert(arith.ExtUIOp, condition, result, op.location))
@@ -285,7 +285,7 @@ def merge(
     op: Operation, driver: Driver, kind: type[Operation], value: SSAValue, constant: int, constant_first: bool = False
 ) -> bool:
     """Replace `op` by `kind` of `value` and a constant."""
-    known = driver.constant(op, constant, value)
+    known = driver.constant(op, constant, value.type)
     operands = (known, value) if constant_first else (value, known)
     return driver.replace_with(op, binary(kind, *operands, op.location))
 

@@ -96,7 +96,7 @@ def of_constant(op: Operation, inner: Operation, driver: Driver) -> bool:
     (source,) = op._operands
     if (known := known_scalar(source)) is None:
         return False
-    return driver.replace(op, (driver.constant(op, known, op.results[0]),))
+    return driver.replace(op, (driver.constant(op, known, op.results[0].type),))
 
 
 def of_rebuilt(op: Operation, inner: Operation, driver: Driver) -> bool:

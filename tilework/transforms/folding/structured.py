@@ -337,7 +337,7 @@ def replace_passed_condition(before: Block, after: Block, driver: Driver) -> boo
     condition, *passed = end_of(before)._operands
     for argument, value in zip(after.args, passed, strict=True):
         if value is condition and argument.first_use is not None:
-            driver.replace_value(argument, driver.constant(start_of(after), 1, argument))
+            driver.replace_value(argument, driver.constant(start_of(after), 1, argument.type))
             return True
     return False
 

@@ -201,7 +201,7 @@ class Driver:
             known = arith.ConstantOp.create(properties={"value": value}, result_types=types, location=op.location)
             value = self.insert(op, known).results[0]
         elif not isinstance(value, SSAValue):
-            value = self.constant(op, value, op.results[0])
+            value = self.constant(op, value, op.results[0].type)
         self.replace(op, (value,))
         if self.bottom_up and self.new_constants and self.new_constants[-1] is value.owner:
             self.share_constant(self.new_constants.pop())
@@ -236,17 +236,13 @@ class Driver:
         self.changed = True
         return new
 
-    def constant(self, before: Operation, value: Scalar, like: SSAValue) -> SSAValue:
-        """A constant of the type of `like`, in front of `before`; hoisted and uniqued at the end of the round."""
-        return self.constant_of(before, value, like.type)
-
-    def constant_of(self, before: Operation, value: Scalar, type_: Attribute) -> SSAValue:
-        """A constant of `type_`, in front of `before`."""
+    def constant(self, before: Operation, value: Scalar, type_: Attribute) -> SSAValue:
+        """A constant of `type_`, in front of `before`; hoisted and uniqued at the end of the round."""
         return self.insert(before, constant(value, type_, before.location)).results[0]
 
     def use_constant(self, uses: Sequence[Use], before: Operation, value: Scalar, like: SSAValue) -> None:
         """Replace the given uses of `like` by a constant in front of `before`."""
-        made = self.constant(before, value, like)
+        made = self.constant(before, value, like.type)
         for use in uses:
             use.operation.operands[use.index] = made
             self.push(use.operation)

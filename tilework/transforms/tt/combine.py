@@ -73,7 +73,7 @@ def combine_addptr(op: Operation, driver: Driver) -> bool:
         limit = 1 << (bit_width(inner.type) - 1)
         if a is None or b is None or not -limit <= a + b < limit:
             return False
-        total = driver.constant(op, a + b, inner)
+        total = driver.constant(op, a + b, inner.type)
     return driver.replace_with(op, recreate(op, operands=(base, total)))
 
 
@@ -111,7 +111,7 @@ def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
     rows, _, columns = shape_of(op._operands[0].type)
     if rows < SMALLEST_DOT or columns < SMALLEST_DOT:
         return False
-    zero = driver.constant_of(op, 0.0, op.results[0].type)
+    zero = driver.constant(op, 0.0, op.results[0].type)
     return driver.replace_with(op, tt.DotOp.make(x, y, zero, op.location, input_precision=InputPrecision.TF32))
 
 

@@ -77,7 +77,7 @@ def compute_small(
 
 def scalar_constant(value: SSAValue, op: Operation, driver: Driver) -> SSAValue:
     """The element of a splat constant, as a scalar in front of `op`."""
-    return driver.constant_of(op, cast("int | float", known_scalar(value)), element_type(value.type))
+    return driver.constant(op, cast("int | float", known_scalar(value)), element_type(value.type))
 
 
 def move_broadcast_after(op: Operation, operands: Sequence[SSAValue], driver: Driver) -> bool:
@@ -103,7 +103,7 @@ def in_shape(value: SSAValue, shape: Shape, op: Operation, driver: Driver) -> SS
     type_ = with_shape(value.type, shape)
     if (scalar := splat_of(value)) is not None:
         return driver.insert(op, tt.SplatOp.make(scalar, type_, op.location)).results[0]
-    return driver.constant_of(op, cast("int | float", known_scalar(value)), type_)
+    return driver.constant(op, cast("int | float", known_scalar(value)), type_)
 
 
 REWRITES: dict[type[Operation], Rewrite] = {

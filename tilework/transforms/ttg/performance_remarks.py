@@ -29,9 +29,7 @@ from tilework.analysis.cost import (
     loop_cost,
     occupancy,
     own_ops,
-    pending,
     ring_size,
-    straight_cost,
 )
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import distributed_of, layout_of, spread_of, tensor_core_of
@@ -39,7 +37,7 @@ from tilework.ir.functions import is_private
 from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import ops_around
 from tilework.ir.scf import loop_around
-from tilework.ir.types import bit_width, is_tensor, shape_of
+from tilework.ir.types import bit_width, int_property, is_tensor, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import contig_per_thread, elems_per_thread, order, total_elems_per_thread
@@ -96,7 +94,7 @@ def specialized(loop: Operation) -> Operation | None:
 def explain(codes: Sequence[Operation]) -> None:
     """Emit one remark about a loop, about the partitions of a loop, or about a function."""
     code = codes[0]
-    costs = [straight_cost(one) if type(one) is tt.FuncOp else loop_cost(one) for one in codes]
+    costs = map(loop_cost, codes)
     held, rates = occupancy(code), find_target(code).rates
     known = [cost for cost in costs if cost is not None]
     if not known or held is None or rates is None or not (cost := concurrent_cost(known)).bound:
@@ -166,7 +164,7 @@ def dot_way(op: Operation, ops: list[Operation]) -> str:
     if not mma.is_hopper:
         return "mma.sync"
     rows, columns, depth = 4 * mma.instr_shape[0], *mma.instr_shape[1:]
-    left = min((pending(wait) for wait in ops if type(wait) is ttng.WarpGroupDotWaitOp), default=0)
+    left = min((int_property(wait, "pendings") for wait in ops if type(wait) is ttng.WarpGroupDotWaitOp), default=0)
     still = f"{left} still runs" if left == 1 else f"{left} still run"
     ends = f"{still} when the next iteration begins" if left else "all are waited for in each iteration"
     return f"wgmma {rows}x{columns}x{depth}, {ends}"

@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.analysis.cost import DRAM, busy_bytes, is_float_tile, keep_dram_busy, straight_cost, tile_registers
+from tilework.analysis.cost import DRAM, busy_bytes, is_float_tile, keep_dram_busy, loop_cost, tile_registers
 from tilework.analysis.value_flows import reached
 from tilework.ir import arith, tt, ttg
 from tilework.ir.effects import is_pure, is_speculatable, writes
@@ -69,7 +69,7 @@ def prefetch_rows(module: ModuleOp) -> None:
 
 
 def is_limited_by_dram(function: Operation) -> bool:
-    cost = straight_cost(function)
+    cost = loop_cost(function)
     return cost is not None and cost.limit == DRAM
 
 

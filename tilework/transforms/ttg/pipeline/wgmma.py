@@ -305,7 +305,7 @@ def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
 def overwriting_copy(loop: Operation, dots: Sequence[Operation], until: Operation | None = None) -> Operation | None:
     """Return the first copy after the last of `dots`, in the same iteration, that may overwrite operands of one."""
     for copy in copies_of(loop):
-        if is_before(dots[-1], copy) and (until is None or is_before(copy, until)):
+        if dots[-1].is_before_in_block(copy) and (until is None or copy.is_before_in_block(until)):
             if any(is_overwritten(dot, copy) for dot in dots):
                 return copy
     return None
@@ -313,7 +313,7 @@ def overwriting_copy(loop: Operation, dots: Sequence[Operation], until: Operatio
 
 def is_overwritten_next(loop: Operation, dots: Sequence[Operation], wait: Operation) -> bool:
     """Return True if a copy before `wait` in the next iteration may overwrite operands that `dots` read in this one."""
-    early = [copy for copy in copies_of(loop) if is_before(copy, wait)]
+    early = [copy for copy in copies_of(loop) if copy.is_before_in_block(wait)]
     return any(is_overwritten(dot, copy, iterations=1) for dot in dots for copy in early)
 
 
@@ -377,15 +377,10 @@ def first_full_wait(loop: Operation) -> Operation | None:
     return None
 
 
-def is_before(op: Operation, other: Operation) -> bool:
-    """Return True if `op` precedes `other` in its block."""
-    return other in ops_behind(op)
-
-
 def is_behind(op: Operation, wait: Operation, loop: Operation) -> bool:
     """Return True if `op` runs after `wait` in an iteration."""
     here = enclosing_op(op, body_of(loop))
-    return here is not None and is_before(wait, here)
+    return here is not None and wait.is_before_in_block(here)
 
 
 def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
