@@ -255,10 +255,6 @@ def extend_signed(op: Operation, known: Sequence[Range]) -> Range:
     return (-1, 0) if bit_width(op.operands[0].type) == 1 else known[0]
 
 
-def extend_unsigned(op: Operation, known: Sequence[Range]) -> Range:
-    return known[0] if known[0][0] >= 0 else (0, (1 << bit_width(op.operands[0].type)) - 1)
-
-
 def compare(op: Operation, known: Sequence[Range]) -> Range:
     test = NEVER_FALSE.get(signed_predicate(op, known))
     return (1, 1) if test is not None and test(known[0], known[1]) else (0, 1)
@@ -288,7 +284,7 @@ RULES: dict[type[Operation], Rule] = {
     arith.MinUIOp: if_non_negative(corners(min)),
     arith.MaxUIOp: if_non_negative(corners(max)),
     arith.ExtSIOp: extend_signed,
-    arith.ExtUIOp: extend_unsigned,
+    arith.ExtUIOp: lambda op, known: known[0] if known[0][0] >= 0 else (0, (1 << bit_width(op.operands[0].type)) - 1),
     arith.TruncIOp: same,
     arith.CmpiOp: compare,
     SelectOp: lambda op, known: joined(known[1:]),

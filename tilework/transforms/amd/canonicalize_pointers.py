@@ -248,18 +248,10 @@ def offset_type(pointer: SSAValue) -> Attribute:
 # Rules for the offsets of ops
 
 
-def of_addptr(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
-    return rewrite.plus(rewrite.of(op.operands[0]), rewrite.apart(op.operands[1]), op)
-
-
 def of_bitcast(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
     """Keep the offset in elements of the same size; a cast to another size is one of the array itself, at offset 0."""
     source = op.operands[0]
     return rewrite.of(source) if size_of(source) == size_of(value) else Offset()
-
-
-def of_shaped(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
-    return rewrite.shaped(rewrite.of(op.operands[0]), op, op)
 
 
 def of_select(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
@@ -305,10 +297,10 @@ def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
 
 
 RULES: dict[type[Operation], Callable[[Rewrite, Operation, SSAValue], Offset]] = {
-    tt.AddPtrOp: of_addptr,
+    tt.AddPtrOp: lambda rewrite, op, value: rewrite.plus(rewrite.of(op.operands[0]), rewrite.apart(op.operands[1]), op),
     tt.SplatOp: lambda rewrite, op, value: rewrite.of(op.operands[0]),
     tt.BitcastOp: of_bitcast,
     SelectOp: of_select,
     **dict.fromkeys((*LOOPS, scf.IfOp), of_control),
-    **dict.fromkeys(SHAPING, of_shaped),
+    **dict.fromkeys(SHAPING, lambda rewrite, op, value: rewrite.shaped(rewrite.of(op.operands[0]), op, op)),
 }

@@ -144,10 +144,6 @@ def by_zero(code: Emitter, op: Operation) -> list[SSAValue]:
     return [zero, code.binary(arith.AndIOp, smallest, negative)]
 
 
-def too_far(code: Emitter, op: Operation) -> list[SSAValue]:
-    return [code.compare("uge", op.operands[1], width_of(op))]
-
-
 def out_of_axis(code: Emitter, op: Operation) -> list[SSAValue]:
     source, index = op.operands
     size = shape_of(source.type)[int(attr_value(op.properties["axis"]) or 0)]
@@ -164,7 +160,7 @@ def wrapped(code: Emitter, op: Operation) -> list[SSAValue]:
 
 CONDITIONS: dict[type[Operation], Callable[[Emitter, Operation], list[SSAValue]]] = {
     **dict.fromkeys(DIVISIONS, by_zero),
-    **dict.fromkeys(SHIFTS, too_far),
+    **dict.fromkeys(SHIFTS, lambda code, op: [code.compare("uge", op.operands[1], width_of(op))]),
     **dict.fromkeys(NAMES, wrapped),
     tt.GatherOp: out_of_axis,
 }

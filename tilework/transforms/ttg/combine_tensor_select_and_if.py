@@ -15,13 +15,15 @@ selecting one is a single instruction.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
+from itertools import takewhile
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import scf
 from tilework.ir.arith import SelectOp
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import enclosing_op
+from tilework.ir.nesting import enclosing_op, ops_behind
 from tilework.ir.rewrite import block_of, erase_op, replace_op
 from tilework.ir.scf import SKIPS, also_give, also_yield, both_sides
 from tilework.ir.types import is_tensor
@@ -72,12 +74,8 @@ def matching_branch(select: Operation) -> Operation | None:
     if (around := block.parent_op()) is not None and SKIPS in around.attributes:
         return None  # pointers of the next iteration must not wait for computations of this one
     users = {enclosing_op(use.operation, block) for use in select.results[0].uses}
-    op = select.next_op
-    while op is not None and op not in users:
-        if type(op) is scf.IfOp and op.operands[0] is condition:
-            return op
-        op = op.next_op
-    return None
+    candidates = takewhile(lambda op: op not in users, ops_behind(select))
+    return next((op for op in candidates if type(op) is scf.IfOp and op.operands[0] is condition), None)
 
 
 def give_results(branch: Operation, selects: list[Operation]) -> None:

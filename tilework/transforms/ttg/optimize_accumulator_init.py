@@ -111,18 +111,13 @@ def optimize(dot: Operation, loop: scf.ForOp) -> bool:
         return False
     index = carried.index - 1
     after = reset_of(end_of(body).operands[index], body) if before is None else None
-    if after is not None and not is_only_used_by(carried, dot):
+    if after is not None and any(use.operation is not dot for use in carried.uses):
         after = None
     starts_at_zero = before is None and is_zero(loop.operands[3 + index])
     if before is None and after is None and not starts_at_zero:
         return False
     carry_flag(dot, loop, index, starts_at_zero, before, after)
     return True
-
-
-def is_only_used_by(value: SSAValue, dot: Operation) -> bool:
-    """Return True if `value` is only used by `dot`."""
-    return all(use.operation is dot for use in value.uses)
 
 
 def carry_flag(

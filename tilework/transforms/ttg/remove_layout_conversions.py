@@ -28,7 +28,7 @@ from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.encodings import with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import behind, end_of, owner_of
+from tilework.ir.nesting import behind, end_of, ops_behind, owner_of
 from tilework.ir.rewrite import insert_before, put, recreate
 from tilework.ir.types import bit_width, is_tensor
 from tilework.layouts.encodings import Distributed
@@ -462,13 +462,11 @@ def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
 
 def feeds_dot(convert: Operation) -> bool:
     """Return True if a tensor-core dot on registers follows in the same block."""
-    op = convert.next_op
-    while op is not None:
+    for op in ops_behind(convert):
         if op.name in DOTS:
             first = encoding(op._operands[0])
             if first is not None and first.operand_index is not None and first.root.is_accumulator:
                 return True
-        op = op.next_op
     return False
 
 
