@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.targets.test_gpu_dot import ACCUMULATORS, launch, many_dots, numbers, ptx_of
-from tilework.analysis import ring_slots
+from tilework.analysis import alias
 from tilework.oracles.emulator.check import CheckFailed
 from tilework.transforms.ttg.pipeline import lower_loads
 
@@ -47,7 +47,7 @@ def test_a_block_that_is_alone_has_two() -> None:
 
 def test_the_emulator_finds_the_barrier_that_three_buffers_lack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower_loads, "AHEAD", 1)
-    monkeypatch.setattr(ring_slots, "iterations_in_flight", lambda body: 0)
+    monkeypatch.setattr(alias, "iterations_in_flight", lambda body: 0)
     text = text_of(64, 32, 32)
     with pytest.raises(CheckFailed, match="used before its wait: cp"):
         run(text, 64, 32, 32)

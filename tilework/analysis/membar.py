@@ -35,9 +35,9 @@ from dataclasses import field, replace
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tilework.analysis.alias import in_other_slots
 from tilework.analysis.allocation import FOREVER, Allocation, Interval, allocations, async_regions, module_allocation
 from tilework.analysis.global_order import COPIES_IN
-from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
 from tilework.ir import amdg, llvm, scf, tt, ttg, ttng

@@ -52,7 +52,7 @@ from tilework.ir.types import bit_width, element_type, i32, i64, is_float, is_in
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter, iterations
 from tilework.transforms.passes import Pass
-from tilework.transforms.warp_specialize.profitability import will_split
+from tilework.transforms.warp_specialize.channels import will_split
 
 # The trip counts of both loops and of the fused loop are 32-bit integers, though the total need not fit.
 #

@@ -46,8 +46,7 @@ from tilework.transforms.passes import Pass, module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_stages, set_integer
 from tilework.transforms.ttg.row_loads import is_program_id
-from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_dots
-from tilework.transforms.warp_specialize.profitability import will_split
+from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_dots, will_split
 
 # Start programs with longer loops first, where the trip count grows with the program id along x: short ones fill the
 # tail.

@@ -6,9 +6,9 @@
 
 The steps, each on whole functions; the result is a `ttg.warp_specialize`:
 
-    channels.py         the loads of the producer, which of them share barriers, the number of stages
+    channels.py         the loads of the producer, which of them share barriers, the number of stages; the cost model's
+                        decision for loops that do not request partitions
     slicing.py          the split of the consumers' work in two, along M or N; layouts for fewer warps
-    profitability.py    the cost model's decision for loops that do not request partitions
     multi_buffering.py  ring buffers with barriers; how producer and consumers use and release their stages
     overlap.py          attention: overlap the work of one iteration with dots of the one before; ping-pong order
     specialize.py       the pass: builds the regions

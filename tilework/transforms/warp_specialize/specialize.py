@@ -44,7 +44,15 @@ from tilework.transforms.remarks import remark, warning
 from tilework.transforms.ttg.allocate_resources import MAX_REGISTERS
 from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, group_dots, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
-from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
+from tilework.transforms.warp_specialize.channels import (
+    WARP_SPECIALIZE,
+    Refusal,
+    Ring,
+    find_rings,
+    fit_stages,
+    is_short,
+    reason_not_to_split,
+)
 from tilework.transforms.warp_specialize.multi_buffering import (
     Memory,
     Program,
@@ -56,7 +64,6 @@ from tilework.transforms.warp_specialize.multi_buffering import (
     release,
 )
 from tilework.transforms.warp_specialize.overlap import overlap, ping_pong_pays
-from tilework.transforms.warp_specialize.profitability import WARP_SPECIALIZE, is_short, reason_not_to_split
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices, run_on
 
 GROUP = 4  # warps of a warp group

@@ -440,7 +440,7 @@ def copy_block(load: Operation, target: SSAValue, barrier: SSAValue, always: SSA
 #     barrier                 dot t - 1 is complete in all warps           (none)
 #     copy tile t + 2         to buffer t + 2 = t - 1 mod 3, which it read to buffer t + 2 = t - 2 mod 4
 #
-# `analysis/ring_slots.py` checks this for each loop. Measured on an H200, matmul of f16 by cp.async
+# `analysis/alias.py` checks this for each loop. Measured on an H200, matmul of f16 by cp.async
 # (benchmarks/results/gpu-h200.txt): 64x128x64 with 4 warps 9 to 20 % more, though three blocks become two; 64x64x64 6
 # to 11 %. A block that is alone, or would be, gains nothing or loses.
 

@@ -12,9 +12,9 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.alias import in_other_slots, is_drained, slots_of
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.cost import own_ops
-from tilework.analysis.ring_slots import in_other_slots, is_drained, slots_of
 from tilework.ir import scf, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import shared_of
@@ -58,7 +58,7 @@ from tilework.transforms.ttg.pipeline.wgmma import launch_dots
 # after the barrier of the wait. Their operands are free then: the second barrier of the iteration, before the copies,
 # is not needed. The copies start after the last dot of the iteration; where registers are scarce, after the first one,
 # so that their addresses are not live in between (sageattention on an H200, 128 registers: 0.591 ms after the last one,
-# 0.540 after the first; with all registers 0.606 and 0.623). `analysis/ring_slots.py` determines which slots are free.
+# 0.540 after the first; with all registers 0.606 and 0.623). `analysis/alias.py` determines which slots are free.
 
 READERS = (ttng.WarpGroupDotOp, ttg.LocalLoadOp)
 STARTS = (ttg.AsyncCopyGlobalToLocalOp, ttg.AsyncCommitGroupOp)

@@ -20,9 +20,8 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.analysis.alias import VIEWS
+from tilework.analysis.alias import VIEWS, slots_of
 from tilework.analysis.cost import occupancy, registers
-from tilework.analysis.ring_slots import slots_of
 from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.effects import ELEMENTWISE, is_speculatable, writes
 from tilework.ir.encodings import is_accumulator, layout_of, tensor_core_of
