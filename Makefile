@@ -37,6 +37,7 @@ check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --threads $(JOBS)
+	$(BIN)/pyright -p tests  # one thread: each would read all of tilework
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 wheel: $(STAMP)           ## dist/tilework-*.whl, dist/tilework_compiler-*.whl

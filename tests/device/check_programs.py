@@ -183,7 +183,7 @@ def guess(path: str, folders: list[str]) -> None:
     from triton.compiler import ASTSource
     from triton.compiler.compiler import make_backend
 
-    assert not triton.__file__.startswith(str(Path(__file__).parents[2])), "needs Triton itself"
+    assert not str(triton.__file__).startswith(str(Path(__file__).parents[2])), "needs Triton itself"
     target = GPUTarget("cuda", 90, 32)
     backend = make_backend(target)
     options = backend.parse_options({})

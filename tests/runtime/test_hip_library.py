@@ -103,7 +103,9 @@ def test_the_library_is_used(seen: ctypes.CDLL) -> None:
     x = DeviceArray.of(np.arange(64, dtype="f4"))
     assert (x.numpy() == np.arange(64)).all() and not DeviceArray(8).fill(0)
     first, last = (hip_device.Event(enable_timing=True) for _ in range(2))
-    first.record(), last.record(), last.synchronize()
+    first.record()
+    last.record()
+    last.synchronize()
     assert first.elapsed_time(last) == 2.5
     with pytest.raises(libhip.HipError, match=r"Code: 2, Messsage: out of memory \(hipMalloc\)"):
         DeviceArray(1 << 31)

@@ -121,7 +121,7 @@ def test_kernels_with_comments():
     # CHECK: arith.addi %[[RANGE]]
     # CHECK: tt.print {{.*}} : %c11_i32
     eleven = 11  # not %eleven: values have numbers here, and constants their values
-    tl.arange(0, 16) + 1
+    tl.arange(0, 16) + 1  # pyright: ignore[reportUnusedExpression]
     tl.device_print("eleven", eleven)
 
 
