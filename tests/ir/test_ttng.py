@@ -53,11 +53,11 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttng.ClusterArriveOp: lambda op: ttng.ClusterArriveOp.make(False, LOC),
     ttng.ClusterWaitOp: lambda op: ttng.ClusterWaitOp.make(LOC),
     ttng.FenceAsyncSharedOp: lambda op: ttng.FenceAsyncSharedOp.make(False, LOC),
-    ttng.GiveTurnOp: lambda op: ttng.GiveTurnOp.make(op.barriers, LOC),
+    ttng.PingPongSignalOp: lambda op: ttng.PingPongSignalOp.make(op.barriers, LOC),
     ttng.InitBarrierOp: lambda op: ttng.InitBarrierOp.make(op.alloc, 1, LOC),
     ttng.InvalBarrierOp: lambda op: ttng.InvalBarrierOp.make(op.alloc, LOC),
     ttng.ReinterpretTensorDescOp: lambda op: ttng.ReinterpretTensorDescOp.make(op.raw_desc, op.result.type, LOC),
-    ttng.TakeTurnOp: lambda op: ttng.TakeTurnOp.make(op.barriers, op.phase, LOC),
+    ttng.PingPongWaitOp: lambda op: ttng.PingPongWaitOp.make(op.barriers, op.phase, LOC),
     ttng.TensormapCreateOp: lambda op: ttng.TensormapCreateOp.make(
         op.desc_ptr,
         op.global_address,

@@ -36,8 +36,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     ttng.fence_async_shared {bCluster = false}
     ttng.cluster_arrive {relaxed = false}
     ttng.cluster_wait
-    ttng.give_turn %bar : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
-    ttng.take_turn %bar, %i : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
+    ttng.pingpong_signal %bar : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
+    ttng.pingpong_wait %bar, %i : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
     %nv = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>
     ttng.async_tma_copy_global_to_local %desc[%i, %i] %nv, %bar, %p cacheModifier = ca evictionPolicy = evict_first {isVolatile = true} : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<1xi64, #sh1, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>
     ttng.async_tma_copy_local_to_global %desc[%i, %i] %nv : !tt.tensordesc<tensor<64x64xf16, #nv>>, !ttg.memdesc<64x64xf16, #nv, #smem, mutable>

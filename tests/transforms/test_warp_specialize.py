@@ -183,7 +183,7 @@ def test_groups_do_not_meet_while_one_has_the_turn(what: str) -> None:
     """The other one would wait for the turn, and not come; one byte of scratch memory is enough for that."""
     types = {name: block((32 if name in "kv" else 128, 32)) for name in "qkvo"} | {"flags": "*i8", "N": "i32"}
     text = print_module(ttgir(looks_at_all, types, {"WHAT": what}, 8, "requested"))
-    assert "ttg.warp_specialize" in text and ("ttng.take_turn" in text) == (what == "own rows")
+    assert "ttg.warp_specialize" in text and ("ttng.pingpong_wait" in text) == (what == "own rows")
 
 
 @tw.jit

@@ -67,7 +67,7 @@ READS: dict[type[Operation], tuple[int, ...]] = {
     ttng.AsyncTMAReduceOp: (-1,),
     ttng.AsyncTMAScatterOp: (-1,),
     ttng.WaitBarrierOp: (0,),
-    ttng.TakeTurnOp: (0,),
+    ttng.PingPongWaitOp: (0,),
 }
 WRITES: dict[type[Operation], tuple[int, ...]] = {
     ttg.LocalStoreOp: (1,),
@@ -81,8 +81,8 @@ WRITES: dict[type[Operation], tuple[int, ...]] = {
     ttng.ArriveBarrierOp: (0,),
     ttng.WaitBarrierOp: (0,),
     ttng.AsyncCopyMbarrierArriveOp: (0,),
-    ttng.TakeTurnOp: (0,),
-    ttng.GiveTurnOp: (0,),
+    ttng.PingPongWaitOp: (0,),
+    ttng.PingPongSignalOp: (0,),
 }
 
 
@@ -399,7 +399,7 @@ def may_overtake(op: Operation, state: Pending) -> bool:
 # there.
 PHASES = frozenset({
     ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.AsyncCopyMbarrierArriveOp,
-    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.TakeTurnOp, ttng.GiveTurnOp,
+    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.PingPongWaitOp, ttng.PingPongSignalOp,
 })  # fmt: skip
 BY_FIRST_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
 READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalDotOp, ttg.LocalLoadOp})

@@ -404,7 +404,7 @@ def refuse_hidden(metadata: Any) -> None:
     for kind in ("global", "profile"):
         if getattr(metadata, f"{kind}_scratch_size") > 0:
             raise RuntimeError(f"AOT compiling kernels with {kind} scratch requirements is not yet implemented")
-    if getattr(metadata, "takes_turns", False):
+    if getattr(metadata, "orders_programs", False):
         raise RuntimeError("AOT compiling kernels with ordered atomics for a GPU is not implemented")
     if getattr(metadata, "rectangles", None):
         raise RuntimeError("AOT compiling kernels whose loads became copies by TMA is not implemented")

@@ -13,10 +13,10 @@ In a kernel with ordered atomics (`tl.atomic_add(..., ordered=True)`) the progra
 other, in the order of their ids:
 
     %s = ...                                   %s = ...
-    scf.for ...                                tt.take_turn
+    scf.for ...                                tt.ordered_begin
       tt.atomic_rmw ... {tilework.ordered}     scf.for ...
     %t = ...                         ==>         tt.atomic_rmw ... {tilework.ordered}
-    tt.return                                  tt.pass_turn
+    tt.return                                  tt.ordered_end
                                                %t = ...
                                                tt.return
 
@@ -73,15 +73,15 @@ def insert_ordering(module: ModuleOp) -> None:
         blocks = kernel.regions[0].blocks
         if len(blocks) == 1:
             inside = [op for op in blocks[0].ops if has_ordered_atomic(op, ordered)]
-            insert_before(inside[0], tt.TakeTurnOp.make(inside[0].location))
-            insert_after(inside[-1], tt.PassTurnOp.make(inside[-1].location))
+            insert_before(inside[0], tt.OrderedBeginOp.make(inside[0].location))
+            insert_after(inside[-1], tt.OrderedEndOp.make(inside[-1].location))
             continue
         first = blocks[0].first_op
         assert first is not None, "a kernel has a return"
-        insert_before(first, tt.TakeTurnOp.make(first.location))
+        insert_before(first, tt.OrderedBeginOp.make(first.location))
         for end in [block.last_op for block in blocks if type(block.last_op) is tt.ReturnOp]:
             assert end is not None
-            insert_before(end, tt.PassTurnOp.make(end.location))
+            insert_before(end, tt.OrderedEndOp.make(end.location))
 
 
 def has_ordered_atomic(op: Operation, ordered: set[str]) -> bool:

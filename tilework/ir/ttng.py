@@ -162,23 +162,23 @@ class FenceAsyncSharedOp(Op):
     form = "{}"
 
 
-class TakeTurnOp(Op):
-    """Wait until the other warp group executes `ttng.give_turn`: ``ttng.take_turn %barriers, %phase : T``.
+class PingPongWaitOp(Op):
+    """Wait until the other warp group executes `ttng.pingpong_signal`: ``ttng.pingpong_wait %barriers, %phase : T``.
 
     Two warp groups, the eight warps of a region, run in ping-pong order; each has one of the two `barriers`. The first
     group starts. `phase` alternates between 0 and 1.
     """
 
-    name = "ttng.take_turn"
+    name = "ttng.pingpong_wait"
     barriers = operand_def(BARRIER)
     phase = operand_def(I32)
     form = "$barriers, $phase {} : type($barriers)"
 
 
-class GiveTurnOp(Op):
-    """Release the other warp group from `ttng.take_turn`, without waiting: ``ttng.give_turn %barriers : T``."""
+class PingPongSignalOp(Op):
+    """Release the other warp group from `pingpong_wait`, without waiting: ``ttng.pingpong_signal %barriers : T``."""
 
-    name = "ttng.give_turn"
+    name = "ttng.pingpong_signal"
     barriers = operand_def(BARRIER)
     form = "$barriers {} : type($barriers)"
 

@@ -188,18 +188,18 @@ def is_ordered(op: Operation) -> bool:
     return ORDERED in op.attributes
 
 
-class TakeTurnOp(Op):
-    """Wait until all programs before this one (x fastest) have executed `tt.pass_turn`: ``tt.take_turn``."""
+class OrderedBeginOp(Op):
+    """Wait until all programs before this one (x fastest) have executed `tt.ordered_end`: ``tt.ordered_begin``."""
 
-    name = "tt.take_turn"
+    name = "tt.ordered_begin"
     form = "{}"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
-class PassTurnOp(Op):
-    """Release the next program from `tt.take_turn`, after all memory accesses so far: ``tt.pass_turn``."""
+class OrderedEndOp(Op):
+    """Release the next program from `tt.ordered_begin`, after all memory accesses so far: ``tt.ordered_end``."""
 
-    name = "tt.pass_turn"
+    name = "tt.ordered_end"
     form = "{}"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 

@@ -194,7 +194,7 @@ def eval_atomic_rmw(machine: "Machine", op: Operation, pointer: Array, value: Ar
     return update(machine, pointer, value, mask[0] if mask else None, pointee(op.operands[0].type), combine)
 
 
-@evaluates(tt.TakeTurnOp, tt.PassTurnOp)
+@evaluates(tt.OrderedBeginOp, tt.OrderedEndOp)
 def eval_turn(machine: "Machine", op: Operation) -> None:
     """Programs run one after the other, x fastest."""
 

@@ -109,8 +109,8 @@ rules(
         GpuBarrierOp: lambda machine, op: machine.shared.barrier(),
         ttng.FenceAsyncSharedOp: lambda machine, op: machine.shared.fence(),
         ttng.ClusterArriveOp: lambda machine, op: None,
-        ttng.TakeTurnOp: lambda machine, op, barriers, phase: None,  # changes the order of warps, not the result
-        ttng.GiveTurnOp: lambda machine, op, barriers: None,
+        ttng.PingPongWaitOp: lambda machine, op, barriers, phase: None,  # changes the order of warps, not the result
+        ttng.PingPongSignalOp: lambda machine, op, barriers: None,
         ttng.ClusterWaitOp: lambda machine, op: machine.shared.barrier(),  # all threads of all blocks have arrived
     }
 )

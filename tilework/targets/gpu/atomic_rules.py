@@ -11,10 +11,10 @@ fence before and one after them order them with other accesses.
 
 Ordered atomics run in program order, and within a tile in element order:
 
-    tt.take_turn        the first thread waits until the counter of the launch equals the id of this program
+    tt.ordered_begin        the first thread waits until the counter of the launch equals the id of this program
     tt.atomic_rmw       one element at a time: registers in program order; an index bit that is a lane or warp bit
                         becomes a loop over its values, in which the other lanes or warps wait
-    tt.pass_turn        the counter advances to the next program; the last one resets it to 0 for the next launch
+    tt.ordered_end        the counter advances to the next program; the last one resets it to 0 for the next launch
 
 The counter is the second hidden parameter of a kernel (`runtime/devices/gpu/gpu_launcher.py`). This relies on blocks
 being scheduled in the order of their ids, x fastest: a block that waits is resident, and so is the one it waits for.
@@ -48,8 +48,8 @@ Found = dict[int, Value]  # the old values, by register
 Step = Callable[[int, Value | None], Value]
 
 
-@lowers(tt.TakeTurnOp)
-def lower_take_turn(low: Lowering, op: Operation) -> None:
+@lowers(tt.OrderedBeginOp)
+def lower_ordered_begin(low: Lowering, op: Operation) -> None:
     b, program = low.builder, program_order(low, op)[0]
     counter = Atomic(low.ticket_counter, None, MemSemantic.ACQUIRE, MemSyncScope.GPU, True)
 
@@ -62,8 +62,8 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
     low.barrier(all_memory=True)
 
 
-@lowers(tt.PassTurnOp)
-def lower_pass_turn(low: Lowering, op: Operation) -> None:
+@lowers(tt.OrderedEndOp)
+def lower_ordered_end(low: Lowering, op: Operation) -> None:
     b, (program, total) = low.builder, program_order(low, op)
     following = b.add(program, 1)
     low.barrier(all_memory=True)
@@ -77,7 +77,7 @@ def program_order(low: Lowering, op: Operation) -> tuple[Value, Value]:
     """Return the linear id of this program, and the number of programs."""
     if low.facts.num_ctas > 1:
         raise low.refuse(op, "an ordered atomic in a kernel with num_ctas > 1")
-    low.takes_turns = True
+    low.orders_programs = True
     b, gpu = low.builder, low.gpu
     x, y, z = (gpu.program_id(b, axis, clusters=False) for axis in range(3))
     width, height, depth = (gpu.num_programs(b, axis, clusters=False) for axis in range(3))

@@ -154,7 +154,7 @@ def sweep(function: Function) -> None:
 
 RULES = (arithmetic, carried_pointers, global_access, views)  # importing these fills the table of rules
 MORE_RULES = {  # modules, and the prefixes of the op names that they lower
-    "tilework.targets.gpu.atomic_rules": "tt.atomic_ tt.take_turn tt.pass_turn",
+    "tilework.targets.gpu.atomic_rules": "tt.atomic_ tt.ordered_begin tt.ordered_end",
     "tilework.targets.gpu.convert": "ttg.convert_layout",
     "tilework.targets.gpu.debug": "tt.print tt.assert",
     "tilework.targets.gpu.dot_rules": "tt.dot ttg.local_dot",
@@ -193,7 +193,7 @@ class Emitter:
             self.alone.drop_runs(self.around.concerns)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
-        self.takes_turns = False  # the launcher must pass a ticket counter
+        self.orders_programs = False  # the launcher must pass a ticket counter
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
         self.registers = integer(source.attributes, MAX_REGISTERS)
@@ -213,8 +213,8 @@ class Emitter:
             metadata |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.total_warps != self.facts.num_warps:  # partitions run on further warps
             metadata["num_warps"] = self.total_warps
-        if self.takes_turns:
-            metadata["takes_turns"] = True
+        if self.orders_programs:
+            metadata["orders_programs"] = True
         if any(self.descriptors):
             metadata["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):
@@ -240,7 +240,7 @@ class Emitter:
             low.specialised = Specialised(low, op, self.total_warps, self.registers)
             low.specialised.workers()
         lower_body(low, op.regions[0])
-        self.takes_turns |= low.takes_turns
+        self.orders_programs |= low.orders_programs
         sweep(low.builder.function)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:

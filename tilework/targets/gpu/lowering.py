@@ -86,7 +86,7 @@ class Lowering(OpLowering[Any]):
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
         self.ticket_counter: Value = constant(ptr, 0)  # orders programs (`atomic_rules.py`)
-        self.takes_turns = False
+        self.orders_programs = False
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
         self.bases: set[str] = set()  # the names of pointers that loops advance (`carried_pointers.py`)
         self.alone = FirstWarp()

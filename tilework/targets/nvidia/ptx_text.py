@@ -35,7 +35,7 @@ DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*\[\s*\]")
 METADATA = re.compile(r"^[ \t]*(?://|;)[ \t]*tilework:(.*)$", re.MULTILINE)
 KEYS = (
     "shared", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align",
-    "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps", "takes_turns",
+    "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps", "orders_programs",
 )  # fmt: skip
 WARP = 32
 

@@ -147,7 +147,7 @@ def choices(codes: Sequence[Operation]) -> Iterator[str]:
 def partitions(loops: Sequence[Operation]) -> str:
     """Describe the partitions and warps of a warp-specialized loop."""
     warps = ", ".join(str(find_num_warps(loop)) for loop in loops)
-    has_ping_pong = any(type(op) is ttng.TakeTurnOp for loop in loops for op in loop.walk())
+    has_ping_pong = any(type(op) is ttng.PingPongWaitOp for loop in loops for op in loop.walk())
     ping_pong = "; two warp groups of the first start their dots in ping-pong order" if has_ping_pong else ""
     return f"the loop is warp specialized: {len(loops)} partitions of {warps} warps{ping_pong}"
 

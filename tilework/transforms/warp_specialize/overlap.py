@@ -46,9 +46,9 @@ from tilework.transforms.warp_specialize.multi_buffering import Reading, arrive,
 # other does the work between dots.
 #
 #     for n:
-#         take_turn %barriers, %phase                               the other one has started its dots
+#         pingpong_wait %barriers, %phase                               the other one has started its dots
 #         s = q @ k[n];  acc = acc * a + p @ v[n - 1]               started
-#         give_turn %barriers
+#         pingpong_signal %barriers
 #         wait for s;  p, a = softmax(s)                            while the other one's dots run
 #
 # Otherwise both groups may wait for their dots at the same time, and compute at the same time while tensor cores idle.
@@ -83,8 +83,8 @@ def start_ping_pong(loop: Operation, first: Operation, last: Operation) -> None:
     barriers = make_barriers(code, GROUPS, num_warps(loop) // GROUPS)
     code.insert_before(specialized)
     ((phase,),) = carry(frozenset({body_of(loop)}), body_of(specialized), 1, flip, loop.location).values()
-    insert_before(first, ttng.TakeTurnOp.make(barriers, phase, first.location))
-    insert_after(last, ttng.GiveTurnOp.make(barriers, last.location))
+    insert_before(first, ttng.PingPongWaitOp.make(barriers, phase, first.location))
+    insert_after(last, ttng.PingPongSignalOp.make(barriers, last.location))
 
 
 def flip(code: Emitter, phase: list[SSAValue]) -> list[SSAValue]:

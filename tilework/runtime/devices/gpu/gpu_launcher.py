@@ -90,7 +90,7 @@ class GpuLauncher(Launcher):
         self.plans: dict[int, tuple[Packer, threading.local]] = {}  # by the count of arguments
         self.call = "launch_cooperative" if getattr(metadata, "launch_cooperative_grid", False) else "launch"
         self.launch: Callable[..., int] = self.gpus.library().function(self.call)
-        self.tickets = TicketCounters(self.array_cls) if getattr(metadata, "takes_turns", False) else None
+        self.tickets = TicketCounters(self.array_cls) if getattr(metadata, "orders_programs", False) else None
         self.needs_scratch |= self.tickets is not None
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:

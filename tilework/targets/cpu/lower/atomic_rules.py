@@ -6,9 +6,9 @@ itself. A masked-off atomic touches nothing and gives 0. All programs run in one
 it.
 
 Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on
-GPUs because threads there do not run ahead. Ordered ones are done between `tt.take_turn` and `tt.pass_turn`, one after
-the other. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`), unless they only count
-(hazards.py, which keeps everything else out of a nest that fences surround).
+GPUs because threads there do not run ahead. Ordered ones are done between `tt.ordered_begin` and `tt.ordered_end`,
+one after the other. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`), unless they
+only count (hazards.py, which keeps everything else out of a nest that fences surround).
 """
 
 from collections.abc import Callable
@@ -59,8 +59,8 @@ def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
     return low.builder.if_else(mask[0], change, lambda: [constant(register_type(type_), 0)])[0]
 
 
-@lowers(tt.TakeTurnOp)
-def lower_take_turn(low: Lowering, op: Operation) -> None:
+@lowers(tt.OrderedBeginOp)
+def lower_ordered_begin(low: Lowering, op: Operation) -> None:
     """Threads take programs in their order, so the program that is waited for has begun, or is next in its thread."""
     b = low.builder
     launch, program = launch_of(low), low.program_id()
@@ -75,8 +75,8 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
         b.until(constant(i32, 1), look)
 
 
-@lowers(tt.PassTurnOp)
-def lower_pass_turn(low: Lowering, op: Operation) -> None:
+@lowers(tt.OrderedEndOp)
+def lower_ordered_end(low: Lowering, op: Operation) -> None:
     b = low.builder
     launch = launch_of(low)
     with b.if_(b.icmp("ne", launch, constant(ptr, 0))):

@@ -176,8 +176,8 @@ def lower_fence(low: Lowering, op: Operation) -> None:
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
 
 
-@lowers(ttng.TakeTurnOp)
-def lower_take_turn(low: Lowering, op: Operation) -> None:
+@lowers(ttng.PingPongWaitOp)
+def lower_pingpong_wait(low: Lowering, op: Operation) -> None:
     """Wait on the ping-pong barrier of this warp group.
 
     The first group waits for the preceding phase: at first for the one before phase 0, which is complete.
@@ -188,8 +188,8 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
     wait_for_phase(low, [barrier_of_group(low, op, group), parity])
 
 
-@lowers(ttng.GiveTurnOp)
-def lower_give_turn(low: Lowering, op: Operation) -> None:
+@lowers(ttng.PingPongSignalOp)
+def lower_pingpong_signal(low: Lowering, op: Operation) -> None:
     """Arrive on the other warp group's barrier, once per warp."""
     b = low.builder
     low.warp_barrier()
