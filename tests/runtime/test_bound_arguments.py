@@ -19,6 +19,7 @@ from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.emulated.emulated_library import Result
 from tilework.runtime.launch.native import launch_log, layout
 from tilework.runtime.launch.native import machine as native_machine
 from tilework.targets.nvidia import libcuda
@@ -264,11 +265,11 @@ def test_streams_threads_and_contexts(cuda: EmulatedCuda) -> None:
 def test_errors_of_the_driver(cuda: EmulatedCuda) -> None:
     k = Bound(cuda, six, *tensors(), 2, 2, 2)
     k.used()
-    cuda.failure = 700
+    cuda.failure = Result.ILLEGAL_ADDRESS
     for _ in range(3):
         with pytest.raises(libcuda.CudaError, match="illegal memory access"):
             k.bound()
-    cuda.failure = 0
+    cuda.failure = Result.OK
     k.same(is_native=True)
 
 

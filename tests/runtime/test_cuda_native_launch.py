@@ -27,6 +27,7 @@ from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.driver import CudaLauncher
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.emulated.emulated_library import Result
 from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.launch.native.entries import tensor_memory
 from tilework.targets import driver_library
@@ -418,14 +419,14 @@ def test_errors_of_the_driver(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatc
     for grid in ((1, 70000), (1, 1, 65536)):
         assert len(errors(x, 60, grid=grid)) == 1
     assert k.slow == 1
-    cuda.failure = 700  # a kernel has crashed: the context is dead
+    cuda.failure = Result.ILLEGAL_ADDRESS  # a kernel has crashed: the context is dead
     ((kind, text),) = errors(x, 60)
     assert (
         kind is libcuda.CudaError
         and "illegal memory access" in text
         and "A kernel that was launched before did this" in text
     )
-    cuda.failure = 0
+    cuda.failure = Result.OK
     k(x, 60)
     cuda.thread.context = None  # as in a thread that has not used a device
     k(x, 60)
