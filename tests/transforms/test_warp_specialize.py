@@ -158,7 +158,7 @@ def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys
     constants = {"BM": 128, "BN": keys, "D": depth, "STAGES": 2, "LOOPS": 1}
     module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, 8, "requested")
     text = print_module(module)
-    assert [text.count(f"ttng.{name}_turn") for name in ("take", "give")] == [turns, turns]
+    assert [text.count(f"ttng.pingpong_{name}") for name in ("wait", "signal")] == [turns, turns]
     with listening() as remarks:
         run_pipeline(module, parse_pipeline("tritongpu-limit-remarks"))
     reported = [note for found in remarks for note in found.notes if "warp specialized" in note]
