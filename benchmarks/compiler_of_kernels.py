@@ -1,4 +1,4 @@
-"""The kernels of `gpu_kernels.py` for one compiler or the other: `load("triton")`."""
+"""The kernels of a benchmark for one compiler or the other: `load("triton")`."""
 
 import importlib.util
 import sys
@@ -6,12 +6,16 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
-SOURCE = Path(__file__).with_name("gpu_kernels.py")
 
-
-def load(compiler: str) -> ModuleType:
-    """The kernels, with `tl` and `triton` of one compiler."""
-    text = SOURCE.read_text().replace("tilework", compiler).replace("import triton as triton", "import triton")
+def load(compiler: str, source: str = "gpu_kernels.py") -> ModuleType:
+    """The kernels of a file beside this one, with `tl` and `triton` of one compiler."""
+    text = (
+        Path(__file__)
+        .with_name(source)
+        .read_text()
+        .replace("tilework", compiler)
+        .replace("import triton as triton", "import triton")
+    )
     path = Path(tempfile.mkdtemp()) / f"kernels_{compiler}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(path.stem, path)
