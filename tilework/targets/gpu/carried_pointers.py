@@ -17,6 +17,7 @@ from typing import Any
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import arith, scf, tt, ttg
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
 from tilework.light_dataclass import light_dataclass
@@ -84,7 +85,8 @@ def lower_for_with_pointers(low: Lowering, op: Operation) -> list[Any]:
     from tilework.targets.gpu.shared_access import prepare_reads  # lazily: many kernels without loops have no buffers
 
     prepare_reads(low, op)
-    return lower_for(low, op, CarriedPointers)
+    is_pipelined = any(op.name.startswith(low.gpu.pipelined_ops) for op in ops_in_order(*op.regions))
+    return lower_for(low, op, CarriedPointers, unroll=1 if is_pipelined else None)
 
 
 def tile_of(low: Lowering, op: Operation, position: int, registers: Any) -> Tile | None:

@@ -200,9 +200,11 @@ class Emitter:
         # For each descriptor argument, its metadata for the launcher; None where the launcher passes base, shape and
         # strides instead.
         self.descriptors: list[dict[str, Any] | None] = []
-        self.smem = self.module.global_variable(
-            SMEM, array(i8, 0), None, space=SHARED_SPACE, align=gpu.shared_alignment
-        )
+        self.smem: Value = constant(pointer(SHARED_SPACE), 0)
+        if self.shared_bytes():  # a declaration takes as much shared memory as its alignment
+            self.smem = self.module.global_variable(
+                SMEM, array(i8, 0), None, space=SHARED_SPACE, align=gpu.shared_alignment
+            )
 
     def text(self) -> str:
         for op in self.source.body.block.ops:

@@ -315,6 +315,10 @@ class Gpu(ABC):
     def stored_for_matrices(self, b: Builder, type: Attribute) -> None:  # noqa: B027
         """Make this thread's stores to memory of this type visible to the matrix units."""
 
+    # Prefixes of ops whose copies or dots run ahead of a loop. The assembler may unroll any other loop, so that
+    # several of its loads are in flight.
+    pipelined_ops: ClassVar[tuple[str, ...]] = ("tt.dot", "ttg.async_")
+
     # Arithmetic
 
     carried_bit: ClassVar[Type] = i1  # the type of an i1 in phis

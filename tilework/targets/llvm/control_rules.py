@@ -134,10 +134,10 @@ class Carried:
 
 
 @lowers(scf.ForOp)
-def lower_for(low: Low, op: Operation, kind: type[Carried] = Carried) -> list[Any]:
+def lower_for(low: Low, op: Operation, kind: type[Carried] = Carried, unroll: int | None = 1) -> list[Any]:
     start, end, step = (low.scalar(operand) for operand in op.operands[:3])
     carried = kind(low, op)
-    hints = {"unroll": 1, "hints": licm_hints(op)}
+    hints = {"unroll": unroll, "hints": licm_hints(op)}
     with for_loop(low.builder, start, end, step, carried.start(), may_wrap(end, step), **hints) as (loop, index):
         induction = low.held([op.operands[0].type], [index])
         following = low.region(op.regions[0].block, [*induction, *carried.held(loop.carried)])

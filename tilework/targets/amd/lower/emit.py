@@ -172,6 +172,7 @@ class AmdGpu(Gpu):
     kernel_convention = "amdgpu_kernel"
     argument_space = 1
     native_floats = frozenset({f16, f32, f64})
+    pipelined_ops = (*Gpu.pipelined_ops, "amdg.")
     fast_functions = FAST
     functions = LIBRARY
 

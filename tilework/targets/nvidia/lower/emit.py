@@ -327,6 +327,7 @@ class NvidiaGpu(AtomicInstructions):
     map_parameter = BY_VALUE
     copy_bytes = (4, 16)
     carried_bit = i32  # ptxas miscompiles predicates that a loop carries and negates
+    pipelined_ops = (*Gpu.pipelined_ops, "ttng.")
     fast_functions = FAST
     links_libraries = True
     functions = LIBRARY
