@@ -62,7 +62,14 @@ def inverse_erf(w: Any) -> Any:
 
 LED = {"ERFCXF": 2}  # so many coefficients are also listed in two parts
 FIRST_IN_TWO = ("ROOT_ERFCF", "ERFINVF", "ERFINV_FARF")
-WEIGHTS = {"ROOT_ERFCF": erf_sensitivity}
+
+
+def log2_sensitivity(f: Any) -> Any:
+    """How much a change of (log2(1+f) / f - log2 e) / f changes log2(1+f), relative to it."""
+    return abs(f) if abs(f) < 1e-6 else abs(f * f / mp.log(1 + f, 2))
+
+
+WEIGHTS = {"ROOT_ERFCF": erf_sensitivity, "LOG2_WEIGHTEDF": log2_sensitivity}
 
 
 def rounded(value: Any, bits: int) -> float:
@@ -80,6 +87,10 @@ def horner(coefficients: list[float], x: Any) -> Any:
 def series(function: Callable[[Any], Any], value_at_zero: Any) -> Callable[[Any], Any]:
     """`function`, with its limit at 0."""
     return lambda x: mp.mpf(value_at_zero) if abs(x) < mp.mpf(10) ** -25 else function(x)
+
+
+def log_tail(f: Any) -> Any:
+    return (mp.log(1 + f) - f + f * f / 2) / f**3
 
 
 def of_square(function: Callable[[Any], Any], limit: Any) -> Callable[[Any], Any]:
@@ -152,7 +163,7 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         "LOGF",
         32,
         "(log(1+f) - f + f^2/2) / f^3",
-        series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, ONE / 3),
+        series(log_tail, ONE / 3),
         ROOT / 2 - 1,
         ROOT - 1,
         8,
@@ -200,9 +211,23 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         14,
     ),
     ("TANHF", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.4, 5),
+    ("LOG1PF", 32, "(log(1+f) - f + f^2/2) / f^3", series(log_tail, ONE / 3), -0.25, 0.5, 9),
+    ("SINH145F", 32, "(sinh x - x) / x^3 in x^2", of_square(lambda x: (mp.sinh(x) - x) / x**3, ONE / 6), 0, 2.1025, 4),
+    ("EXPM1F", 32, "(e^r - 1 - r) / r^2", series(lambda r: (mp.expm1(r) - r) / r**2, ONE / 2), -0.3466, 0.3466, 5),
+    ("TANH06F", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.36, 4),
+    ("TANF", 32, "(tan r - r) / r^3 in r^2", of_square(lambda r: (mp.tan(r) - r) / r**3, ONE / 3), 0, 0.6169, 6),
     ("ERFINVF", 32, "erfinv(y) / y in w = -log(1 - y^2)", inverse_erf, 0, 5, 9),
     ("ERFINV_FARF", 32, "erfinv(y) / y in sqrt(w) - 3.125", lambda u: inverse_erf((u + 3.125) ** 2), -0.9, 0.9, 9),
     ("ROOT_ERFCF", 32, "4 (1 - erfc(a)^(1/8)) / a", series(root_erfc, 1 / mp.sqrt(mp.pi)), 0, 3.93, 7),
+    (
+        "LOG2_WEIGHTEDF",
+        32,
+        "(log2(1+f)/f - log2 e) / f",
+        series(lambda f: (mp.log(1 + f) / f - 1) / f * LOG2E, -LOG2E / 2),
+        ROOT / 2 - 1,
+        ROOT - 1,
+        8,
+    ),
 ]
 
 

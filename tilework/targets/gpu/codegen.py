@@ -184,6 +184,8 @@ class Emitter:
         self.source, self.gpu, self.facts = source, gpu, facts
         self.module = Module("tilework")
         self.module.exact = is_reproducible(source)
+        if not self.module.exact:
+            self.module.approximations = gpu.approximations
         self.lines = LineTable(self.module, gpu.line_tables) if lines else None
         self.allocation = module_allocation(source, gpu.target)
         self.barriers = barriers(source, gpu.target, ordered_by_mbarrier, self.allocation)

@@ -325,6 +325,8 @@ class Gpu(ABC):
     flushes: bool = False  # fast functions may flush denormals to zero
     native_floats: frozenset[Type] = frozenset({f32, f64})  # types with arithmetic that needs no widening
     magnitude_floats: frozenset[Type] = frozenset()  # types with a `min_magnitude` instruction
+    # of f32, for formulas: divide and sqrt of all numbers; exp2, log2, reciprocal and rsqrt of normal ones
+    approximations: ClassVar[Mapping[str, Callable[..., Value]]] = {}
     fast_functions: ClassVar[Mapping[str, Function]] = {}  # of f32: exp, exp2, sqrt, rsqrt, divide
     functions: ClassVar[Mapping[str, Function]] = {}  # library functions, by symbol
     links_libraries: ClassVar[bool] = False  # `extern_libs` are linked

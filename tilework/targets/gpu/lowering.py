@@ -31,7 +31,7 @@ from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rule, Rules
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import Type, i1, i32, i64, integer, pointer, ptr
+from tilework.targets.llvm.types import Type, f32, i1, i32, i64, integer, pointer, ptr
 from tilework.targets.llvm.values import Value, constant
 
 Registers = tuple[Value, ...]
@@ -109,6 +109,16 @@ class Lowering(OpLowering[Any]):
         found.warp = b.sub(self.warp, warps.first) if warps.count > 1 else constant(i32, 0)
         found.thread = b.sub(self.thread, warps.first * self.gpu.warp_size) if warps.count > 1 else self.lane
         return found
+
+    def function(self, name: str, *args: Value) -> Value:
+        """An elementary function: by the GPU's own instructions for f32, where it may (`elementary.py`)."""
+        from tilework.targets.gpu.elementary import FORMULAS, Lanes  # lazily: most kernels have no such function
+
+        b = self.builder
+        if not self.module.approximations or args[0].type is not f32 or (formula := FORMULAS.get(name)) is None:
+            return super().function(name, *args)
+        with b.fast_math():  # the formulas count on each rounding: the caller's flags stay outside
+            return formula(*(Lanes(b, arg) for arg in args)).v
 
     # Values
 

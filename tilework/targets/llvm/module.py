@@ -11,7 +11,7 @@ first use, so equal programs give equal text.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -78,6 +78,7 @@ class Module:
         self.lists: dict[str, dict[str, str]] = {}  # named metadata: nodes by their keys
         self.node_lines: list[str] = []
         self.scales = False  # vectors times powers of two are one instruction (`Builder.scaled`)
+        self.approximations: Mapping[str, Callable[..., Any]] = {}  # instructions of f32, by what they approximate
         self.exact = False  # only results that are the same on every machine
 
     def function(

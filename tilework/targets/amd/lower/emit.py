@@ -29,6 +29,7 @@ Scheduling ops: wave priorities, barriers for LLVM's scheduler, barriers of some
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -127,6 +128,16 @@ def fast_quotient(low: Lowering, x: Value, y: Value) -> Value:
     return low.builder.fmul(x, instruction(low, "rcp", y))
 
 
+def intrinsic(b: Builder, x: Value, name: str) -> Value:
+    return b.call(f"llvm.amdgcn.{name}.f32", f32, [x], is_pure=True)
+
+
+APPROXIMATIONS: dict[str, Callable[..., Value]] = {
+    "exp2": partial(intrinsic, name="exp2"),
+    "log2": partial(intrinsic, name="log"),
+    "reciprocal": partial(intrinsic, name="rcp"),
+    "rsqrt": partial(intrinsic, name="rsq"),
+}
 FAST: dict[str, Function] = {
     "exp": fast_exp,
     "exp2": lambda low, x: instruction(low, "exp2", x),
@@ -173,6 +184,7 @@ class AmdGpu(Gpu):
     argument_space = 1
     native_floats = frozenset({f16, f32, f64})
     pipelined_ops = (*Gpu.pipelined_ops, "amdg.")
+    approximations = APPROXIMATIONS
     fast_functions = FAST
     functions = LIBRARY
 

@@ -10,7 +10,7 @@ than 64 bits are Python's.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ class Held(NamedTuple):
 
     type: Type
     array: Array
+    constant = None  # as of a `Value` that is not known when compiled
 
 
 class Table(NamedTuple):
@@ -154,6 +155,7 @@ class Constants:
     """The part of an LLVM module that formulas need."""
 
     scales = False
+    approximations: Mapping[str, Callable[..., Held]] = {}
 
     def table(self, name: str, element: Type, values: Sequence[Any], align: int = 0) -> Table:
         return Table(values, np.zeros(1, np.int64))

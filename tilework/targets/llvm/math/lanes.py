@@ -66,8 +66,6 @@ class Lanes:
     __rsub__ = operator("sub", "fsub", swap=True)
     __mul__ = operator("mul", "fmul")
     __rmul__ = operator("mul", "fmul", swap=True)
-    __truediv__ = operator("fdiv", "fdiv")
-    __rtruediv__ = operator("fdiv", "fdiv", swap=True)
     __and__ = operator("and_", "and_")
     __or__ = operator("or_", "or_")
     __xor__ = operator("xor", "xor")
@@ -80,6 +78,12 @@ class Lanes:
     __ge__ = comparison("oge", "sge")
     equal = comparison("oeq", "eq")
     differs = comparison("une", "ne")
+
+    def __truediv__(self, other: Operand) -> "Lanes":
+        return quotient(self, Lanes(self.b, self.of(other)))
+
+    def __rtruediv__(self, other: Operand) -> "Lanes":
+        return quotient(Lanes(self.b, self.of(other)), self)
 
     def __neg__(self) -> "Lanes":
         return Lanes(self.b, self.b.fneg(self.v) if self.v.type.is_float else self.b.neg(self.v))
@@ -124,7 +128,7 @@ class Pair:
 
     def __truediv__(self, other: "Pair") -> "Pair":
         # of f32 one division, whose rounding the rest takes back: there are no quotients near the ends of the range
-        inverse = 1.0 / other.hi if self.hi.scalar is f32 else None
+        inverse = reciprocal(other.hi) if self.hi.scalar is f32 else None
         quotient = self.hi / other.hi if inverse is None else self.hi * inverse
         rest = fma(-quotient, other.hi, self.hi) + (self.lo - quotient * other.lo)
         return fast_two_sum(quotient, rest / other.hi if inverse is None else rest * inverse)
@@ -153,9 +157,25 @@ def fma(a: Lanes, b: Operand, c: Operand) -> Lanes:
     return Lanes(a.b, a.b.fma(a.v, a.of(b), a.of(c)))
 
 
+def approximation(name: str, exact: Callable[..., Lanes] | None = None) -> Callable[..., Lanes]:
+    """An approximate instruction of the processor for f32 (`Module.approximations`), or the exact operation."""
+
+    def call(a: Lanes, *others: Lanes) -> Lanes:
+        made = a.b.module.approximations.get(name) if a.scalar is f32 else None
+        if made is None:
+            assert exact is not None, f"the GPU has no approximate {name}"
+            return exact(a, *others)
+        return Lanes(a.b, made(a.b, a.v, *(other.v for other in others)))
+
+    return call
+
+
+quotient = approximation("divide", function("fdiv"))
+reciprocal = approximation("reciprocal", lambda x: 1.0 / x)
 copysign = function("copysign")
 smaller, larger = function("minimum"), function("maximum")  # NaN if one is
-sqrt, rint, floor, ceil, trunc = map(function, ("sqrt", "rint", "floor", "ceil", "trunc_float"))
+sqrt = approximation("sqrt", function("sqrt"))
+rint, floor, ceil, trunc = map(function, ("rint", "floor", "ceil", "trunc_float"))
 
 
 def where(condition: Lanes, a: Operand, b: Operand) -> Lanes:

@@ -25,6 +25,7 @@ from tilework.targets.llvm.math.lanes import (
     polynomial,
     polynomial_paired,
     power_of_two,
+    reciprocal,
     scale,
     to_float,
     trunc,
@@ -107,7 +108,7 @@ def plus_log_two(k: Lanes, part: Pair) -> Pair:
 def log_reduced(f: Lanes, tail: Lanes) -> Pair:
     """log(1 + f + tail) for 1 + f in [1/sqrt(2), sqrt(2)]."""
     below, below_low = fast_two_sum(f.const(2.0), f)
-    inverse = 1.0 / below
+    inverse = reciprocal(below)
     s = f * inverse
     s_low = (fma(-s, below, f) + (tail - s * (below_low + tail))) * inverse
     z, z_low = two_product(s, s)

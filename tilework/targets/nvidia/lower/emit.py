@@ -243,10 +243,15 @@ def fast_quotient(low: Lowering, x: Value, y: Value) -> Value:
     return nvvm(low.builder, "div.approx.f", f32, x, y)
 
 
-def instruction(low: Lowering, *args: Value, name: str) -> Value:
-    """Emit a function that is one instruction: ``add.rp.f32``."""
+def instruction(low: Lowering, *args: Value, name: str, result: Type | None = None) -> Value:
+    """Emit a function that is one instruction, ``add.rp.f32``; the result has the type of the arguments by default."""
     listed = ", ".join(f"${index}" for index in range(len(args) + 1))
-    return ptx(low.builder, f"{name} {listed};", [args[0].type], args)[0]
+    return ptx(low.builder, f"{name} {listed};", [result or args[0].type], args)[0]
+
+
+def nvvm_of(b: Builder, *args: Value, name: str) -> Value:
+    """Emit an intrinsic of f32."""
+    return nvvm(b, name, f32, *args)
 
 
 FAST: dict[str, Function] = {
@@ -256,7 +261,9 @@ FAST: dict[str, Function] = {
     "rsqrt": lambda low, x: approximate(low, "rsqrt", x),
     "divide": lambda low, x, y: nvvm(low.builder, "div.full", f32, x, y),
 }
-LIBRARY: dict[str, Function] = {  # the first two are accurate, the others fast
+LIBRARY: dict[str, Function] = {  # the first four are accurate, the others fast
+    "__nv_llrintf": partial(instruction, name="cvt.rni.s64.f32", result=i64),
+    "__nv_llrint": partial(instruction, name="cvt.rni.s64.f64", result=i64),
     "__nv_exp2f": fast_exp2,
     "__nv_rsqrtf": FAST["rsqrt"],
     "__nv_fast_expf": fast_exp,
@@ -270,6 +277,14 @@ LIBRARY: dict[str, Function] = {  # the first two are accurate, the others fast
     "__nv_fast_tanf": lambda low, x: fast_quotient(low, fast_sine(low, x), fast_sine(low, x, "cos")),
     "__nv_fast_tanhf": partial(instruction, name="tanh.approx.f32"),
     "__nv_fast_fdividef": fast_quotient,
+}
+APPROXIMATIONS: dict[str, Callable[..., Value]] = {
+    "exp2": partial(nvvm_of, name="ex2.approx.ftz.f32"),
+    "log2": partial(nvvm_of, name="lg2.approx.ftz.f"),
+    "reciprocal": partial(nvvm_of, name="rcp.approx.ftz.f"),
+    "rsqrt": partial(nvvm_of, name="rsqrt.approx.ftz.f"),
+    "sqrt": partial(nvvm_of, name="sqrt.approx.f"),
+    "divide": partial(nvvm_of, name="div.full"),
 }
 MODES = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}  # rounding modes, libdevice to PTX
 for wanted, mode in MODES.items():
@@ -328,6 +343,7 @@ class NvidiaGpu(AtomicInstructions):
     copy_bytes = (4, 16)
     carried_bit = i32  # ptxas miscompiles predicates that a loop carries and negates
     pipelined_ops = (*Gpu.pipelined_ops, "ttng.")
+    approximations = APPROXIMATIONS
     fast_functions = FAST
     links_libraries = True
     functions = LIBRARY
