@@ -124,5 +124,19 @@ def test_small_exponents_are_multiplications(exponent: int) -> None:
     assert error.max() <= 2.0, DENSE[int(np.argmax(error))]
 
 
+def test_powers_of_integers() -> None:
+    """Those beyond 2^24 are no f32: their last bit decides the sign, and bases next to 1 need all of them."""
+    n = np.concatenate([RANDOM.integers(-50, 50, 20000), RANDOM.integers(-(2**31), 2**31, 20000)]).astype(np.int32)
+    edges = np.array([0, 1, -1, 2**24 + 1, -(2**24) - 1, 2**31 - 1, -(2**31)], np.int32)
+    near = np.exp(RANDOM.uniform(-80, 80, n.size) / np.where(n == 0, 1, n)) * RANDOM.choice([-1.0, 1.0], n.size)
+    x = np.concatenate([near, np.repeat(EDGES, edges.size)]).astype(np.float32)
+    n = np.concatenate([n, np.tile(edges, len(EDGES))])
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), n.astype(np.float64))
+    error = ulps(compute("powi", x, n), exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= 3.0, (x[worst], n[worst], error[worst])
+
+
 def test_every_formula_is_tested() -> None:
     assert {*ONE, *TWO, "powi"} == {*FORMULAS}

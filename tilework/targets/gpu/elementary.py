@@ -1,5 +1,7 @@
-"""Elementary functions of f32 by a GPU's approximate instructions (`Gpu.approximations`), each with at most the error
-of libdevice; `benchmarks/gpu_functions.py` measures both over all 2^32 arguments.
+"""Elementary functions of f32 by a GPU's approximate instructions (`Gpu.approximations`).
+
+`benchmarks/gpu_functions.py` measures their errors over all 2^32 arguments beside libdevice's, which are larger in all
+but two cases (docs/gpu-performance.md).
 
     tanh x = 1 - 2 / (2^(2 log2(e) |x|) + 1)        ex2.approx, rcp.approx; a polynomial below 0.6
     e^x    = 2^n * 2^(x log2(e) - n)                ex2.approx of the rest; 2^n is made in the exponent field
@@ -31,6 +33,7 @@ from tilework.targets.llvm.math.lanes import (
     scale,
     smaller,
     to_float,
+    to_int,
     trunc,
     two_product,
     where,
@@ -216,16 +219,21 @@ def pow(x: Lanes, y: Lanes) -> Lanes:
     """A constant exponent that is a small integer becomes multiplications."""
     if (multiplied := MULTIPLIED.get(y.v.constant)) is not None:
         return multiplied(x)
-    a = abs(x)
+    return power_edges(x, y, positive_power(abs(x), y))
+
+
+def positive_power(a: Lanes, y: Lanes, y_low: Lanes | None = None) -> Lanes:
+    """a^(y + y_low) for a >= 0, but for powers of NaN, 0 and infinity whose exponent is 0."""
     f, k, _ = decompose(a)
     high, low = plus_log_two(k, log_reduced(f, f.const(0.0)))
     high = where(a.equal(0.0), -math.inf, where(a < math.inf, high, a))
     exponent = y * high
     rest = fma(y, high, -exponent) + y * low
+    rest = rest if y_low is None else fma(y_low, high, rest)
     bounded = clamp(exponent, -120.0, 120.0)
     n, whole = nearest(bounded, c.LOG2E[0])
     r = fma(n, -c.LN2_F[0], bounded) + fma(n, -c.LN2_F[1], where(bounded.equal(exponent), rest, 0.0))
-    return power_edges(x, y, scale(exp2(r * c.LOG2E[0]), whole))
+    return scale(exp2(r * c.LOG2E[0]), whole)
 
 
 MULTIPLIED: dict[float, Callable[[Lanes], Lanes]] = {  # larger powers would be off by more than two units
@@ -239,7 +247,13 @@ MULTIPLIED: dict[float, Callable[[Lanes], Lanes]] = {  # larger powers would be 
 
 
 def powi(x: Lanes, n: Lanes) -> Lanes:
-    return pow(x, to_float(n))
+    """x^n for an integer, which takes two floats where it has more than 24 bits."""
+    y = to_float(n)
+    if (multiplied := MULTIPLIED.get(y.v.constant)) is not None:
+        return multiplied(x)
+    result = positive_power(abs(x), y, to_float(n - to_int(y)))
+    result = where((bits(x) < 0) & (n & 1).differs(0), -result, result)
+    return where(n.equal(0), 1.0, result)
 
 
 def divided(above: Lanes, below: Lanes, below_low: Lanes | None = None) -> Lanes:
