@@ -20,6 +20,13 @@ from tilework.targets.llvm.values import Value, constant
 INF, NAN = math.inf, math.nan
 SMALLEST = np.float32(2.0**-126)
 RANDOM = np.random.default_rng(11)
+STATE = RANDOM.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """A test draws the same numbers whichever tests ran before it."""
+    RANDOM.bit_generator.state = STATE
 
 
 def approximate(function: Callable[..., Any], flushes: bool = True) -> Callable[..., Held]:
@@ -84,13 +91,19 @@ ONE: dict[str, tuple[Callable[..., Any], float]] = {
     "normcdf": (lambda x: erfc(x * -math.sqrt(0.5)) / 2, 6.0),
 }  # fmt: skip
 TWO: dict[str, tuple[Callable[..., Any], float]] = {
-    "pow": (np.power, 2.5), "hypot": (np.hypot, 1.5), "fmod": (np.fmod, 0.0),
+    "pow": (np.power, 3.0), "hypot": (np.hypot, 1.5), "fmod": (np.fmod, 0.0),
 }  # fmt: skip
+
+
+def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """In units; a result that may be off by some may also overflow next to the largest number."""
+    overflows = np.isinf(got) & (np.abs(exact) > 3.4028e38) & (np.sign(got) == np.sign(exact))
+    return np.where(overflows, 0.0, ulps(got, exact))
 
 
 def check(name: str, args: list[np.ndarray], exact: np.ndarray, limit: float) -> None:
     got = compute(name, *args)
-    error = ulps(got, exact)
+    error = errors(got, exact)
     worst = int(np.argmax(error))
     described = f"{name}({[float(arg[worst]) for arg in args]}) = {got[worst]!r}, not {exact[worst]!r}"
     assert error[worst] <= limit, f"{described}: off by {error[worst]:.2f}"
@@ -120,7 +133,7 @@ def test_functions_of_two_arguments_are_as_accurate_as_documented(name: str) -> 
 def test_small_exponents_are_multiplications(exponent: int) -> None:
     with np.errstate(all="ignore"):
         exact = np.power(DENSE.astype(np.float64), float(exponent))
-    error = ulps(compute("pow", DENSE, constant(f32, float(exponent))), exact)
+    error = errors(compute("pow", DENSE, constant(f32, float(exponent))), exact)
     assert error.max() <= 2.0, DENSE[int(np.argmax(error))]
 
 
@@ -133,7 +146,7 @@ def test_powers_of_integers() -> None:
     n = np.concatenate([n, np.tile(edges, len(EDGES))])
     with np.errstate(all="ignore"):
         exact = np.power(x.astype(np.float64), n.astype(np.float64))
-    error = ulps(compute("powi", x, n), exact)
+    error = errors(compute("powi", x, n), exact)
     worst = int(np.argmax(error))
     assert error[worst] <= 3.0, (x[worst], n[worst], error[worst])
 
