@@ -1,4 +1,4 @@
-"""The kernels of a benchmark for one compiler or the other: `load("triton")`."""
+"""The kernels of `gpu_kernels.py` for one compiler or the other: `load("triton")`."""
 
 import importlib.util
 import sys

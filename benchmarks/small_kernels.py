@@ -32,11 +32,11 @@ def rows(kernels: Any, torch: Any) -> dict[str, Callable[[], Any]]:
     return {
         "nothing": lambda: k.nothing[(1,)](x),
         "one store": lambda: k.one_store[(1,)](x),
-        "add 1024": lambda: k.small_add[(1,)](x, y, out, 1024, 1024),
-        "add 98432": lambda: k.small_add[(97,)](x, y, out, 98432, 1024),
-        "add 1M": lambda: k.small_add[(1024,)](x, y, out, 1 << 20, 1024),
-        "softmax 128x781": lambda: k.small_softmax[(128,)](x, out, 781, 1024),
-        "softmax 4x4096": lambda: k.small_softmax[(4,)](x, out, 4096, 4096, num_warps=8),
+        "add 1024": lambda: k.add[(1,)](x, y, out, 1024, 1024),
+        "add 98432": lambda: k.add[(97,)](x, y, out, 98432, 1024),
+        "add 1M": lambda: k.add[(1024,)](x, y, out, 1 << 20, 1024),
+        "softmax 128x781": lambda: k.softmax[(128,)](out, x, 781, 1024),
+        "softmax 4x4096": lambda: k.softmax[(4,)](out, x, 4096, 4096, num_warps=8),
         "rms norm 128x4096": lambda: k.rms_norm[(128,)](a, w, narrow, 4096, 1e-6, 4096, num_warps=8),
         "rms norm 8x1024": lambda: k.rms_norm[(8,)](a, w, narrow, 1024, 1e-6, 1024),
         "gather 128x512": lambda: k.gather_rows[(128,)](x, indices, out, 512, 512),
@@ -53,7 +53,7 @@ def measure(compiler: str, words: list[str]) -> dict[str, float]:
     import torch  # lazily: the process that prints needs none
 
     found: dict[str, float] = {}
-    for name, launch in rows(load(compiler, "small_gpu_kernels.py"), torch).items():
+    for name, launch in rows(load(compiler), torch).items():
         if words and not any(word in name for word in words):
             continue
         launch()

@@ -410,7 +410,7 @@ def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: L
         return {"why": f"the emulator has no {arch}; it has {', '.join(NVIDIA)}"}
     try:
         counters, found = emulated(source, target, settings, launch, arch)
-    except Exception as error:  # whatever the kernel does wrong is no reason to show nothing else
+    except Exception as error:  # any error of the user's kernel is shown beside the other facts
         return {"why": f"the launch failed in the emulator: {error}"}
     return {
         "grid": list(launch.grid),
@@ -486,7 +486,7 @@ def counts_of(launch: Launch, target: GPUTarget) -> dict[str, Any]:
             counters = launched(launch).counters
     except OutOfReach as error:
         return {"why": str(error)}
-    except Exception as error:  # a kernel that fails in the emulator is no reason not to say the rest
+    except Exception as error:  # any error in the emulator is reported beside the other facts
         return {"why": f"{type(error).__name__}: {error}"}
     lines = [
         {"file": file, "line": line, **{name: getattr(counts, name) for name in COUNTS}}

@@ -278,7 +278,7 @@ class Reductions(Dots):
         return tuple(tl.tensor(result, value.type) for value, result in zip(inputs, op.results, strict=True))
 
     def _combine_region(self, inputs: Sequence[tl.tensor], body: Body, terminator: Any, name: str) -> Region:
-        """The region of a combine function, which must give back the element types of `inputs`."""
+        """The region of a combine function, which must return the element types of `inputs`."""
         elements = [value.dtype for value in inputs]
         region, results = self._region([*elements, *elements], body, terminator)
         check_combined([value.type for value in results], elements, name)

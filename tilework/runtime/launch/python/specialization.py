@@ -234,7 +234,7 @@ def same(old: object, new: object) -> bool:
     """Equal as constants of a kernel; constexprs compare by what they hold."""
     try:
         return same_constant(getattr(old, "value", old), getattr(new, "value", new))
-    except Exception:  # a user's __eq__ may do anything; unequal is the safe answer
+    except Exception:  # a user's __eq__ may raise anything; unequal only compiles again
         return False
 
 
