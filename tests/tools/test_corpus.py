@@ -1,0 +1,155 @@
+"""The corpus of kernel launches: its files, the modules it copies kernels into, both ways of loading them."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+import tilework
+import tilework.language as tl
+from benchmarks import corpus, corpus_sample
+from benchmarks.corpus import Descriptor, DType, Function, Launch, Parameter, Storage, Tensor, Writer
+from benchmarks.kernel_source import CannotExtract, module_text
+from tilework.compiler import ASTSource, GPUTarget
+from tilework.compiler import compile as compile_kernel
+
+
+@pytest.fixture
+def sample(tmp_path):
+    corpus_sample.write(tmp_path / "sample")
+    return tmp_path / "sample"
+
+
+def test_a_folder_and_its_zip_file_have_the_same_launches(sample):
+    launches = corpus.read(sample)
+    assert [one.name for one in launches] == ["add", "softmax", "layernorm", "matmul"]
+    assert corpus.read(sample.with_suffix(".zip")) == launches
+    assert corpus.read(sample.with_suffix(".zip"))[0].source() == launches[0].source()
+
+
+def test_all_kinds_of_arguments_are_read_back(tmp_path):
+    x = Tensor(0, "bf16", [4, 8], [8, 1], 2)
+    arguments = {
+        "x": x, "d": Descriptor(x, [4, 8], [8, 1], [2, 8]), "none": None, "f": Function("f"), "t": (1, (x, 2.5)),
+        "dtype": DType("fp32"), "pointer": DType("fp32", is_pointer=True), "inf": float("inf"), "b": True, "s": "ieee",
+    }  # fmt: skip
+    writer = Writer(tmp_path / "c")
+    data = writer.add_data(bytes(range(64)))
+    launch = Launch("l", "n", "m", "f", [Parameter("x")], arguments, [Storage("i32", 16, ["stored", data])], [1, 2, 3],
+                    {"num_warps": 8})  # fmt: skip
+    assert writer.add(launch)
+    assert not writer.add(launch)
+    writer.finish()
+    (found,) = corpus.read(tmp_path / "c")
+    assert found == launch
+    assert found.corpus is not None
+    assert found.corpus.read_bytes(data) == bytes(range(64))
+
+
+def test_a_specialization_has_types_constants_and_multiples():
+    params = [Parameter("x"), Parameter("y"), Parameter("n"), Parameter("one"), Parameter("raw", is_specialized=False),
+              Parameter("big", type="i64"), Parameter("none"), Parameter("B", is_constexpr=True),
+              Parameter("t")]  # fmt: skip
+    values = {"x": Tensor(0, "bf16", [8], [1]), "y": Tensor(0, "fp32", [8], [1], 1), "n": 32, "one": 1, "raw": 1,
+              "big": 7, "none": None, "B": 64, "t": (1.5, 16, None)}  # fmt: skip
+    launch = Launch("l", "n", "m", "f", params, values, [], [1])
+    found = launch.specialization(None)
+    assert found.signature == {
+        "x": "*bf16", "y": "*fp32", "n": "i32", "one": "constexpr", "raw": "i32", "big": "i64", "none": "constexpr",
+        "B": "constexpr", "t": ("fp32", "i32", "constexpr"),
+    }  # fmt: skip
+    assert found.constants == {"one": 1, "none": None, "B": 64, (8, 2): None}
+    assert sorted(found.attrs) == [(0,), (2,), (8, 1)]
+
+
+def test_the_sample_compiles_without_a_gpu(sample):
+    for launch in corpus.read(sample)[:2]:
+        kernel = launch.load("tilework")
+        source = ASTSource(kernel, *launch.specialization(kernel))
+        compiled = compile_kernel(source, target=GPUTarget("cuda", 90, 32), options=dict(launch.options))
+        assert ".visible .entry" in compiled.asm["ptx"]
+
+
+def test_tensors_are_equal_for_equal_seeds(sample):
+    torch = pytest.importorskip("torch")
+    launch = corpus.read(sample)[0]
+    kernel = launch.load("tilework")
+    first, second = (corpus.materialize(launch, "cpu", seed=3) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    values = launch.values(kernel, first)
+    assert values["x_ptr"].shape == (64, 1000)
+    assert values["n"] == 64000
+
+
+# The text of modules --------------------------------------------------------------------------------------------------
+
+SCALE = tl.constexpr(3)
+LIMIT = 2.5
+
+
+other = ModuleType("other")
+other_text = """
+import enum
+import tilework, tilework.language as tl
+SCALE = tl.constexpr(7)
+class Mode(enum.Enum):
+    TWICE = 2
+@tilework.jit
+def helper(x):
+    return x * SCALE
+"""
+
+
+@tilework.jit
+def helper(x):
+    return x + SCALE
+
+
+@tilework.jit(do_not_specialize=["n"])
+def kernel(out, n, KIND: tl.constexpr = LIMIT, unused: ModuleType | None = None):
+    total = helper(tl.load(out)) + other.helper(n) + tl.cdiv(n, 2)
+    tl.store(out, total + other.Mode.TWICE.value + tl.sum(tl.arange(0, 4), 0) + KIND)
+
+
+@pytest.fixture
+def other_module(tmp_path, monkeypatch):
+    file = tmp_path / "other.py"
+    file.write_text(other_text)
+    other.__file__ = str(file)
+    monkeypatch.setitem(sys.modules, "other", other)
+    exec(compile(other_text, str(file), "exec"), vars(other))
+
+
+def test_a_module_has_what_its_kernel_uses_and_renames_what_clashes(other_module):
+    text, names = module_text(kernel)
+    assert names == {id(kernel): "kernel"}
+    assert text.startswith("import triton\n")
+    assert "import triton.language as tl" in text
+    assert "SCALE = tl.constexpr(3)" in text
+    assert "SCALE__2 = tl.constexpr(7)" in text
+    assert "KIND: tl.constexpr=2.5, unused=None" in text
+    assert "+ 2 +" in text
+    assert "do_not_specialize=['n']" in text
+    assert "other_helper(n)" in text
+    assert text.count("@triton.jit") == 3
+
+
+def test_a_copied_module_computes_the_same(other_module):
+    np = pytest.importorskip("numpy")
+    text, _ = module_text(kernel)
+    copied = corpus.load("copied", text, "tilework").kernel
+    given, expected = (np.array([5.0], np.float32) for _ in range(2))
+    kernel[(1,)](expected, 6)
+    copied[(1,)](given, 6)
+    assert given == expected
+
+
+def test_an_object_without_a_text_is_an_error():
+    thing = object()
+
+    @tilework.jit
+    def strange(out):
+        tl.store(out, thing)
+
+    with pytest.raises(CannotExtract, match=r"a value of type builtins\.object"):
+        module_text(strange)
