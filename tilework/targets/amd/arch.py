@@ -31,6 +31,7 @@ class AmdFeature(StrEnum):
     SWAP_16 = "permlane16.swap"  # swaps rows of 16 lanes between two registers
     SWAP_32 = "permlane32.swap"
     SPLIT_WAITS = "split_waits"  # a wait counter for each kind of memory
+    TRANSPOSED_READ = "transposed_read"  # reads of LDS that transpose between 16 lanes
     WAVE_PRELOAD = "wave_preload"  # arguments are preloaded into scalar registers
     XF32 = "xf32"  # mfma of f32 in the precision of tf32
 
@@ -66,7 +67,7 @@ FAMILIES: dict[str, Family] = {
         "CDNA4", 64, 160 << 10, mfma=4,
         features=(
             *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16,
-            A.LDS_COPY_4, A.LDS_COPY_16, A.SWAP_16, A.SWAP_32,
+            A.LDS_COPY_4, A.LDS_COPY_16, A.SWAP_16, A.SWAP_32, A.TRANSPOSED_READ,
         ),
     ),
     "gfx101": Family("RDNA1", 32, 64 << 10),

@@ -31,7 +31,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -39,6 +39,7 @@ from xdsl.ir import Operation
 from tilework.ir import amdg, tt
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.types import int_property
+from tilework.layouts.linear import LinearLayout
 from tilework.target import Target
 from tilework.targets.amd.arch import LDS_COPIES, AmdFeature
 from tilework.targets.amd.lower import AMD, buffer_access, lowers
@@ -66,6 +67,9 @@ from tilework.targets.llvm.types import (
     void,
 )
 from tilework.targets.llvm.values import Value, constant
+
+if TYPE_CHECKING:
+    from tilework.targets.amd.lower.transposed_read import TransposedRead
 
 FORMATS = "llvm.printf.fmts"
 BUFFER_OFFSET = 72  # in the hidden arguments of code object version 5
@@ -317,6 +321,13 @@ class AmdGpu(Gpu):
             b.atomic_rmw(CHANGES[kind], address, value, ordering="monotonic", scope="workgroup")
 
         where(b, may, change)
+
+    def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> "TransposedRead | None":
+        if not self.has(AmdFeature.TRANSPOSED_READ):
+            return None
+        from tilework.targets.amd.lower.transposed_read import transposed_read  # lazily: many kernels have no buffers
+
+        return transposed_read(offsets, bits, limit)
 
     # Copies to LDS
 
