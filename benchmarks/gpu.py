@@ -29,6 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.compiler_of_kernels import load
@@ -105,15 +106,20 @@ class Variant:
         self.compiler, self.settings = compiler, dict(settings or {})
         if self.settings:
             self.settings["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
-        self.kernels = load(compiler)
+        self.files: dict[str, ModuleType] = {}
         self.descriptor = importlib.import_module(f"{compiler}.tools.tensor_descriptor").TensorDescriptor
         self.best: Callable[[], Any] | None = None
         self.config: Config = {}
         self.times: dict[int, list[float]] = {}  # of configurations
 
+    def kernel(self, row: "Row") -> Any:
+        if row.file not in self.files:
+            self.files[row.file] = load(self.compiler, row.file)
+        return getattr(self.files[row.file], row.kernel)
+
     def launch(self, row: "Row", config: "Config") -> Callable[[], Any]:
         """A launch of a configuration."""
-        kernel = getattr(self.kernels, row.kernel)[row.grid(config)]
+        kernel = self.kernel(row)[row.grid(config)]
         args, settings = row.args(config, self.descriptor), {**row.constants, **config}
         return lambda: kernel(*args, **settings)
 
@@ -122,7 +128,7 @@ class Variant:
         for config in row.configs:
             try:
                 args = row.args(config, self.descriptor)
-                getattr(self.kernels, row.kernel).warmup(*args, grid=(1,), **row.constants, **config)
+                self.kernel(row).warmup(*args, grid=(1,), **row.constants, **config)
             except Exception:  # noqa: BLE001 - it is met again, and told, when the row is measured
                 continue
 
@@ -212,10 +218,11 @@ def measure(name: str, knobs: Sequence[Mapping[str, str]]) -> None:
     """Measure one row and print it."""
     import torch  # lazily: only children need it
 
-    from benchmarks.gpu_rows import ROWS, Device
+    from benchmarks.gpu_rows import Device
+    from benchmarks.serving_rows import ALL_ROWS
 
     torch.manual_seed(0)
-    row = ROWS[name](Device())
+    row = ALL_ROWS[name](Device())
     expected = row.expected()
     variants = {compiler: Variant(compiler) for compiler in installed()}
     variants |= {words(settings): Variant("tilework", settings) for settings in knobs}
@@ -284,10 +291,11 @@ def profile(name: str, compiler: str) -> None:
     """The child of ncu: one launch of the best configuration between its marks."""
     import torch
 
-    from benchmarks.gpu_rows import ROWS, Device
+    from benchmarks.gpu_rows import Device
+    from benchmarks.serving_rows import ALL_ROWS
 
     torch.manual_seed(0)
-    row, variant = ROWS[name](Device()), Variant(compiler)
+    row, variant = ALL_ROWS[name](Device()), Variant(compiler)
     (said,) = choose([variant], row, row.expected(), median_ms)
     if variant.best is None:
         sys.exit("\n".join(said))
@@ -330,9 +338,10 @@ def check(wanted: Sequence[str], device: str) -> bool:
     """Values of our code at small sizes; whether all are right."""
     import torch
 
-    from benchmarks.gpu_rows import ONLY_CHECKED, ROWS, Device, Sizes
+    from benchmarks.gpu_rows import ONLY_CHECKED, Device, Sizes
+    from benchmarks.serving_rows import ALL_ROWS
 
-    rows = ROWS | ONLY_CHECKED
+    rows = ALL_ROWS | ONLY_CHECKED
     good, emulated = True, device == "cpu"
     sizes = Sizes.EMULATED if emulated else Sizes.BLOCKS_STAY
     fitting = {"num_stages": 2} if ":gfx" in os.environ.get("TILEWORK_DEVICE", "") else {}  # 64 KB of LDS
@@ -383,11 +392,12 @@ def warm_up(names: Sequence[str]) -> None:
 
 
 def warm(names: Sequence[str]) -> None:
-    from benchmarks.gpu_rows import ROWS, Device
+    from benchmarks.gpu_rows import Device
+    from benchmarks.serving_rows import ALL_ROWS
 
     variants = [Variant(compiler) for compiler in installed()]
     for name in names:
-        row = ROWS[name](Device())
+        row = ALL_ROWS[name](Device())
         for variant in variants:
             variant.warm(row)
 
@@ -401,9 +411,9 @@ def child(names: Sequence[str], knobs: Sequence[Mapping[str, str]], done: str) -
 
 
 def chosen(wanted: Sequence[str], also: Collection[str] = ()) -> list[str]:
-    from benchmarks.gpu_rows import ROWS
+    from benchmarks.serving_rows import ALL_ROWS
 
-    rows = [*ROWS, *also]
+    rows = [*ALL_ROWS, *also]
     exact = [name for name in rows if name in wanted]
     found = exact or [name for name in rows if not wanted or any(word in name for word in wanted)]
     return found or sys.exit(f"no row has one of {', '.join(wanted)}; there are: {'; '.join(rows)}")

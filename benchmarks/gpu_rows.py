@@ -33,7 +33,7 @@ class Must:
 
 @dataclass
 class Row:
-    """One kernel of `gpu_kernels.py` on some data.
+    """One kernel of a file beside this one on some data.
 
     `args(config, descriptor)` are its arguments, `grid(config)` its grid; `work` are bytes or floating-point
     operations. `copied` are a source and a target that have all these bytes together.
@@ -52,6 +52,7 @@ class Row:
     tolerance: float = 2e-2
     constants: Config = field(default_factory=dict)
     copied: tuple[Any, Any] | None = None
+    file: str = "gpu_kernels.py"
 
 
 class Sizes(Enum):
