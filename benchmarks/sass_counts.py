@@ -87,6 +87,11 @@ ROWS = {
     "cumsum f32": Row("cumsum", "*fp32 *fp32 i32", {"BLOCK": 4096}, {"num_warps": 8}),
     "sort f32": Row("sort", "*fp32 *fp32", {"BLOCK": 1024}),
     "histogram i32": Row("histogram", "*i32 *i32 i32", {"BLOCK": 1024}),
+    "rms_norm f16": Row("rms_norm", "*fp16 *fp16 *fp16 i32 fp32", {"BLOCK": 4096}, {"num_warps": 8}),
+    "gather_rows bf16": Row("gather_rows", "*bf16 *i64 *bf16 i32", {"BLOCK": 1024}),
+    "silu_times bf16": Row("silu_times", "*bf16 *bf16 *bf16 i32", {"BLOCK": 1024}),
+    "row_sums f32": Row("row_sums", "*fp32 *fp32 i32", {"BLOCK": 1024}),
+    "small_matmul f16": Row("small_matmul", "*fp16 *fp16 *fp16 i32 i32 i32", {"BM": 16, "BN": 64, "BK": 64}),
 }
 
 
@@ -130,15 +135,20 @@ class Listing:
     labels: dict[str, int]
     registers: int
 
-    def hottest(self) -> list[str]:
-        """The loop that counts."""
+    def loops(self) -> list[tuple[int, int]]:
+        """The first instruction and the end of each loop: what a backward branch repeats. A branch from behind the
+        kernel's end, where ptxas puts rare cases, is none."""
         loops = []
         for index, line in enumerate(self.code):
             if (found := re.search(r"\bBRA\b.*\((\.L\w+)\)", line)) and self.labels[found[1]] < index:
                 loops.append((self.labels[found[1]], index + 1))
+        return [(first, end) for first, end in loops if "EXIT" not in self.code[first:end]]
+
+    def hottest(self) -> list[str]:
+        """The loop that counts."""
+        loops = self.loops()
         inner = [one for one in loops if not any(o != one and one[0] <= o[0] and o[1] <= one[1] for o in loops)]
         parts = [self.code[first:end] for first, end in inner]
-        parts = [part for part in parts if len(part) > 1]  # behind the end a kernel has a branch to itself
         return max(parts, key=lambda part: (counted(part)["tensor"], len(part)), default=self.code)
 
 

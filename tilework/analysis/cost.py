@@ -54,7 +54,7 @@ from tilework.layouts.conversion import conversion, shared_plan, span_size
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import MEMO, order
 from tilework.light_dataclass import light_dataclass
-from tilework.target import Rates
+from tilework.target import Rates, Target
 
 SECTOR = 32  # bytes of a request to L2
 LANES = 32
@@ -231,9 +231,16 @@ def occupancy(op: Operation, registers: int | None = None, shared: int | None = 
     if shared is None:
         assert isinstance(module, ModuleOp)
         shared = module_allocation(module, find_target(op))[symbol_of(function)].size
-    needed = max(registers or 0, carried_registers(function), 24)
-    limits = find_target(op).limits
-    per_warp = -(-needed // 8) * 8 * LANES
+    return resident_blocks(find_target(op), max(registers or 0, carried_registers(function)), shared, warps)
+
+
+def resident_blocks(target: Target, registers: int, shared: int, warps: int) -> Occupancy | None:
+    """Return the blocks per multiprocessor of a kernel with so many registers per thread, bytes of shared memory and
+    warps; None if the target's rates are not known."""
+    rates, limits = target.rates, target.limits
+    if rates is None:
+        return None
+    per_warp = -(-max(registers, 24) // 8) * 8 * LANES
     capacities = {
         "shared memory": rates.shared_memory // (shared + rates.reserved_shared),
         "registers": limits.registers // (per_warp * warps),
