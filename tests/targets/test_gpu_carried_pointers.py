@@ -92,3 +92,23 @@ def test_beside_wgmma_distances_of_a_stride_that_is_given_are_hidden_from_the_as
     out = np.zeros((64, 64), np.float32)
     launch(text, "product", [a, b, out, 6, 96], 4)
     np.testing.assert_array_equal(out, a.reshape(64, 96).astype(np.float32) @ b.reshape(96, 64).astype(np.float32))
+
+
+@tilework.jit
+def shifted(x_ptr, out_ptr, stride, SIZE: tl.constexpr):
+    i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    r, c = tl.arange(0, SIZE // 64)[:, None], tl.arange(0, 64)[None, :]
+    rows = tl.load(x_ptr + 640 + r * stride + (c + 4))
+    total = tl.load(x_ptr + 128 + i) + tl.load(x_ptr + 2048 + i) + tl.load(x_ptr + (i - 4) + 4)
+    tl.store(out_ptr + i, total + tl.reshape(rows, (SIZE,)))
+
+
+def test_constant_offsets_are_added_last() -> None:
+    """Addresses of vectors that differ by constants share one product."""
+    text = kernel_ptx(shifted, {"x_ptr": "*i32", "out_ptr": "*i32", "stride": "i32"}, {"SIZE": 1024}, 90, 4)
+    assert text.count("mul.wide.s32") == 11  # eight rows, the vectors of `i`, and two of `i - 4`, which may wrap
+    x, out = np.random.default_rng(5).integers(-99, 99, 4096, np.int32), np.zeros(2048, np.int32)
+    launch(text, "shifted", [x, out, 80], 4, 2)
+    i = np.arange(2048)
+    rows = x[640 + np.arange(16)[:, None] * 80 + np.arange(64) + 4].ravel()
+    np.testing.assert_array_equal(out, x[128 + i] + x[2048 + i] + x[i] + np.tile(rows, 2))

@@ -170,6 +170,32 @@ def test_addresses_collect_constant_offsets() -> None:
     assert "getelementptr inbounds float, ptr %p, i64 %i" in b.block.lines[-1]
 
 
+def test_the_constant_of_an_exact_sum_is_added_last() -> None:
+    """1024 * x + (y + 512) is (1024 * x + y) + 512, also after an extension, for any x; a larger y is left alone."""
+    rng = np.random.default_rng(1)
+    for bits, fixed in ((9, 512), (3, 8), (10, 1024)):
+        x = np.concatenate([rng.integers(-(2**31), 2**31, 64), [-(2**31), 2**31 - 1, 2**21 - 1, -(2**21)]])
+        given, y = x.astype(np.int32), rng.integers(0, 1 << bits, x.size).astype(np.int32)
+        whole, parts = np.zeros((2, x.size), np.int64)
+
+        def body(b: Builder, *arrays: Value, count: int = x.size, bits: int = bits, fixed: int = fixed) -> None:
+            for at in range(count):
+                x, y = (b.load(i32, b.gep(array, 4 * at), align=4) for array in arrays[:2])
+                own = b.and_(y, (1 << bits) - 1)
+                exact = b.add(own, fixed)
+                b.exact[exact.text] = (own, fixed)
+                b.bound(exact, fixed, fixed + (1 << bits) - 1)
+                made = b.add(exact, b.mul(x, 1024))
+                assert (made.text in b.exact) is (bits < 10)
+                first, more = b.exact.get(made.text, (made, 0))
+                b.store(b.sext(made, i64), b.gep(arrays[2], 8 * at), align=8)
+                b.store(b.add(b.sext(first, i64), more), b.gep(arrays[3], 8 * at), align=8)
+
+        run([given, y, whole, parts], body)
+        np.testing.assert_array_equal(whole, (given * np.int32(1024) + y + np.int32(fixed)).astype(np.int64))
+        np.testing.assert_array_equal(parts, whole)
+
+
 def test_loads_and_stores() -> None:
     data, out = floats(1, 2, 3, 4, 5, 6, 7, 8), np.zeros(8, np.float32)
 

@@ -177,6 +177,14 @@ def taken_apart(low: Lowering, pointer: Value) -> tuple[Value, list[Value], int]
     return pointer, terms[::-1], fixed
 
 
+def moved_by(low: Lowering, pointer: Value, offset: Value, size: int) -> Value:
+    """Return `pointer` moved by `offset` elements; what is constant is added last, where an access can add it."""
+    b = low.builder
+    pointer, bytes = b.offsets.get(pointer.text, (pointer, 0))
+    offset, elements = b.exact.get(offset.text, (offset, 0))
+    return b.gep(b.gep(pointer, in_bytes(low, offset, size)), bytes + elements * size)
+
+
 def in_bytes(low: Lowering, offset: Value, size: int) -> Value:
     return low.builder.mul(low.builder.cast(offset, i64, is_signed=True), size)
 
@@ -187,8 +195,7 @@ def lower_addptr(low: Lowering, op: Operation) -> Registers:
     b, size = low.builder, pointee_bytes(element_type(op.operands[0].type))
     pairs = list(zip(low[op.operands[0]], low[op.operands[1]], strict=True))
     if not low.bases or not is_uniform(low, op.operands[1]):
-        parts = [(pointer, *b.exact.get(offset.text, (offset, 0))) for pointer, offset in pairs]
-        return tuple([b.gep(b.gep(pointer, in_bytes(low, own, size)), fixed * size) for pointer, own, fixed in parts])
+        return tuple([moved_by(low, pointer, offset, size) for pointer, offset in pairs])
     added, moved = in_bytes(low, pairs[0][1], size), dict[str, Value]()
     made: list[Value] = []
     for pointer, _ in pairs:

@@ -97,6 +97,7 @@ class Lowering(OpLowering[Any]):
         self.lane = builder.and_(self.thread, self.lane_mask)
         several = warps.count > 1 or not warps.are_all
         self.warp = builder.lshr(self.thread, gpu.warp_size.bit_length() - 1) if several else constant(i32, 0)
+        self.has_thread_id = not facts.by_groups  # the bits of `thread` are those of `lane`, then those of `warp`
         if several and facts.by_groups:
             self.warp = gpu.uniform(builder, self.warp)
         self.warps = warps

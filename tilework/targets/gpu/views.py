@@ -72,9 +72,12 @@ def combined(b: Builder, spread: Spread, fixed: int) -> Value:
 def spread_of(low: Lowering, layout: LinearLayout, out: str, more: Mapping[str, Value] | None = None) -> Spread:
     """Return what lane, warp and block (and `more` values) contribute to one output of a layout."""
     position = layout.out_names.index(out)
-    bases = dict(layout.bases)
+    columns = {name: [vector[position] for vector in vectors] for name, vectors in layout.bases}
     values = {**low.ids, **(more or {})}
-    parts = [(value, [vector[position] for vector in bases[name]]) for name, value in values.items() if name in bases]
+    if low.has_thread_id and len(columns.get("lane", ())) == low.lane_mask.bit_length():
+        columns["thread"] = columns.pop("lane") + columns.pop("warp", [])
+        values = {"thread": low.thread, **values}
+    parts = [(value, columns[name]) for name, value in values.items() if name in columns]
     return xor_columns(low.builder, parts)
 
 

@@ -156,7 +156,7 @@ def instruction(op: str) -> Callable[..., Value]:
     """The method that builds the instruction `op`: of integers with `flags` (nsw, nuw, exact, disjoint), of floats with
     the builder's fast-math flags.
     """
-    commutative, is_float, is_sum = op in COMMUTATIVE, op[0] == "f", op in ("add", "sub")
+    commutative, is_float, is_sum, is_product = op in COMMUTATIVE, op[0] == "f", op in ("add", "sub"), op == "mul"
 
     def method(self: "Builder", a: Any, b: Any, flags: str = "") -> Value:
         if a.__class__ is not Value or b.__class__ is not Value:
@@ -168,6 +168,8 @@ def instruction(op: str) -> Callable[..., Value]:
                 first, second = second, first
             if first == second and (folded := folding.same_operands(op, a)) is not None:
                 return folded
+            if is_sum and self.exact and op == "add" and (apart := self.add_apart(a, b)) is not None:
+                return apart
         else:
             if a.constant is not None:
                 if b.constant is not None:
@@ -185,7 +187,11 @@ def instruction(op: str) -> Callable[..., Value]:
                     return self.within(op, a, bounds, b, flags)
             first, second = a.text, b.text
         flags_text = self.flags if is_float else f"{flags} " if flags else ""
-        return self.pure(f"{op} {flags_text}{type.text} {first}, {second}", type)
+        made = self.pure(f"{op} {flags_text}{type.text} {first}, {second}", type)
+        times: Any = b.constant
+        if is_product and times.__class__ is int:
+            self.factors[made.text] = times & -times
+        return made
 
     method.__name__, method.__doc__ = op, f"LLVM's `{op}`."
     return method
@@ -213,6 +219,20 @@ class Arithmetic:
         if (bounds := self.ranges.get(a.text)) is not None:
             self.bound(made, *(end + signed(a.type, b.constant) for end in bounds))
         return made
+
+    def add_apart(self: "Builder", a: Value, b: Value) -> Value | None:
+        """a + b with the constant of an exact sum behind: 1024 * x + (y + 512), with y + 512 < 1024, is an exact sum of
+        1024 * x + y and 512. None if no operand is such a sum.
+        """
+        for factor, other in ((a, b), (b, a)):
+            if (parts := self.exact.get(other.text)) is None or (bounds := self.ranges.get(other.text)) is None:
+                continue
+            if bounds[1] < self.factors.get(factor.text, 0):
+                first = self.add(factor, parts[0])
+                made = self.add(first, parts[1])
+                self.exact[made.text] = (first, parts[1])
+                return made
+        return None
 
     def within(self: "Builder", op: str, a: Value, bounds: tuple[int, int], b: Value, flags: str) -> Value:
         """`a op b` with a constant, where `a` is within bounds: often simpler than it looks.

@@ -183,6 +183,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         # known of a value, by its text: base + constant, pointer + bytes, extension of another, copies of one scalar
         self.sums: dict[str, tuple[Value, int]] = {}
         self.exact: dict[str, tuple[Value, int]] = {}  # such sums that cannot wrap
+        self.factors: dict[str, int] = {}  # a power of two that divides a product
         self.ranges: dict[str, tuple[int, int]] = {}  # the least and the greatest that an integer can be, not negative
         self.offsets: dict[str, tuple[Value, int]] = {}  # a pointer's base and byte offset, by its name
         self.terms: dict[str, tuple[Value, Value]] = {}  # or another and bytes that are not constant
