@@ -377,6 +377,41 @@ def test_processes_that_the_program_starts(run, how: str) -> None:
     ]
 
 
+WORKER = (
+    KERNEL.replace(
+        "import triton\n",
+        """
+import sys, threading, types
+version = types.SimpleNamespace(cuda=DEVICE == "cuda", hip=DEVICE == "hip")
+sys.modules["torch"] = types.SimpleNamespace(version=version)
+import triton
+del sys.modules["torch"]
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+assert len(threading.enumerate()) == 1
+loaded = set(sys.modules)
+""",
+    )
+    + """
+target = GPUTarget("cuda", 90, 32) if DEVICE == "cuda" else GPUTarget("cpu", "host", 1)
+source = ASTSource(scale, {"x_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}, {"factor": 3, "BLOCK": 128})
+with triton.knobs.cache.scope():
+    triton.knobs.cache.dir = "empty"
+    compile(source, target)
+print(sorted(name for name in set(sys.modules) - loaded if ".transforms." in name or ".ir." in name))
+"""
+)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_compile_workers_of_torch_are_forked_with_the_compiler(run, device: str) -> None:
+    """The program that forks them loads it with `import triton`, and forks from one thread."""
+    program = "torch/_inductor/compile_worker/__main__.py"
+    path = os.pathsep.join([str(ROOT / "packages" / "triton"), str(ROOT)])
+    files = {program: f"DEVICE = {device!r}\n{WORKER}"}
+    assert run(program, files=files, environment={"PYTHONPATH": path}) == "[]\n"
+
+
 def test_workers_of_pytest(run) -> None:
     """`pytest -n`, from a folder where tilework is found only because the command runs there."""
     pytest.importorskip("xdist")

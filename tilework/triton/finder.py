@@ -27,6 +27,7 @@ TRITON_VERSION = "3.6.0"  # programs choose their code paths by it
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.dirname(HERE)
 IMPORT_PATH = os.path.join(HERE, "import_path")  # the folder in which other processes find `triton`
+COMPILE_WORKER = os.path.join("torch", "_inductor", "compile_worker", "__main__.py")  # the program, of torch
 
 
 def source_of(name: str) -> str | None:
@@ -302,3 +303,5 @@ def replace_stand_in(name: str) -> None:
     """Make the name of a package called `triton`, which consists of this call, mean tilework."""
     del sys.modules[name]  # the import in progress returns the entry that is there at its end
     as_triton()
+    if sys.argv[:1] and sys.argv[0].endswith(COMPILE_WORKER):
+        importlib.import_module("tilework.triton.compile_worker").load_compiler()
