@@ -422,3 +422,54 @@ def test_loops_that_do_not_ask(by: str, work: bool, rows: int, when: str, report
     texts = [found.text for found in remarks if "would not pay" in found.text]
     assert (count, len(texts)) == (int(reported == ""), int(bool(reported)))
     assert all(reported in text for text in texts if reported)
+
+
+@tw.jit
+def attends_by_pointers(
+    q, k, v, o, rows, stride, N, BN: tl.constexpr, D: tl.constexpr, STEP: tl.constexpr, GATHER: tl.constexpr
+):
+    rm, rn, rd = tl.arange(0, 128), tl.arange(0, BN), tl.arange(0, D)
+    step = stride if STEP == 0 else STEP
+    x = tl.load(q + rm[:, None] * D + rd[None, :])
+    top = tl.full((128,), -float("inf"), tl.float32)
+    acc = tl.zeros((128, D), tl.float32)
+    for n in range(0, N, BN):
+        at = tl.load(rows + n + rn) if GATHER else n + rn
+        s = tl.dot(x, tl.load(k + at[None, :] * step + rd[:, None]))
+        high = tl.maximum(top, tl.max(s, 1))
+        p = tl.exp2(s - high[:, None]).to(tl.float16)
+        y = tl.load(v + at[:, None] * step + rd[None, :])
+        acc = tl.dot(p, y, acc * tl.exp2(top - high)[:, None])
+        top = high
+    tl.store(o + rm[:, None] * D + rd[None, :], acc)
+
+
+@pytest.mark.parametrize(
+    ("keys", "step", "gather", "registers"),
+    [(128, 128, False, 24), (64, 0, False, 56), (64, 0, True, 72), (128, 0, False, None), (128, 128, True, None)],
+)
+def test_addresses_of_a_producer_have_registers(keys: int, step: int, gather: bool, registers: int | None) -> None:
+    """Those at constant distances share a pointer; consumers get what the others leave, if that is enough."""
+    types = dict.fromkeys("qkv", "*fp16") | {"o": "*fp32", "rows": "*i32", "stride": "i32", "N": "i32"}
+    constants = {"BN": keys, "D": 128, "STEP": step, "GATHER": gather}
+    with listening() as remarks:
+        text = print_module(ttgir(attends_by_pointers, types, constants, 8, "pays"))
+    found = re.search(r"requestedRegisters = array<i32: (\d+)>", text)
+    assert (found and int(found[1])) == registers
+    assert any("addresses take" in remark.text for remark in remarks) == (registers is None)
+
+
+@pytest.mark.parametrize("count", [0, 64, 192])
+@pytest.mark.parametrize("gather", [False, True])
+def test_a_producer_that_gathers_in_ptx(count: int, gather: bool) -> None:
+    rng = np.random.default_rng(count)
+    q = rng.integers(-1, 2, (128, 32)).astype(np.float16)
+    k, v = (rng.integers(-1, 2, (200, 48)).astype(np.float16) for _ in range(2))
+    rows, out = rng.permutation(200).astype(np.int32), np.zeros((128, 32), np.float32)
+    args = {"q": q, "k": k, "v": v, "o": out, "rows": rows, "stride": 48, "N": count}
+    constants = {"BN": 64, "D": 32, "STEP": 0, "GATHER": gather}
+    run_ptx(attends_by_pointers, args, constants, warps=8, aligned=("stride", "N"))
+    used = rows[:count] if gather else np.arange(count)
+    s = q.astype("f8") @ k[used, :32].astype("f8").T
+    p = np.exp2(s - s.max(1, keepdims=True, initial=-1e3))
+    np.testing.assert_allclose(out, p @ v[used, :32], rtol=2e-3, atol=2e-3)

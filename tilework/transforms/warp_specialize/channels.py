@@ -29,6 +29,7 @@ from tilework.layouts.encodings import Shared
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.ttg.pipeline.load_plans import (
     Clash,
+    address_registers,
     buffer_encoding,
     copy_problem,
     copy_width,
@@ -46,6 +47,8 @@ STAGING: dict[type[Operation], int] = {
     tt.StoreOp: 2,
 }
 RESERVED = 2048  # barriers, captured values, alignment
+GROUP = 4  # warps of a warp group
+LANES = 32
 OUTER_STAGES = 2  # for loads in a loop around the dots, such as the queries of a tile: this one and the next
 
 
@@ -76,6 +79,11 @@ class Channel:
     def bytes(self) -> int:
         """The size of one buffer."""
         return tile_bytes(self.load)
+
+    @property
+    def addresses(self) -> int:
+        """The registers of a producer thread that hold its addresses from iteration to iteration."""
+        return address_registers(self.load.operands[0], GROUP * LANES, self.contiguity) if self.contiguity else 0
 
 
 def tile_bytes(load: Operation) -> int:

@@ -19,12 +19,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import field
 from math import prod
-from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
+from tilework.analysis.cost import hot_loops
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, pointer_provenance
 from tilework.ir import llvm, scf, tt, ttg, ttng, ub
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
@@ -33,7 +33,7 @@ from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps
 from tilework.ir.nesting import body_of, values_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.tt.function_ops import function_type
-from tilework.ir.types import i32, i32_array, int_attr, shape_of
+from tilework.ir.types import i32, i32_array, int_attr, is_tensor, shape_of, tile_bits
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
@@ -43,7 +43,7 @@ from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark, warning
 from tilework.transforms.ttg.allocate_resources import MAX_REGISTERS
 from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, group_dots, loops_in, set_integer
-from tilework.transforms.ttg.pipeline.wgmma import launch
+from tilework.transforms.ttg.pipeline.wgmma import launch, may_run_on
 from tilework.transforms.warp_specialize.channels import (
     WARP_SPECIALIZE,
     Refusal,
@@ -71,17 +71,14 @@ THREADS = re.compile(r"%n?(tid|warpid)\b|\b(bar|barrier)\.(?!warp)")  # assembly
 ALONE = frozenset({tt.CallOp, llvm.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
 
 
-class Shares(NamedTuple):
-    """The registers of a thread of a producer and of two consumers of four warps each."""
-
-    producer: int
-    consumer: int
-
-
-SHARES = Shares(40, 232)
-SMALL = 64  # registers of accumulators up to which a second block is resident
-HALF_SHARE = 128  # registers of each of 256 threads, half of those of a multiprocessor
-OVERLAPPING = Shares(24, 240)  # the scores of two iterations are live
+# Registers of a thread. A block of a producer and two consumers, each of four warps, has 504 for a thread of each.
+PRODUCER = 40
+OVERLAPPING_PRODUCER = 24  # beside consumers that hold the scores of two iterations
+ALL = 504
+OTHERS = 24  # of a producer, besides addresses
+CONSUMER_OTHERS = 32  # of a consumer, besides tiles of dots
+SMALL = 64  # of accumulators up to which a second block is resident
+HALF_SHARE = 128  # of each of 256 threads, half of those of a multiprocessor
 
 
 OFF = {"never": "it is switched off", "unfit": "its partitions do not fit into shared memory"}
@@ -124,6 +121,8 @@ def specialize(module: ModuleOp, function: Operation, num_stages: int, is_reques
     plan = plan_consumers(function, rings)
     programs = list(plan.consumers)
     try:
+        if not is_requested:
+            check_registers(function, plan)
         if not is_requested and len(plan.consumers) < PARTS and not has_two_groups(function):
             raise Refusal(function, "it would not pay: there is no work for two consumers")
         programs.append(producer := Program.copy(function))
@@ -187,6 +186,7 @@ class Plan:
     readings: list[list[Reading]]
     memories: list[Memory]
     setup: Emitter
+    producer_registers: int
     cuts: list[Search] = field(default_factory=list)
 
 
@@ -219,7 +219,38 @@ def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
     memories = [own[ring.like or ring] for ring in rings]
     programs = [Program.copy(function) for _ in range(count)]
     readings = [[consume(program, *pair) for pair in zip(rings, memories, strict=True)] for program in programs]
-    return Plan(programs, readings, memories, setup)
+    return Plan(programs, readings, memories, setup, producer_registers(rings))
+
+
+def check_registers(function: Operation, plan: Plan) -> None:
+    """Raise `Refusal` if the addresses of the producer take registers that two groups of consumer warps need."""
+    needed, warps = plan.producer_registers, max(len(plan.consumers) * GROUP, num_warps(function))
+    left = (ALL - needed) * GROUP // warps
+    if needed > OVERLAPPING_PRODUCER and warps > GROUP and consumer_registers(function, warps) > left:
+        raise Refusal(function, f"it would not pay: addresses take {needed} registers of each producer thread")
+
+
+def producer_registers(rings: Sequence[Ring]) -> int:
+    """Return the registers of a thread that copies the tiles of the loop with most addresses."""
+    blocks = {ring.block for ring in rings if ring.is_reused}
+    return OTHERS + max(
+        sum(channel.addresses for ring in rings if ring.block is block for channel in ring.channels) for block in blocks
+    )
+
+
+def consumer_registers(function: Operation, warps: int) -> int:
+    """Return the registers of each thread of `warps` consumer warps for the loop whose dots need most: accumulators,
+    left operands, and of two dots the result that is not carried once more: work on it overlaps the next dots.
+    """
+    threads = warps * threads_per_warp(function)
+    most = 0
+    for loop in hot_loops(function):
+        dots = [op for op in body_ops(loop) if type(op) is ttng.WarpGroupDotOp]
+        again = [dot for dot in dots if not may_run_on(loop, dot)] if len(dots) == 2 else []
+        sums = sum(prod(shape_of(dot.results[0].type)) for dot in (*dots, *again))
+        lefts = sum(tile_bits(kind) // 32 for dot in dots if is_tensor(kind := dot.operands[0].type))
+        most = max(most, (sums + lefts) // threads)
+    return most + CONSUMER_OTHERS
 
 
 def drop_common_effects(found: Search, part: int) -> None:
@@ -309,8 +340,8 @@ def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program) 
         replace_end(region, ttg.WarpReturnOp.make(end.location))
     op = ttg.WarpSpecializeOp.make((), (), [GROUP] * len(partitions), default, partitions, end.location)
     insert_before(end, op)
-    shares = OVERLAPPING if start_dots(op, plan) else SHARES
-    registers = shares.consumer if len(consumers) > 1 else shares.producer
+    needed = max(OVERLAPPING_PRODUCER if start_dots(op, plan) else PRODUCER, plan.producer_registers)
+    registers = (ALL - needed) // len(consumers) if len(consumers) > 1 else needed
     op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
     capture(op)
     if len(consumers) == 1:

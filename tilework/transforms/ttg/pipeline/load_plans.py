@@ -12,12 +12,14 @@ otherwise wait until the buffer has been read.
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
+from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.axis_info import AxisFacts
-from tilework.ir import tt, ttg, ttng
+from tilework.analysis.index_forms import IndexForms, has_axis_atoms
+from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.encodings import distributed_of, dot_operand_of, encoding_of, shared_of, spread_of
 from tilework.ir.module_facts import find_num_warps, num_ctas
 from tilework.ir.nesting import body_of
@@ -44,6 +46,7 @@ from tilework.transforms.ttg.pipeline.schedule import Cluster, Schedule
 # ``cp.async`` copies 4, 8 or 16 bytes: adjacent elements of a thread must be contiguous in memory and in the buffer.
 
 MIN_COPY_BITS = 32
+POINTER = 2  # registers
 
 
 class Clash(Exception):
@@ -61,6 +64,30 @@ def copy_width(load: Operation, facts: AxisFacts) -> int:
     width = facts.contiguity(pointers, axes, contig_per_thread(encoding, shape))
     mask = getattr(load, "mask", None)
     return width if mask is None else min(width, facts.mask_alignment(mask, axes))
+
+
+def address_registers(pointers: SSAValue, threads: int, width: int) -> int:
+    """Return the registers beyond one pointer that hold the addresses of a tile, of which each of `threads` threads
+    copies `width` adjacent elements at a time.
+
+    Addresses at constant distances from each other need no more; those of a tile that a loop advances as a whole
+    the distances (`targets/gpu/carried_pointers.py`); others a pointer for each copy, and the
+    loaded index where there is one.
+    """
+    form = IndexForms().of(pointers)
+    if form is not None and all(len(monomial) == 1 for monomial in form if has_axis_atoms({monomial: 1})):
+        return 0
+    copies = -(-prod(shape_of(pointers.type)) // (threads * width))
+    while isinstance(pointers, OpResult) and type(pointers.op) is tt.AddPtrOp and is_splat(pointers.op.operands[1]):
+        pointers = pointers.op.operands[0]
+    is_advanced = isinstance(pointers, BlockArgument) and type(pointers.block.parent_op()) is scf.ForOp
+    if is_advanced:
+        return copies
+    return (POINTER if form is not None else POINTER + 1) * copies
+
+
+def is_splat(value: SSAValue) -> bool:
+    return type(value.owner) is tt.SplatOp or constant_value(value) is not None
 
 
 def copy_bytes(value: SSAValue, encoding: Shared) -> int:
