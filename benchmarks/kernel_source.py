@@ -109,7 +109,7 @@ class ModuleText:
         if isinstance(value, float) and not math.isfinite(value):
             return f"float({str(value)!r})"
         if isinstance(value, bool | int | float | str | bytes) or value is None:
-            plain = next((made for made in (bool, int, float, str, bytes) if isinstance(value, made)), None)
+            plain: Any = next((made for made in (bool, int, float, str, bytes) if isinstance(value, made)), None)
             return repr(value if plain is None else plain(value))
         if type(value) in (tuple, list, set):
             items = "".join(f"{self.literal(item)}, " for item in value)
@@ -185,7 +185,8 @@ class Renaming(ast.NodeTransformer):
         value = self.visit(node.value)
         if not is_constant:
             return ast.Assign([self.visit(node.target)], value)
-        return ast.AnnAssign(self.visit(node.target), self.annotation(node.annotation), value, node.simple)
+        annotation = self.annotation(node.annotation) or node.annotation
+        return ast.AnnAssign(self.visit(node.target), annotation, value, node.simple)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id not in self.used or node.id not in self.values or not isinstance(node.ctx, ast.Load):

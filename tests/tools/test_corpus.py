@@ -1,15 +1,18 @@
 """The corpus of kernel launches: its files, the modules it copies kernels into, both ways of loading them."""
 
+import os
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import tilework
 import tilework.language as tl
-from benchmarks import corpus, corpus_sample
+from benchmarks import corpus, corpus_sample, real_kernels
 from benchmarks.corpus import Descriptor, DType, Function, Launch, Parameter, Storage, Tensor, Writer
 from benchmarks.kernel_source import CannotExtract, module_text
+from tests.targets.cuda_tools import needs_ptxas
 from tilework.compiler import ASTSource, GPUTarget
 from tilework.compiler import compile as compile_kernel
 
@@ -62,6 +65,7 @@ def test_a_specialization_has_types_constants_and_multiples():
     assert sorted(found.attrs) == [(0,), (2,), (8, 1)]
 
 
+@needs_ptxas
 def test_the_sample_compiles_without_a_gpu(sample):
     for launch in corpus.read(sample)[:2]:
         kernel = launch.load("tilework")
@@ -81,10 +85,62 @@ def test_tensors_are_equal_for_equal_seeds(sample):
     assert values["n"] == 64000
 
 
+def test_a_launch_runs_under_both_compilers_and_is_timed_in_turns(sample, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from benchmarks import real_kernels_process as process
+
+    class Graph:
+        def __init__(self, run, count):
+            self.replay = lambda: [run() for _ in range(count)]
+
+    class Event:
+        def elapsed_time(self, other):
+            return 1.0
+
+    def event_pair(graph):
+        graph.replay()
+        return Event(), Event()
+
+    facts = {"registers": 32, "spills": 0, "shared": 0, "warps": 4, "occupancy": 64}
+    monkeypatch.setattr(process, "DEVICE", "cpu")
+    monkeypatch.setattr(process, "captured", Graph)
+    monkeypatch.setattr(process, "event_pair", event_pair)
+    monkeypatch.setattr(process, "synchronize", lambda: None)
+    monkeypatch.setattr(process, "facts", lambda compiled: facts)
+    load = corpus.load
+    monkeypatch.setattr(corpus, "load", lambda name, text, compiler: load(name, text, "tilework"))
+    launch = corpus.read(sample)[1]
+    found = process.measure(launch, None)
+    assert found["ratio"] == 1
+    assert found["distance"] == 0
+    assert "softmax" in real_kernels.row(launch, found)
+    real_kernels.report([{"library": launch.library, "name": launch.name, **found}])
+    other = torch.zeros(64)
+    assert process.distance(other, other + 1) == 1
+    assert process.distance(torch.full((4,), torch.nan), torch.full((4,), torch.nan)) == 0
+
+
+def test_warps_of_a_multiprocessor_follow_registers_and_shared_memory():
+    process = pytest.importorskip("benchmarks.real_kernels_process")
+    assert process.occupancy(32, 0, 4) == 64
+    assert process.occupancy(128, 0, 4) == 16
+    assert process.occupancy(32, 100_000, 8) == 16
+
+
+@needs_ptxas
+def test_a_process_that_dies_costs_one_answer(sample):
+    worker = real_kernels.Worker(str(sample), {**os.environ, "PYTHONPATH": "."})
+    request = {"index": 99, "action": "static"}
+    assert "IndexError" in worker.ask(request, 60)["error"]
+    found = worker.ask({"index": 0, "action": "static", "compilers": ["tilework"]}, 120)
+    assert found["tilework"]["bytes"] > 0
+    worker.stop()
+
+
 # The text of modules --------------------------------------------------------------------------------------------------
 
 SCALE = tl.constexpr(3)
-LIMIT = 2.5
+LIMIT: Any = 2.5
 
 
 other = ModuleType("other")
@@ -145,7 +201,7 @@ def test_a_copied_module_computes_the_same(other_module):
 
 
 def test_an_object_without_a_text_is_an_error():
-    thing = object()
+    thing: Any = object()
 
     @tilework.jit
     def strange(out):
