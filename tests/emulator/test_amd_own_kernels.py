@@ -271,6 +271,21 @@ def test_half_of_the_waves_runs_behind() -> None:
     assert ttgir.count("amdg.cond_barrier") == 2 and ttgir.count("ttg.memdesc_subslice") == 4
 
 
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("num_stages", [2, 3, 4])
+def test_f32_products_without_matrix_instructions(steps: int, num_stages: int) -> None:
+    """The dots of the loop and of its last iterations read the buffers of the pipeliner, and need no other memory."""
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((max(1, steps), *shape), dtype=np.float32) for shape in ((64, 32), (32, 64)))
+    out = np.ones((64, 64), np.float32)
+    options = {"stage": "llir", "num_stages": num_stages, "num_warps": 1}
+    text = launch(wide_product, "gfx1100", [a, b, out, steps], **options, M=64, N=64, K=32, whole=False)
+    expected = np.einsum("kij,kjl->il", a[:steps].astype(np.float64), b[:steps])
+    assert np.allclose(out, expected, rtol=1e-4, atol=1e-4)
+    assert metadata(text)["shared"] == (num_stages - 1) * 2 * 64 * 32 * 4
+    assert len(text) < 1_000_000  # the dots are loops
+
+
 def test_too_much_lds() -> None:
     a = np.zeros((256, 256), np.float16)
     line = product.fn.__code__.co_firstlineno

@@ -69,6 +69,62 @@ tt.func public @written_between(%m: !ttg.memdesc<64x64xf32, #s, #smem, mutable>,
   tt.return %d : tensor<64x64xf32, #c>
 }
 
+// A dot under a condition reads the memory there.
+// CHECK-LABEL: @under_a_condition(
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: %[[D:.*]] = ttg.local_dot %m, %m, %z
+// CHECK-NEXT: scf.yield %[[D]]
+tt.func public @under_a_condition(%m: !ttg.memdesc<64x64xf32, #s, #smem, mutable>, %z: tensor<64x64xf32, #c>, %p: i1) -> tensor<64x64xf32, #c> {
+  %a = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d0>
+  %b = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d1>
+  %r = scf.if %p -> (tensor<64x64xf32, #c>) {
+    %d = tt.dot %a, %b, %z : tensor<64x64xf32, #d0> * tensor<64x64xf32, #d1> -> tensor<64x64xf32, #c>
+    scf.yield %d : tensor<64x64xf32, #c>
+  } else {
+    scf.yield %z : tensor<64x64xf32, #c>
+  }
+  tt.return %r : tensor<64x64xf32, #c>
+}
+
+// ... unless it is written in front of the condition, under it, or in a later iteration of a loop.
+// CHECK-LABEL: @written_around_a_condition(
+// CHECK: %[[M:.*]] = ttg.local_alloc %a
+// CHECK: ttg.local_store %x, %m
+// CHECK: ttg.local_dot %[[M]], %{{.*}}, %z
+// CHECK: %[[N:.*]] = ttg.local_alloc %e
+// CHECK: scf.if
+// CHECK: ttg.local_store %x, %m
+// CHECK: ttg.local_dot %[[N]]
+// CHECK: %[[K:.*]] = ttg.local_alloc %f
+// CHECK: scf.for
+// CHECK: ttg.local_dot %[[K]]
+tt.func public @written_around_a_condition(%m: !ttg.memdesc<64x64xf32, #s, #smem, mutable>, %n: !ttg.memdesc<64x64xf32, #s, #smem, mutable>, %x: tensor<64x64xf32, #b>, %z: tensor<64x64xf32, #c>, %p: i1, %i: i32) -> tensor<64x64xf32, #c> {
+  %b = ttg.local_load %n : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d1>
+  %a = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d0>
+  ttg.local_store %x, %m : tensor<64x64xf32, #b> -> !ttg.memdesc<64x64xf32, #s, #smem, mutable>
+  %r = scf.if %p -> (tensor<64x64xf32, #c>) {
+    %d = tt.dot %a, %b, %z : tensor<64x64xf32, #d0> * tensor<64x64xf32, #d1> -> tensor<64x64xf32, #c>
+    scf.yield %d : tensor<64x64xf32, #c>
+  } else {
+    scf.yield %z : tensor<64x64xf32, #c>
+  }
+  %e = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d0>
+  %s = scf.if %p -> (tensor<64x64xf32, #c>) {
+    ttg.local_store %x, %m : tensor<64x64xf32, #b> -> !ttg.memdesc<64x64xf32, #s, #smem, mutable>
+    %d = tt.dot %e, %b, %r : tensor<64x64xf32, #d0> * tensor<64x64xf32, #d1> -> tensor<64x64xf32, #c>
+    scf.yield %d : tensor<64x64xf32, #c>
+  } else {
+    scf.yield %r : tensor<64x64xf32, #c>
+  }
+  %f = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d0>
+  %t = scf.for %j = %i to %i step %i iter_args(%u = %s) -> (tensor<64x64xf32, #c>) : i32 {
+    %d = tt.dot %f, %b, %u : tensor<64x64xf32, #d0> * tensor<64x64xf32, #d1> -> tensor<64x64xf32, #c>
+    ttg.local_store %x, %m : tensor<64x64xf32, #b> -> !ttg.memdesc<64x64xf32, #s, #smem, mutable>
+    scf.yield %d : tensor<64x64xf32, #c>
+  }
+  tt.return %t : tensor<64x64xf32, #c>
+}
+
 // Lanes that read neighbouring columns of this B meet in the same banks.
 // CHECK-LABEL: @conflicts(
 // CHECK-NEXT: %[[B:.*]] = ttg.local_load %n : !ttg.memdesc<64x64xf32, #shared{{.*}}, mutable> -> tensor<64x64xf32, #blocked{{.*}}>

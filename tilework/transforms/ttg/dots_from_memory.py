@@ -15,12 +15,17 @@ memory, and more work. Fires where a thread would hold more than `MOST_HELD` reg
 Stage: TTGIR, before it is lowered to LLVM text. Cost: one walk.
 """
 
+from collections.abc import Iterable
+from functools import partial
+from itertools import takewhile
+from operator import is_not
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.allocation import allocations
-from tilework.ir import amdg, arith, llvm, tt, ttg
+from tilework.ir import amdg, arith, llvm, scf, tt, ttg
 from tilework.ir.create import clone_op, create_op
 from tilework.ir.effects import is_pure, is_value_alloc
 from tilework.ir.encodings import dot_operand_of, encoding_attr, is_accumulator, layout_of
@@ -126,8 +131,18 @@ def can_wait(load: ttg.LocalLoadOp, dot: Operation) -> bool:
         memory = made.operands[0]
     if made is not None and is_filled(made):
         return True
-    is_earlier = load.parent is dot.parent and load.is_before_in_block(dot)
-    return is_earlier and all(is_pure(op) or type(op) in HARMLESS for op in ops_behind(load, dot))
+    at = dot
+    while (block := at.parent) is not None and block is not load.parent:
+        # the last iterations of a pipelined loop multiply under a condition
+        outer = block.parent_op()
+        if not isinstance(outer, scf.IfOp) or not are_harmless(takewhile(partial(is_not, at), block.ops)):
+            return False
+        at = outer
+    return load.is_before_in_block(at) and are_harmless(ops_behind(load, at))
+
+
+def are_harmless(ops: Iterable[Operation]) -> bool:
+    return all(is_pure(op) or type(op) in HARMLESS for op in ops)
 
 
 def filled(source: SSAValue, reader: Attribute, anchor: Operation, behind: bool = False) -> SSAValue:
