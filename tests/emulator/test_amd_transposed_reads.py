@@ -130,7 +130,8 @@ def test_products(
     strides |= {"BK": 1, "BN": k} if order[1] == "t" else {"BK": n, "BN": 1}
     shape = {"M": m, "N": n, "K": k, "STEP": step}
     flat = [one.ravel("K") for one in given]
-    text = launch(product, "gfx950", [*flat, out], stage="llir", whole=False, **options, **shape, **strides)
+    how: dict[str, Any] = {"stage": "llir", "whole": False, **options, **shape, **strides}
+    text = launch(product, "gfx950", [*flat, out], **how)
     assert np.array_equal(out, (a.astype(np.float64) @ b.astype(np.float64)).astype(out.dtype))
     assert "ds.read.tr" in text
 
