@@ -21,6 +21,7 @@ from tilework.runtime.devices import dlpack
 from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libhip import EmulatedHip
+from tilework.runtime.devices.gpu.gpu_driver import GpuDriver
 from tilework.runtime.devices.hip_driver import GPUS as hip_device
 from tilework.runtime.devices.hip_driver import DeviceArray, HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
@@ -276,6 +277,20 @@ def test_torch_for_rocm_decides(hip: EmulatedHip, monkeypatch: pytest.MonkeyPatc
     torch.version.hip = None  # torch uses GPUs of another vendor
     assert not HipDriver.is_active()
     assert HipDriver().get_current_device() == 0
+
+
+def test_torch_decides_nothing_about_a_vendor_that_it_does_not_know(
+    hip: EmulatedHip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OtherDriver(HipDriver):
+        torch_build = GpuDriver.torch_build
+
+    cuda = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, current_device=lambda: 1)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, version=SimpleNamespace(hip=None)))
+    assert OtherDriver().get_current_device() == 0 and OtherDriver().get_device_interface() is OtherDriver.gpus
+    assert OtherDriver.is_active()  # TILEWORK_DEVICE requests it
+    knobs.runtime.device = None
+    assert not OtherDriver.is_active()  # torch uses the GPUs of another vendor
 
 
 # what goes wrong

@@ -94,7 +94,7 @@ class HipDriver(GpuDriver):
     """Runs kernels on AMD GPUs."""
 
     selected_by = ("hip",)
-    is_hip = True
+    torch_build = "hip"
     kind, description, pointer_type, descriptor_type = "hip", "an AMD GPU", "hipDeviceptr_t", "TDMDescriptor"
     gpus, array_cls = GPUS, DeviceArray
     kernel_launcher = HipLauncher

@@ -269,7 +269,8 @@ class Gpu(ABC):
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
         """Update as many adjacent elements as there are values, and return the old ones (0 where `at.may` is false).
 
-        Values have their memory types. The result may be empty if it is unused.
+        Values have their memory types, which are floats also for bitwise kinds. The result may be empty if it is
+        unused.
         """
 
     @abstractmethod

@@ -174,6 +174,7 @@ class CudaDriver(GpuDriver):
     """Runs kernels on NVIDIA GPUs."""
 
     selected_by = ("cuda",)
+    torch_build = "cuda"
     kind, description, pointer_type, descriptor_type = "cuda", "an NVIDIA GPU", "CUdeviceptr", "CUtensorMap"
     gpus, array_cls = GPUS, DeviceArray
     kernel_launcher = CudaLauncher

@@ -180,6 +180,7 @@ class EmulatedDriver(GpuDriver):
     """Runs kernels in the emulator."""
 
     selected_by = ("emulator",)
+    torch_build = None  # torch does not know this device
 
     def __init__(self, library: object) -> None:
         super().__init__()
@@ -192,13 +193,6 @@ class EmulatedDriver(GpuDriver):
 
     def launches_natively(self) -> bool:
         return False
-
-    def _initialized_torch(self) -> None:
-        """Torch has no say about this device."""
-
-    @classmethod
-    def torch_cuda(cls) -> None:
-        """Torch has no say about this device."""
 
     def get_active_torch_device(self) -> Any:
         """The device of the tensors of programs."""

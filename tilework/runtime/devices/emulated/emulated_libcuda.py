@@ -15,7 +15,16 @@ from tilework.oracles.emulator.counters import Counts
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction, cluster_of
 from tilework.oracles.emulator.memory import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
-from tilework.runtime.devices.emulated.emulated_library import PATIENCE, TEXTS, EmulatedLibrary, Launched, Result, given
+from tilework.runtime.devices.emulated.emulated_library import (
+    PATIENCE,
+    TEXTS,
+    EmulatedLibrary,
+    Launched,
+    Reference,
+    Result,
+    address_array,
+    given,
+)
 from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.arch import describe
@@ -41,10 +50,20 @@ class LoadedKernel:
     set: dict[int, int] = field(default_factory=dict)
 
 
+def adapted_launch(cuda: Any, config: int, function: int, addresses: int, extra: None) -> tuple[Any, ...]:
+    parameters = cuda.objects[function].function.function.params
+    return Reference(driver_library.LaunchConfig, config), function, address_array(addresses, parameters), None
+
+
 class EmulatedCuda(EmulatedLibrary):
     """The functions of the library. With `checks` launches are checked and counted."""
 
-    names = libcuda.NAMES
+    names, functions = libcuda.NAMES, libcuda.FUNCTIONS
+    adapted = {
+        "cuLaunchKernelEx": adapted_launch,
+        "cuCtxGetCurrent": lambda cuda, address: (Reference(ctypes.c_void_p, address),),
+        "cuCtxSetCurrent": lambda cuda, context: (ctypes.c_void_p(context),),
+    }
 
     def __init__(self, devices: int = 1, capacity: int = 1 << 30, arch: int = 90, checks: bool = False) -> None:
         watching = {

@@ -17,7 +17,16 @@ from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.llvm.ir import dtype_of
 from tilework.oracles.emulator.llvm.run_llvm import LoadedKernel, load_kernel
 from tilework.oracles.emulator.memory import Memory
-from tilework.runtime.devices.emulated.emulated_library import PATIENCE, TEXTS, EmulatedLibrary, Launched, Result, given
+from tilework.runtime.devices.emulated.emulated_library import (
+    PATIENCE,
+    TEXTS,
+    EmulatedLibrary,
+    Launched,
+    Reference,
+    Result,
+    address_array,
+    given,
+)
 from tilework.targets import driver_library
 from tilework.targets.amd import libhip
 from tilework.targets.amd.arch import describe
@@ -66,10 +75,20 @@ class LoadedFunction:
         return [one for one in self.notes.arguments if not one.kind.startswith("hidden_")]
 
 
+def adapted_launch(hip: Any, function: int, *rest: Any) -> tuple[Any, ...]:
+    *values, addresses = rest
+    return function, *values, address_array(addresses, hip.objects[function].given)
+
+
 class EmulatedHip(EmulatedLibrary):
     """The functions of the library."""
 
-    names = libhip.NAMES
+    names, functions = libhip.NAMES, libhip.FUNCTIONS
+    adapted = {
+        "hipModuleLaunchKernel": lambda hip, *given: (*adapted_launch(hip, *given[:-1]), given[-1]),
+        "hipModuleLaunchCooperativeKernel": adapted_launch,
+        "hipGetDevice": lambda hip, address: (Reference(ctypes.c_int, address),),
+    }
 
     def __init__(self, devices: int = 1, capacity: int = 1 << 30, arch: str = "gfx942") -> None:
         super().__init__([LlvmDevice(capacity) for _ in range(devices)])

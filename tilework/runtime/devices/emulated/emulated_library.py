@@ -5,10 +5,10 @@ emulator.
     cuda.cuLaunchKernelEx(...)                      # real PTX is executed
     cuda.loaded.launches[0].stream
 
-A vendor's class says what its functions are called (`names`), how a thread chooses a device, and how code is loaded and
-launched. Work is queued and runs when its stream, an event or the device is synchronised, so that what should be
-asynchronous is seen to be. The clock of events moves by one millisecond per kernel, or, where launches are counted, by
-one for each thing that they count.
+A vendor's class says what its functions are called (`names`) and take (`functions`), how a thread chooses a device, and
+how code is loaded and launched. Work is queued and runs when its stream, an event or the device is synchronised, so
+that what should be asynchronous is seen to be. The clock of events moves by one millisecond per kernel, or, where
+launches are counted, by one for each thing that they count.
 """
 
 import ctypes
@@ -24,8 +24,6 @@ from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.memory import Extent, MemoryFault
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.targets import driver_library
-from tilework.targets.amd import libhip
-from tilework.targets.nvidia import libcuda
 
 
 class Result(IntEnum):
@@ -114,6 +112,9 @@ class EmulatedLibrary:
     """The functions of a library; everything else is for tests to look at."""
 
     names: ClassVar[Mapping[str, str]]
+    functions: ClassVar[Mapping[str, tuple[Any, ...]]]  # the types of their arguments, for machine code that calls them
+    # by symbol: the arguments of the function in Python, from those that machine code passes, where they differ
+    adapted: ClassVar[Mapping[str, Callable[..., tuple[Any, ...]]]] = {}
 
     def __init_subclass__(cls) -> None:
         """Give the functions named in `CALLS` the vendor's names."""
@@ -183,8 +184,14 @@ class EmulatedLibrary:
     def address(self, name: str) -> int:
         """The address at which machine code calls a function."""
         if name not in self.callbacks:
-            self.callbacks[name] = callback(self, name)
+            self.callbacks[name] = self.callback(name)
         return ctypes.cast(self.callbacks[name], ctypes.c_void_p).value or 0
+
+    def callback(self, symbol: str) -> Any:
+        """Return a function of the library as one of C."""
+        arguments = self.adapted.get(symbol, lambda library, *given: given)
+        call = lambda *given: getattr(self, symbol)(*arguments(self, *given))  # noqa: E731
+        return ctypes.CFUNCTYPE(ctypes.c_int, *self.functions[symbol])(call)
 
     @contextmanager
     def observed(self, observer: Observer) -> Iterator[None]:
@@ -360,14 +367,8 @@ def is_bad_access(error: EmulatorError) -> bool:
     return isinstance(error, MemoryFault) or any(finding.address is not None for finding in findings)
 
 
-# ---- functions of the library that machine code calls, as it calls those of the real one: with addresses
-
-
-TYPES = libcuda.FUNCTIONS | libhip.FUNCTIONS
-
-
 class Reference:
-    """The equivalent of `ctypes.byref` for an address."""
+    """The equivalent of `ctypes.byref` for an address that machine code passes."""
 
     def __init__(self, type: Any, address: int) -> None:
         self._obj = type.from_address(address)
@@ -376,31 +377,3 @@ class Reference:
 def address_array(address: int, parameters: Sequence[object]) -> Any:
     """The addresses of what a launch passes."""
     return (ctypes.c_void_p * len(parameters)).from_address(address)
-
-
-def cuda_launch(cuda: Any, config: int, function: int, addresses: int, extra: None) -> tuple[Any, ...]:
-    parameters = cuda.objects[function].function.function.params
-    return Reference(driver_library.LaunchConfig, config), function, address_array(addresses, parameters), None
-
-
-def hip_launch(hip: Any, function: int, *rest: Any) -> tuple[Any, ...]:
-    *values, addresses = rest
-    return function, *values, address_array(addresses, hip.objects[function].given)
-
-
-# what the functions in Python are called with, where that is not what machine code has
-ARGUMENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
-    "cuLaunchKernelEx": cuda_launch,
-    "cuCtxGetCurrent": lambda cuda, address: (Reference(ctypes.c_void_p, address),),
-    "cuCtxSetCurrent": lambda cuda, context: (ctypes.c_void_p(context),),
-    "hipModuleLaunchKernel": lambda hip, *given: (*hip_launch(hip, *given[:-1]), given[-1]),
-    "hipModuleLaunchCooperativeKernel": hip_launch,
-    "hipGetDevice": lambda hip, address: (Reference(ctypes.c_int, address),),
-}
-
-
-def callback(library: object, symbol: str) -> Any:
-    """A function of an emulated library as one of C."""
-    arguments = ARGUMENTS.get(symbol, lambda library, *given: given)
-    call = lambda *given: getattr(library, symbol)(*arguments(library, *given))  # noqa: E731
-    return ctypes.CFUNCTYPE(ctypes.c_int, *TYPES[symbol])(call)

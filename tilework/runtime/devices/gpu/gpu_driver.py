@@ -31,16 +31,21 @@ FLUSH_BYTES = 256 << 20  # larger than the L2 cache of every GPU
 BYTES_OF_A_SPILL = 4
 
 
-def torch_for(is_hip: bool) -> Any:
-    """torch.cuda if torch is loaded and made for this vendor. Torch is never imported for this."""
-    torch = sys.modules.get("torch")
-    is_other = is_hip != (getattr(getattr(torch, "version", None), "hip", None) is not None)
-    return None if is_other else getattr(torch, "cuda", None)
+def loaded_torch_build() -> str | None:
+    """Return the kind of GPUs that torch was built for, cuda or hip; None if it is not loaded."""
+    if (torch := sys.modules.get("torch")) is None:
+        return None
+    return "cuda" if getattr(getattr(torch, "version", None), "hip", None) is None else "hip"
 
 
-def torch_cuda(is_hip: bool) -> Any:
-    """torch.cuda if it can use GPUs of this vendor, else None."""
-    found = torch_for(is_hip)
+def torch_for(build: str | None) -> Any:
+    """Return torch.cuda if torch is loaded and is this build. Torch is never imported for this."""
+    return getattr(sys.modules["torch"], "cuda", None) if build is not None and build == loaded_torch_build() else None
+
+
+def torch_cuda(build: str | None) -> Any:
+    """Return torch.cuda if torch is this build and can use a GPU, else None."""
+    found = torch_for(build)
     return found if found is not None and found.is_available() else None
 
 
@@ -124,7 +129,7 @@ class GpuDriver(Driver):
     """Runs kernels on the GPUs of a vendor."""
 
     has_own_memory = True
-    is_hip: ClassVar[bool] = False  # which torch may decide
+    torch_build: ClassVar[str | None] = None  # cuda, hip: the torch that decides about devices and streams
     kind: ClassVar[str]  # the prefix of a device index: ``cuda``
     description: ClassVar[str]  # for messages: ``an NVIDIA GPU``
     gpus: ClassVar[Gpus]
@@ -144,7 +149,7 @@ class GpuDriver(Driver):
 
     @classmethod
     def torch_cuda(cls) -> Any:
-        return torch_cuda(cls.is_hip)
+        return torch_cuda(cls.torch_build)
 
     @classmethod
     def is_active(cls) -> bool:
@@ -157,7 +162,8 @@ class GpuDriver(Driver):
         is_open = knobs.runtime.device in (None, "auto") and cls.is_likely()
         if not (is_requested or is_open) or not cls.gpus.found.is_installed():
             return False
-        if not is_requested and torch_cuda(not cls.is_hip) is not None:
+        build = loaded_torch_build()
+        if not is_requested and build != cls.torch_build and torch_cuda(build) is not None:
             return False
         return cls.gpus.found.why_unusable() is None or cls.is_fork_of_user()
 
@@ -193,7 +199,7 @@ class GpuDriver(Driver):
     def _initialized_torch(self) -> Any:
         """torch.cuda once it uses the GPU; before that the choice is ours."""
         if self._torch is None:
-            found = torch_for(self.is_hip)
+            found = torch_for(self.torch_build)
             if found is None or not found.is_initialized():
                 return None
             native = getattr(sys.modules["torch"], "_C", None)  # a query there costs 0.1 us, of torch.cuda 1 to 8 us
@@ -269,7 +275,8 @@ class GpuDriver(Driver):
         device = self.get_current_device()
         if self._torch is None:
             return self._stream_on, device, (0, 0)
-        api = None if self.is_hip else exchange_api(getattr(sys.modules["torch"], "Tensor", object))
+        tensor = getattr(sys.modules["torch"], "Tensor", object)
+        api = exchange_api(tensor) if self.torch_build == "cuda" else None
         return self._raw_stream, device, (0, 0) if api is None else (api.current_stream, CUDA)
 
     def _stream_on(self, device: int) -> int:
