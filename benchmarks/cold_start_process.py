@@ -43,7 +43,7 @@ WRAPPED = {
     "tilework.targets.cpu.run.pool_code": {"pool_text": "own code"},
     "tilework.targets.llvm.apart": {"begin": "own code"},
     "tilework.targets.llvm.compile": {"to_object": "machine code", "jit_load": "load"},
-    "tilework.targets.cpu.run.library": {"load": "load"},
+    "tilework.targets.cpu.run.interface": {"load": "load"},
     "tilework.runtime.devices.cuda.device": {"load_binary": "load"},
 }
 

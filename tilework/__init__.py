@@ -36,7 +36,7 @@ LAZY = {
     "compile": "tilework.compiler",
     "heuristics": "tilework.runtime.tuning.autotuner",
     "load": "tilework.runtime.bundle.serving",
-    "set_allocator": "tilework.runtime.devices.allocators",
+    "set_allocator": "tilework.runtime.devices.launcher",
 }
 SUBMODULES = ("as_triton", "compiler", "process.metrics", "process.plugins", "runtime", "targets", "testing", "tools")
 MODULES = {name.rpartition(".")[2]: f"tilework.{name}" for name in SUBMODULES}

@@ -19,7 +19,7 @@ from tests.runtime.cuda_programs import kernel_of
 from tilework import knobs
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
-from tilework.runtime.devices import allocators
+from tilework.runtime.devices import launcher
 from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
@@ -228,11 +228,11 @@ def hidden_pointers_and_scratch_memory() -> None:
         programs.pointers(), "pointers", {"out": "*i64"}, global_scratch_size=24, global_scratch_align=128
     )
     expect_error(RuntimeError, "set_allocator", lambda: kernel[(1, 1, 1)](out))
-    allocators.set_allocator(allocate)
+    launcher.set_allocator(allocate)
     try:
         kernel[(2, 3, 1)](out)
     finally:
-        allocators.set_allocator(allocators.NullAllocator())
+        launcher.set_allocator(launcher.NullAllocator())
     expect(out.numpy().tolist(), [room.data_ptr(), 0])
     expect(requested, [(24 * 6, 128, 0)])
 

@@ -39,8 +39,7 @@ from tilework.targets.amd import pipeline as amd_pipeline
 from tilework.targets.amd.lower import emit as amd_emit
 from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
 from tilework.targets.cpu.run import pool as driver
-from tilework.targets.cpu.run.interface import Interface
-from tilework.targets.cpu.run.library import NativeKernel, load
+from tilework.targets.cpu.run.interface import Interface, NativeKernel, load
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline

@@ -12,7 +12,7 @@ from examples.case import Case
 from examples.demo import all_cases, largest_error
 from tests.runtime.emulator_fixture import emulator
 from tilework.errors import PerformanceWarning
-from tilework.runtime.devices.allocators import NullAllocator, set_allocator
+from tilework.runtime.devices.launcher import NullAllocator, set_allocator
 
 # the emulator runs one warp after the other, and tiles are small; 4 elsewhere
 WARPS = {"grouped_gemm": 1, "matmul": 2, "matmul_block_pointers": 2, "matmul_descriptors": 2}

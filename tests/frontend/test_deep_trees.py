@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.python_programs import run_python
-from tilework.language.source import DEEPEST, deeply
+from tilework.language.dependencies import DEEPEST, deeply
 
 HEAD = """
 import tilework, tilework.language as tl

@@ -33,7 +33,7 @@ from tests.fuzz.statements import Statements
 from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.knobs import cuda_tools
-from tilework.runtime.devices.allocators import NullAllocator
+from tilework.runtime.devices.launcher import NullAllocator
 
 MARK = "# the suspect"
 

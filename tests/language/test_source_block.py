@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tilework.language.core as core
-from tilework.language.source import block_of, cut
+from tilework.language.dependencies import block_of, cut
 
 HARD = {
     "a string that is indented less": 'def f():\n    x = """\nno indent\n"""\n    return x\n',

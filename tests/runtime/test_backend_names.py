@@ -10,8 +10,8 @@ import pytest
 
 import tilework
 from tilework import knobs
-from tilework.runtime.devices import allocators
-from tilework.runtime.devices.allocators import NullAllocator, set_allocator, set_profile_allocator
+from tilework.runtime.devices import launcher
+from tilework.runtime.devices.launcher import NullAllocator, set_allocator, set_profile_allocator
 from tilework.triton.backends import (
     BaseBackend,
     CPUBackend,
@@ -175,19 +175,19 @@ def test_a_gpu_driver_asks_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_scratch_memory_comes_from_the_user() -> None:
     def inside() -> None:
-        for variable in (allocators._allocator, allocators._profile_allocator):
+        for variable in (launcher._allocator, launcher._profile_allocator):
             with pytest.raises(RuntimeError, match=r"no allocator was set.*set_allocator"):
                 variable.get()(128, 16, None)
         set_allocator(lambda size, alignment, stream: tensor(size))
-        assert allocators._allocator.get()(128, 16, 0).data_ptr() == 128
+        assert launcher._allocator.get()(128, 16, 0).data_ptr() == 128
         set_allocator(NullAllocator())
         with pytest.raises(RuntimeError, match="no allocator was set"):
-            allocators._allocator.get()(128, 16, None)
+            launcher._allocator.get()(128, 16, None)
         set_profile_allocator(lambda size, alignment, stream: tensor(size))
-        assert allocators._profile_allocator.get()(8, 16, 0).data_ptr() == 8
+        assert launcher._profile_allocator.get()(8, 16, 0).data_ptr() == 8
         set_profile_allocator(None)
         with pytest.raises(RuntimeError, match="no allocator was set"):
-            allocators._profile_allocator.get()(8, 16, None)
+            launcher._profile_allocator.get()(8, 16, None)
 
     contextvars.Context().run(inside)
     assert tilework.set_allocator is set_allocator
@@ -198,7 +198,7 @@ def test_each_context_has_its_own_allocator() -> None:
 
     def inside() -> None:
         set_allocator(lambda size, alignment, stream: tensor(size))
-        thread = threading.Thread(target=lambda: seen.append(isinstance(allocators._allocator.get(), NullAllocator)))
+        thread = threading.Thread(target=lambda: seen.append(isinstance(launcher._allocator.get(), NullAllocator)))
         thread.start()
         thread.join()
 

@@ -13,7 +13,7 @@ from benchmarks import cache_stress
 from tilework import knobs
 from tilework.runtime.kernel_cache import entry as cache_entry
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
-from tilework.runtime.kernel_cache.evict import entries_of, remove_stale, verify
+from tilework.runtime.kernel_cache.managers import entries_of, remove_stale, verify
 
 FOLDER, GROUP = "ENTRY", "add.json"
 OLD = {"add.source": b"old", "add.ttir": b"old module", "add.json": b"old {}"}

@@ -22,7 +22,7 @@ from tilework import knobs
 from tilework.compiler import compile
 from tilework.errors import OutOfResources
 from tilework.knobs import cuda_tools
-from tilework.runtime.devices import allocators
+from tilework.runtime.devices import launcher
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
@@ -63,13 +63,13 @@ def test_6_3_hidden_pointers_are_null_or_the_scratch_memory(cuda: EmulatedCuda) 
     kernel_of(programs.pointers(), "pointers", {"out": "*i64"})[(1, 1, 1)](out)
     assert out.numpy().tolist() == [0, 0]
     facts: dict[str, Any] = {"global_scratch_size": 16, "profile_scratch_size": 8}
-    allocators.set_allocator(lambda size, align, stream: room)
-    allocators.set_profile_allocator(lambda size, align, stream: other)
+    launcher.set_allocator(lambda size, align, stream: room)
+    launcher.set_profile_allocator(lambda size, align, stream: other)
     try:
         kernel_of(programs.pointers(), "pointers", {"out": "*i64"}, **facts)[(2, 1, 1)](out)
     finally:
-        allocators.set_allocator(allocators.NullAllocator())
-        allocators.set_profile_allocator(None)
+        launcher.set_allocator(launcher.NullAllocator())
+        launcher.set_profile_allocator(None)
     assert out.numpy().tolist() == [room.data_ptr(), other.data_ptr()]
 
 
@@ -414,11 +414,11 @@ def test_6_9_scratch_is_for_all_programs_and_blocks(cuda: EmulatedCuda) -> None:
     out, side = DeviceArray(2, "uint64"), cuda_device.Stream()
     with pytest.raises(RuntimeError, match="set_allocator"):
         kernel[(2, 3, 1)](out)
-    allocators.set_allocator(allocate)
+    launcher.set_allocator(allocate)
     try:
         kernel[(2, 3, 1)](out)
         kernel[(1, 1, 1)](out, stream=side.cuda_stream)
     finally:
-        allocators.set_allocator(allocators.NullAllocator())
+        launcher.set_allocator(launcher.NullAllocator())
     assert requested == [(24 * 6 * 2, 128, 0), (24 * 2, 128, side.cuda_stream)]
     cuda_device.synchronize()

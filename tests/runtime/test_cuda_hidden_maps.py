@@ -7,10 +7,10 @@ import tilework
 import tilework.language as tl
 from tests.runtime.test_cuda_native_launch import Counted, Interface, array, as_python_does, blocks
 from tests.runtime.test_cuda_native_launch import cuda as cuda
-from tilework.runtime.devices.allocators import NullAllocator, set_allocator
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.guarded_launch import addresses_come_first
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.launcher import NullAllocator, set_allocator
 from tilework.targets.nvidia import libcuda
 
 

@@ -22,12 +22,12 @@ from tilework import knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices import dlpack
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.allocators import NullAllocator, set_allocator
 from tilework.runtime.devices.cuda.device import GPUS as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.driver import CudaLauncher
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.devices.emulated.emulated_library import Result
+from tilework.runtime.devices.launcher import NullAllocator, set_allocator
 from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.launch.native.entries import tensor_memory
 from tilework.targets import driver_library

@@ -20,7 +20,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.launch.python.specialize import specialize
 from tilework.targets import options
-from tilework.targets.cpu.processor import available_cores
+from tilework.targets.cpu.target import available_cores
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 

@@ -26,8 +26,7 @@ from tilework.targets.cpu.lower.codegen import Emitter
 from tilework.targets.cpu.pipeline import object_code
 from tilework.targets.cpu.run import pool
 from tilework.targets.cpu.run import pool as driver
-from tilework.targets.cpu.run.interface import Interface
-from tilework.targets.cpu.run.library import NativeKernel, load
+from tilework.targets.cpu.run.interface import Interface, NativeKernel, load
 from tilework.targets.cpu.target import HostTarget
 
 CPU = GPUTarget("cpu", "host", 1)
@@ -144,7 +143,7 @@ def test_a_forked_child_starts_its_own_threads() -> None:
         import os, struct, sys
         import numpy as np
         from tests.runtime import test_runtime_host as host
-        from tilework.targets.cpu.run.library import load
+        from tilework.targets.cpu.run.interface import load
         kernel = load(host.object_code(host.TEXT), "count")
         out = np.zeros(1000, "i4")
         host.run(kernel, out, (1000, 1, 1), shared=True)

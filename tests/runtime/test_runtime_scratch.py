@@ -15,10 +15,9 @@ from tests.runtime.fake_gpu import STREAM, Buffer, fake_gpu
 from tests.runtime.test_runtime_host import CPU, TEXT
 from tilework import knobs
 from tilework.compiler import compile
-from tilework.runtime.devices import allocators
-from tilework.runtime.devices.allocators import NullAllocator, set_allocator, set_profile_allocator
+from tilework.runtime.devices import launcher
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
-from tilework.runtime.devices.launcher import Launcher
+from tilework.runtime.devices.launcher import Launcher, NullAllocator, set_allocator, set_profile_allocator
 
 
 @tilework.jit
@@ -190,4 +189,4 @@ def test_a_launcher_says_how_it_starts() -> None:
 
     with pytest.raises(TypeError, match="Launcher has no method `start`"):
         Launcher(None, Metadata())(1, 1, 1, 0, None, None, None, None, None)
-    assert isinstance(allocators._allocator.get(), NullAllocator)
+    assert isinstance(launcher._allocator.get(), NullAllocator)

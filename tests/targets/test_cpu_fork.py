@@ -16,8 +16,17 @@ from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.lower import scan
 from tilework.targets.cpu.run import pool
 from tilework.targets.cpu.run import pool as driver
-from tilework.targets.cpu.run.interface import LAUNCH, LAUNCH_OFFSETS, NO_MEMORY, PROGRAM, SHARERS, WORKER, Interface
-from tilework.targets.cpu.run.library import NativeKernel, load
+from tilework.targets.cpu.run.interface import (
+    LAUNCH,
+    LAUNCH_OFFSETS,
+    NO_MEMORY,
+    PROGRAM,
+    SHARERS,
+    WORKER,
+    Interface,
+    NativeKernel,
+    load,
+)
 from tilework.targets.cpu.run.pool_code import JOBS
 
 CPU = GPUTarget("cpu", "host", 1)

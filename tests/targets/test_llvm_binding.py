@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-from tilework.targets.llvm.binding import llvm
+from tilework.targets.llvm.compile import llvm
 import llvmlite
 assert "llvmlite.ir" not in sys.modules and not hasattr(llvmlite, "ir")
 with llvm.parse_assembly("@x = global {double, [2 x i8]} zeroinitializer") as module:
@@ -20,7 +20,7 @@ import os, sys, threading
 from tilework.targets.llvm.apart import open_ahead
 open_ahead()
 if (child := os.fork()) == 0:               # whenever that is: the child can go on
-    from tilework.targets.llvm.binding import llvm
+    from tilework.targets.llvm.compile import llvm
     os._exit(0 if llvm.llvm_version_info[0] > 10 else 1)
 assert os.waitpid(child, 0)[1] == 0
 for thread in set(threading.enumerate()) - {threading.main_thread()}:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.targets.llvm_run import opaque, run
-from tilework.ir.integer_ops import BINARY
+from tilework.ir.arith import BINARY
 from tilework.targets.cpu.target import ARM
 from tilework.targets.llvm import folding
 from tilework.targets.llvm.builder import Builder

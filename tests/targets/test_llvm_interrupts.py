@@ -18,7 +18,7 @@ PROGRAM = """
 import gc, random, signal, sys, time
 import tilework, tilework.language as tl
 from tilework.targets.base import GPUTarget, find_backend
-from tilework.targets.cpu.run.library import load
+from tilework.targets.cpu.run.interface import load
 from tilework.targets.nvidia import ptx
 from tilework.compiler import ASTSource, lower
 

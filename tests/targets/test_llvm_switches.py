@@ -18,7 +18,7 @@ from tilework import knobs
 from tilework.compiler import IRSource, lower
 from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars
 from tilework.targets.base import GPUTarget
-from tilework.targets.llvm import switches
+from tilework.targets.llvm import compile as llvm_compile
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 
 HOPPER, HOST = GPUTarget("cuda", 90, 32), GPUTarget("cpu", "host", 1)
@@ -153,14 +153,15 @@ def test_6_14_disable_llvm_opt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_6_14_disable_llvm_opt_with_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(switches.llvm, "set_option", lambda name, option: seen.append(option))
-    switches.set_switch.cache_clear()
+    monkeypatch.setattr(llvm_compile.llvm, "set_option", lambda name, option: seen.append(option))
+    llvm_compile.set_switch.cache_clear()
     monkeypatch.setenv("DISABLE_LLVM_OPT", "disable-lsr, -disable-cgp")
-    assert (switches.level(2), switches.level(2)) == (2, 2) and seen == ["-disable-lsr", "-disable-cgp"]
+    assert [llvm_compile.optimisation_level(2) for _ in range(2)] == [2, 2]
+    assert seen == ["-disable-lsr", "-disable-cgp"]
     monkeypatch.setenv("DISABLE_LLVM_OPT", "disable lsr; rm")
     with pytest.raises(ValueError, match="DISABLE_LLVM_OPT is 1 or names of LLVM's switches"):
-        switches.level(2)
-    switches.set_switch.cache_clear()
+        llvm_compile.optimisation_level(2)
+    llvm_compile.set_switch.cache_clear()
 
 
 @TARGETS
@@ -168,7 +169,7 @@ def test_6_14_llvm_pass_plugin_path_has_no_effect_and_says_so_once(
     generate: Any, kernel: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("LLVM_PASS_PLUGIN_PATH", f"/plugin/for/{kernel}.so")
-    switches.warn_plugin.cache_clear()
+    llvm_compile.warn_plugin.cache_clear()
     with pytest.warns(UserWarning, match=rf"LLVM_PASS_PLUGIN_PATH=/plugin/for/{kernel}.so has no effect.*llvmlite"):
         generate(tmp_path)
     fill.device_caches.clear()
@@ -203,8 +204,8 @@ def test_the_guard_against_poison_is_off_for_our_own_text_and_on_for_others(monk
     ours = '; tilework: {"fp_contract": "explicit"}' + PRODUCTS
     to_ptx(ours, PtxSettings("sm_90a", 86))  # its code generator is made once, with another switch
     said: list[str] = []
-    change = switches.llvm.set_option
-    monkeypatch.setattr(switches.llvm, "set_option", lambda name, text: (said.append(text), change(name, text)))
+    change = llvm_compile.llvm.set_option
+    monkeypatch.setattr(llvm_compile.llvm, "set_option", lambda name, text: (said.append(text), change(name, text)))
     other = to_ptx(PRODUCTS, PtxSettings("sm_90a", 86))
     assert not said
     own = to_ptx(ours, PtxSettings("sm_90a", 86))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.ir.integer_ops import EVALUATE
+from tilework.ir.arith import EVALUATE
 from tilework.transforms.folding import casts
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import CallSiteLoc, FloatAttr, IntegerAttr, UnknownLoc
 
 from tilework.analysis.value_flows import dominator_children
-from tilework.ir.integer_ops import EVALUATE, signed
+from tilework.ir.arith import EVALUATE, signed
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.types import bf16, f16, f32, f64, i32, i64

@@ -26,7 +26,7 @@ from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import evaluate
 from tilework.transforms.common.canonicalize import RULES
 from tilework.transforms.folding import casts
-from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.structured import simplify_blocks
 from tilework.transforms.folding.worklist import Driver, Rule
 from tilework.transforms.registry import run_pipeline
 

@@ -16,12 +16,11 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of, reached
 from tilework.ir import arith, scf, ttg, ttng
-from tilework.ir.arith import SelectOp
+from tilework.ir.arith import SGE, SelectOp, predicate_of
 from tilework.ir.functions import ops_in_order
-from tilework.ir.integer_ops import SGE, predicate_of
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value
-from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.ttg.shared_memory_ops import is_memdesc
 from tilework.ir.types import int_property
 
 Aliases = dict[SSAValue, tuple[SSAValue, ...]]

@@ -33,8 +33,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.non_negative import is_non_negative
 from tilework.ir import arith, tt, ttg, ub
-from tilework.ir.arith import SelectOp
-from tilework.ir.integer_ops import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE, ULT, compare, predicate_of, signed
+from tilework.ir.arith import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE, ULT, SelectOp, compare, predicate_of, signed
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_float, shape_of
 

@@ -38,10 +38,9 @@ from math import isnan, nan
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import arith
-from tilework.ir.arith import CMPF_PREDICATES, CMPI_PREDICATES, SelectOp
+from tilework.ir.arith import CMPF_PREDICATES, CMPI_PREDICATES, SelectOp, predicate_of
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import layout_of
-from tilework.ir.integer_ops import predicate_of
 from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import end_of, only_op
 from tilework.ir.rewrite import constant_value, defining_op

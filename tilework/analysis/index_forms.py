@@ -36,8 +36,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import arith, scf, tt, ttg
-from tilework.ir.arith import SelectOp
-from tilework.ir.integer_ops import SLT, predicate_of
+from tilework.ir.arith import SLT, SelectOp, predicate_of
 from tilework.ir.nesting import body_of, end_of, is_defined_in
 from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import axis_of, bit_width, is_float, shape_of

@@ -17,8 +17,7 @@ from itertools import product
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import amdg, arith, scf, tt, ttg
-from tilework.ir.arith import SelectOp
-from tilework.ir.integer_ops import EQ, NE, SGE, SGT, SLE, SLT, SWAPPED, ULT, predicate_of
+from tilework.ir.arith import EQ, NE, SGE, SGT, SLE, SLT, SWAPPED, ULT, SelectOp, predicate_of
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.rewrite import constant_value, defining_op

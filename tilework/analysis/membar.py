@@ -46,7 +46,7 @@ from tilework.ir.functions import callee_of, is_private, modules, ops_in_order
 from tilework.ir.module_facts import find_num_warps
 from tilework.ir.nesting import successors
 from tilework.ir.property_text import is_true
-from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.ttg.shared_memory_ops import is_memdesc
 from tilework.ir.types import int_property
 from tilework.layouts.conversion import conversion
 from tilework.light_dataclass import light_dataclass

@@ -42,8 +42,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tilework.analysis.index_forms import Atom, IndexForms, Poly, Wrapped, divided, has_axis_atoms, plus, times, without
 from tilework.analysis.value_flows import reached
 from tilework.ir import arith, scf, tt
+from tilework.ir.arith import SGE, SGT, SLE, SLT, predicate_of
 from tilework.ir.enums import InputPrecision
-from tilework.ir.integer_ops import SGE, SGT, SLE, SLT, predicate_of
 from tilework.ir.nesting import is_inside
 from tilework.ir.rewrite import attr_value, constant_value, defining_op
 from tilework.ir.scf import loop_around

@@ -17,8 +17,7 @@ from typing import Any
 import tilework.language as language
 from tilework.errors import CompilationError
 from tilework.frontend import FunctionGenerator, visits
-from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, call_unwrapped, resolve_stub
-from tilework.frontend.expressions import visit_elements
+from tilework.frontend.expressions import COMPILE_TIME, STATEMENT_BUILTINS, call_unwrapped, resolve_stub, visit_elements
 from tilework.frontend.messages import wrong_argument
 from tilework.frontend.scopes import (
     as_constexpr,

@@ -42,7 +42,7 @@ from tilework.frontend import (
     loops,  # noqa: F401  # pyright: ignore[reportUnusedImport]
     statements,  # noqa: F401  # pyright: ignore[reportUnusedImport]
 )
-from tilework.frontend.branches import visit_body
+from tilework.frontend.control_flow import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
 from tilework.frontend.messages import shortened, syntax_name, with_advice
 from tilework.frontend.scopes import Scope, describe, flatten, is_storable, unflatten, unflatten_all, unwrap
@@ -56,8 +56,8 @@ from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ub import poison
 from tilework.language import core as tl
 from tilework.language import target_info
+from tilework.language.dependencies import TOO_DEEP, deeply, levels_of
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
-from tilework.language.source import TOO_DEEP, deeply, levels_of
 from tilework.language.typing import triton_messages
 from tilework.light_dataclass import light_dataclass
 

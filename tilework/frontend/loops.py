@@ -3,7 +3,7 @@
 Each body is visited once. Which variables a loop carries is read off the syntax (names assigned in the body that exist
 before it) plus every aggregate in scope, whose methods may change it; carried values that do not change are
 dropped again. The variable of a `for` is local to its iteration, so it is never carried. A `for` that may be left early
-becomes an `scf.while` that also counts (`branches.py`).
+becomes an `scf.while` that also counts (`control_flow.py`).
 """
 
 import ast
@@ -15,13 +15,14 @@ from typing import Any
 from xdsl.ir import Block, Region
 
 from tilework.frontend import FunctionGenerator, visits
-from tilework.frontend.branches import (
+from tilework.frontend.control_flow import (
     BREAK,
     CONTINUE,
     RETURN,
     Stops,
     append,
     assigned_at,
+    constant_condition,
     end_location,
     go_on,
     may_leave,
@@ -29,7 +30,6 @@ from tilework.frontend.branches import (
     visit_body,
     visit_else,
 )
-from tilework.frontend.control_flow import constant_condition
 from tilework.frontend.scopes import (
     contains_aggregate,
     describe_type,

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilework.errors import warn_returned
 from tilework.frontend import FunctionGenerator, visits
-from tilework.frontend.branches import RESULT, RETURN, leave, visit_body
+from tilework.frontend.control_flow import RESULT, RETURN, leave, visit_body
 from tilework.frontend.expressions import apply_binary
 from tilework.frontend.scopes import (
     NUMBERS,

@@ -40,7 +40,7 @@ from tilework.ir.create import clone_op
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.tt.function_ops import function_type_of
-from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.ttg.shared_memory_ops import is_memdesc
 from tilework.ir.types import (
     PointerType,
     TensorDescType,

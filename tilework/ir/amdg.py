@@ -32,6 +32,7 @@ from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.effects import register
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp, SchedHint
 from tilework.ir.fields import (
+    CONVERSION,
     default_prop,
     operand_def,
     opt_operand_def,
@@ -40,10 +41,8 @@ from tilework.ir.fields import (
     traits_def,
     var_operand_def,
 )
-from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.memory_ops import cache_prop, mask_type, verify_mask
-from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN
-from tilework.ir.ttg.shared_memory_ops import require_mutable, verify_copy
+from tilework.ir.ttg.shared_memory_ops import MEMDESC, TOKEN, require_mutable, verify_copy
 from tilework.ir.types import element_type, i32, pointer_type, with_element
 
 

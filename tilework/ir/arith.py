@@ -7,10 +7,11 @@
 Most ops differ from others in their name only: a family declares the fields and the form, and `declare_op` the name.
 The functions at the end build ops of any family:
 
-    binary(arith.AddiOp, a, b, loc)      cmpi("slt", a, b, loc)      convert(arith.ExtFOp, x, f32, loc)
+    binary(AddiOp, a, b, loc)      cmpi("slt", a, b, loc)      convert(ExtFOp, x, f32, loc)
 """
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -27,11 +28,12 @@ from tilework.ir.form_reader import parse_operands, parse_types
 from tilework.ir.form_writer import attributes_text, operands_text
 from tilework.ir.locations import unknown
 from tilework.ir.property_text import Codec, OpPrinter, keywords, same
-from tilework.ir.types import i1, i64, int_attr, is_integer, shape_of, with_element
+from tilework.ir.types import i1, i64, int_attr, int_property, is_integer, shape_of, with_element
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser, Parser
     from xdsl.printer import Printer
+
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -369,3 +371,115 @@ def cmpi(predicate: str, a: SSAValue, b: SSAValue, loc: LocationAttr) -> CmpiOp:
 def cmpf(predicate: str, a: SSAValue, b: SSAValue, loc: LocationAttr) -> CmpfOp:
     """``arith.cmpf`` with a predicate such as ``"olt"``, ``"une"``."""
     return create_op(CmpfOp, (a, b), (with_element(a.type, i1),), loc, CMPF_PROPERTIES[predicate])
+
+
+# ---- Two's-complement arithmetic on Python integers, at any bit width, and the integer ops of `arith` by it.
+#
+#     >>> BINARY["sdiv"](-7, 2, 32), BINARY["udiv"](-7, 2, 32), BINARY["shl"](1, 40, 32)
+#     (-3, 2147483644, None)
+#     >>> EVALUATE[DivSIOp](-7, 2, 32), EVALUATE[ShLIOp](1, 40, 32), compare(ULT, -1, 1, 32)
+#     (-3, None, False)
+#
+# `BINARY` has LLVM's names. An operand may be given as its signed or as its unsigned value; a result is to be taken
+# modulo ``2**width``. None marks what LLVM calls poison or undefined: division by zero, signed division that overflows,
+# and a shift by the width or more. `targets/llvm/folding.py` maps the instructions of LLVM to these functions.
+
+
+Evaluate = Callable[[int, int, int], int | None]  # (lhs, rhs, width) -> value
+
+
+def unsigned(value: int, width: int) -> int:
+    return value & ((1 << width) - 1)
+
+
+def signed(value: int, width: int) -> int:
+    value = unsigned(value, width)
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def divide_signed(lhs: int, rhs: int, width: int) -> int | None:
+    """Return the quotient, rounded towards zero."""
+    lhs, rhs = signed(lhs, width), signed(rhs, width)
+    if rhs == 0 or (rhs == -1 and lhs == -(1 << (width - 1))):
+        return None
+    quotient = abs(lhs) // abs(rhs)
+    return quotient if (lhs < 0) == (rhs < 0) else -quotient
+
+
+def remainder_signed(lhs: int, rhs: int, width: int) -> int | None:
+    quotient = divide_signed(lhs, rhs, width)
+    return None if quotient is None else signed(lhs, width) - quotient * signed(rhs, width)
+
+
+BINARY: dict[str, Evaluate] = {
+    "add": lambda a, b, w: a + b,
+    "sub": lambda a, b, w: a - b,
+    "mul": lambda a, b, w: a * b,
+    "udiv": lambda a, b, w: unsigned(a, w) // unsigned(b, w) if b else None,
+    "urem": lambda a, b, w: unsigned(a, w) % unsigned(b, w) if b else None,
+    "sdiv": divide_signed,
+    "srem": remainder_signed,
+    "and": lambda a, b, w: a & b,
+    "or": lambda a, b, w: a | b,
+    "xor": lambda a, b, w: a ^ b,
+    "shl": lambda a, b, w: a << b if 0 <= b < w else None,
+    "lshr": lambda a, b, w: unsigned(a, w) >> b if 0 <= b < w else None,
+    "ashr": lambda a, b, w: signed(a, w) >> b if 0 <= b < w else None,
+    "umin": lambda a, b, w: min(unsigned(a, w), unsigned(b, w)),
+    "umax": lambda a, b, w: max(unsigned(a, w), unsigned(b, w)),
+    "smin": lambda a, b, w: min(signed(a, w), signed(b, w)),
+    "smax": lambda a, b, w: max(signed(a, w), signed(b, w)),
+}
+
+
+EQ, NE, SLT, SLE, SGT, SGE, ULT, ULE, UGT, UGE = range(10)  # predicates of arith.cmpi
+SWAPPED = {EQ: EQ, NE: NE, SLT: SGT, SLE: SGE, SGT: SLT, SGE: SLE, ULT: UGT, ULE: UGE, UGT: ULT, UGE: ULE}
+INVERSE = {EQ: NE, NE: EQ, SLT: SGE, SLE: SGT, SGT: SLE, SGE: SLT, ULT: UGE, ULE: UGT, UGT: ULE, UGE: ULT}
+
+
+def divide_up(lhs: int, rhs: int) -> int:
+    return -(-lhs // rhs)
+
+
+def divide_rounded(lhs: int, rhs: int, width: int, upwards: bool) -> int | None:
+    """Return the signed quotient, rounded down or `upwards`."""
+    if divide_signed(lhs, rhs, width) is None:
+        return None
+    lhs, rhs = signed(lhs, width), signed(rhs, width)
+    return divide_up(lhs, rhs) if upwards else lhs // rhs
+
+
+EVALUATE: dict[type[Operation], Evaluate] = {
+    AddiOp: BINARY["add"],
+    SubiOp: BINARY["sub"],
+    MuliOp: BINARY["mul"],
+    DivSIOp: BINARY["sdiv"],
+    RemSIOp: BINARY["srem"],
+    DivUIOp: BINARY["udiv"],
+    RemUIOp: BINARY["urem"],
+    FloorDivSIOp: lambda a, b, w: divide_rounded(a, b, w, False),
+    CeilDivSIOp: lambda a, b, w: divide_rounded(a, b, w, True),
+    CeilDivUIOp: lambda a, b, w: divide_up(unsigned(a, w), unsigned(b, w)) if b else None,
+    AndIOp: BINARY["and"],
+    OrIOp: BINARY["or"],
+    XOrIOp: BINARY["xor"],
+    ShLIOp: BINARY["shl"],
+    ShRUIOp: BINARY["lshr"],
+    ShRSIOp: BINARY["ashr"],
+    MaxSIOp: BINARY["smax"],
+    MinSIOp: BINARY["smin"],
+    MaxUIOp: BINARY["umax"],
+    MinUIOp: BINARY["umin"],
+}
+COMPARE = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)  # unsigned ones are 4 higher
+
+
+def compare(predicate: int, lhs: int, rhs: int, width: int) -> bool:
+    if predicate >= ULT:
+        return COMPARE[predicate - 4](unsigned(lhs, width), unsigned(rhs, width))
+    return COMPARE[predicate](signed(lhs, width), signed(rhs, width))
+
+
+def predicate_of(op: Operation) -> int:
+    """The code of the predicate of an integer or float comparison."""
+    return int_property(op, "predicate")

@@ -16,7 +16,7 @@
 
 From this follow
 
-    the text      `form` is the text after the name (`ir/forms.py`); an op without one is written in generic form.
+    the text      `form` is the text after the name (`ir/fields.py`); an op without one is written in generic form.
                   A few have `parse` and `text` by hand, as the form would be of that op alone: `tt.func` (parameters
                   with attributes), `ttg.warp_specialize` (a region per partition), `arith.select` (two or one type),
                   loops and branches.

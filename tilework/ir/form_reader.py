@@ -1,4 +1,4 @@
-"""The readers of ops: `reader_of` compiles the form of an op (`ir/forms.py`) to a function that parses the text after
+"""The readers of ops: `reader_of` compiles the form of an op (`ir/fields.py`) to a function that parses the text after
 its name.
 
 Operands and types are collected in the order of the text; then the types that are not written are inferred, the
@@ -25,8 +25,21 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from tilework.ir.constraints import SameType
 from tilework.ir.create import create_op
-from tilework.ir.fields import ALL, SEGMENTS, Fields, Property, fields_of
-from tilework.ir.forms import Dictionary, Group, Literal, Node, Signature, TypeOf, parse_form, walk
+from tilework.ir.fields import (
+    ALL,
+    SEGMENTS,
+    Dictionary,
+    Fields,
+    Group,
+    Literal,
+    Node,
+    Property,
+    Signature,
+    TypeOf,
+    fields_of,
+    parse_form,
+    walk,
+)
 from tilework.ir.locations import unknown
 from tilework.ir.types import i32_array
 from tilework.light_dataclass import light_dataclass

@@ -1,4 +1,4 @@
-"""From the form of an op (`ir/forms.py`) a function that gives what follows its name, at 3 to 10 us an op.
+"""From the form of an op (`ir/fields.py`) a function that gives what follows its name, at 3 to 10 us an op.
 
     tt.splat, "$src {} : type($src) -> type($result)"   gives   " %x : i32 -> tensor<64xi32>"
 
@@ -16,8 +16,22 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir.attr_text import dictionary, signature
 from tilework.ir.create import operands_of
-from tilework.ir.fields import ALL, SEGMENTS, Fields, fields_of, operands_named
-from tilework.ir.forms import Dictionary, Group, Literal, Node, Signature, TypeOf, Value, parse_form, walk
+from tilework.ir.fields import (
+    ALL,
+    SEGMENTS,
+    Dictionary,
+    Fields,
+    Group,
+    Literal,
+    Node,
+    Signature,
+    TypeOf,
+    Value,
+    fields_of,
+    operands_named,
+    parse_form,
+    walk,
+)
 from tilework.ir.property_text import OpPrinter
 
 Writer = Callable[[OpPrinter, Operation], str]

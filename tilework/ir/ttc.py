@@ -33,6 +33,9 @@ from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, P
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.effects import register
 from tilework.ir.fields import (
+    ASSERT,
+    COMBINE_RETURN,
+    PRINT,
     SEGMENTS,
     operand_def,
     opt_operand_def,
@@ -42,10 +45,15 @@ from tilework.ir.fields import (
     traits_def,
     var_operand_def,
 )
-from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT
-from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_dot_shapes
 from tilework.ir.tt.function_ops import MESSAGE, PrintBase
-from tilework.ir.tt.reduce_ops import verify_axis, verify_combine, verify_runs
+from tilework.ir.tt.reduce_ops import (
+    input_precision_prop,
+    max_imprecise_prop,
+    verify_axis,
+    verify_combine,
+    verify_dot_shapes,
+    verify_runs,
+)
 from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, is_integer
 
 if TYPE_CHECKING:

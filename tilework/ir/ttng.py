@@ -56,11 +56,9 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.tt.descriptor_ops import block_type, is_block, verify_rows
-from tilework.ir.tt.dot_ops import verify_dot_shapes
-from tilework.ir.tt.memory_ops import cache_prop, evict_prop
-from tilework.ir.ttg.memdesc_types import BARRIER, MEMDESC, MemDescType, is_memdesc
-from tilework.ir.ttg.shared_memory_ops import require_mutable
+from tilework.ir.tt.memory_ops import block_type, cache_prop, evict_prop, is_block, verify_rows
+from tilework.ir.tt.reduce_ops import verify_dot_shapes
+from tilework.ir.ttg.shared_memory_ops import BARRIER, MEMDESC, MemDescType, is_memdesc, require_mutable
 from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_float, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, SharedLinear
 

@@ -26,13 +26,19 @@ from tilework.errors import LIBRARY, SourceMap
 from tilework.language.compile_time import ACTIVE, _unwrap_if_constexpr, base_value, constexpr, constexpr_type
 from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.constant_text import EMPTY_CELL, is_of_language, module_of
-from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
+from tilework.language.dependencies import (
+    TOO_DEEP,
+    Dependencies,
+    deeply,
+    dependencies_of,
+    levels_of,
+    library_dependencies,
+)
 from tilework.language.parameters import FunctionSignature, KernelParam, params_of, signature_of
-from tilework.language.source import TOO_DEEP, deeply, levels_of
 from tilework.process.forks import cached_property, held_at_fork
 
 if TYPE_CHECKING:
-    from tilework.language.source import Block
+    from tilework.language.dependencies import Block
 
 SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
 ON_CHANGE: list[Callable[[], None]] = []  # called after each of these
@@ -134,7 +140,7 @@ class JITCallable:
     @cached_property
     def _block(self) -> "Block":
         """The function in its file."""
-        from tilework.language.source import block_of  # lazily: not every kernel is launched
+        from tilework.language.dependencies import block_of  # lazily: not every kernel is launched
 
         return self._parsed(lambda: block_of(self._lines[self._first_line - 1 :]))
 
@@ -212,7 +218,7 @@ class JITCallable:
         return self._tree
 
     def _parsed_text(self) -> ast.Module:
-        from tilework.language.source import block_of_text  # lazily: few texts are replaced
+        from tilework.language.dependencies import block_of_text  # lazily: few texts are replaced
 
         return self._parsed(lambda: block_of_text(self.src)).tree
 
@@ -315,7 +321,7 @@ class JITCallable:
 
 
 def no_source(fn: Callable[..., Any]) -> ValueError:
-    from tilework.language.source import no_source  # lazily: only mistakes need it
+    from tilework.language.dependencies import no_source  # lazily: only mistakes need it
 
     return no_source(fn)
 
@@ -326,13 +332,13 @@ def is_method(value: Any, owner: Any) -> bool:
 
 
 def source_lines(fn: Callable[..., Any]) -> list[str]:
-    """The lines of the function's file, or what `source.py` finds for code without one ("<string>", "<stdin>")."""
+    """The lines of the function's file, or what is found for code without one ("<string>", "<stdin>")."""
     file = fn.__code__.co_filename
     if not file.startswith("<"):
         if not file.startswith(LIBRARY):
             linecache.checkcache(file)  # a file that was written again since it was last read is read again
         return linecache.getlines(file, fn.__globals__)
-    from tilework.language.source import unfiled_lines  # lazily: most functions have a file
+    from tilework.language.dependencies import unfiled_lines  # lazily: most functions have a file
 
     return unfiled_lines(fn)
 

@@ -4,17 +4,324 @@
     tl.sort(x, descending=True)         # a sorting network
 
 A function here is compiled into the kernels that call it, like any jit function of a user. Reductions and scans are
-in `folds.py`, sorting networks in `sorting.py`; all have their name here too.
+in `folds.py`, and have their name here too.
 """
+
+from typing import Any
+
+from tilework.language import core
+from tilework.language.folds import (
+    _elementwise_max,
+    _extremum_dtype,
+    _shape_along,
+    _xor_combine,
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    max,
+    min,
+    reduce_or,
+    sum,
+    xor_sum,
+)
+from tilework.language.function import constexpr_function, jit
+from tilework.language.target_info import TARGET
+
+# ---- Sorting networks: `sort`, `topk`, `bitonic_merge` and `flip`, written in the tile language.
+#
+# Let n be a power of two. Reshaping the last axis from n to ``2 x 2 x ... x 2`` gives every bit of the index an axis of
+# its own, and "the element whose index differs in bit b" is the other element along one axis of size 2:
+#
+#     partner = keys ^ xor_sum(keys, axis, keep_dims=True)          # a ^ (a ^ b) is b
+#
+# so all steps of a bitonic network are whole-block operations. For 8 elements, a run of 2**s elements is sorted by
+# comparing along bits s-1, ..., 0, upwards or downwards by bit s of the index; doubling s gives the sorted block:
+#
+#     s = 1: bit 0      s = 2: bits 1, 0      s = 3: bits 2, 1, 0
+#
+# Floats are sorted through integer keys in the same order: the bits, with those of negative numbers below the sign
+# inverted. Comparing keys is a total order (-NaN, -inf, ..., -0, 0, ..., inf, NaN), so no element is ever lost.
+#
+# A size that is no power of two is made one first, with elements that are sorted last: upwards the largest key there
+# is, downwards the smallest, neither of which an element of the block can follow. They are cut off afterwards.
+#
+# Where a kernel is compiled, sorting runs is one op: a CPU makes loops over the steps of it, a GPU knows where elements
+# are best in each step.
+
 
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
 
-from tilework.language import core
-from tilework.language.folds import argmax, argmin, cumprod, cumsum, max, min, reduce_or, sum, xor_sum
-from tilework.language.function import jit
-from tilework.language.sorting import _log2 as _log2  # torch's kernels call it
-from tilework.language.sorting import bitonic_merge, flip, sort, topk
+
+ALTERNATING = core.constexpr(2)  # the order of runs that are sorted alternately upwards (0) and downwards (1)
+
+
+@constexpr_function
+def _log2(size: int) -> int:
+    """The number of index bits of a power of two: ``_log2(8)`` is 3."""
+    return size.bit_length() - 1
+
+
+@constexpr_function
+def _next_power_of_2(size: int) -> int:
+    """The smallest power of two that is not below `size`: ``_next_power_of_2(6)`` is 8."""
+    return 1 << (size - 1).bit_length()
+
+
+@constexpr_function
+def _is_last(dim: int | None, rank: int) -> bool:
+    return rank > 0 and (dim is None or dim in (-1, rank - 1))
+
+
+@constexpr_function
+def _hypercube(shape: list[int], dim: int) -> list[int]:
+    """`shape` as [before, 2, 2, ..., 2, after]: one axis for each index bit of `dim`."""
+    before, after = 1, 1
+    for size in shape[:dim]:
+        before *= size
+    for size in shape[dim + 1 :]:
+        after *= size
+    return [before] + [2] * (shape[dim].bit_length() - 1) + [after]
+
+
+@constexpr_function
+def _rows(shape: list[int]) -> list[int]:
+    """`shape` as [rows, 2, 2, ..., 2]; axis ``-1 - b`` is bit b of the index along the last dimension."""
+    before = 1
+    for size in shape[:-1]:
+        before *= size
+    return [before] + [2] * (shape[-1].bit_length() - 1)
+
+
+@constexpr_function
+def _with_last(shape: list[int], size: int) -> list[int]:
+    return [*shape[:-1], size]
+
+
+@constexpr_function
+def _bits_dtype(dtype: core.dtype) -> core.dtype:
+    """The integer dtype that holds the bits of `dtype`: itself for integers."""
+    return dtype if dtype.is_int() else core.get_int_dtype(dtype.primitive_bitwidth, True)
+
+
+@constexpr_function
+def _is_cpu() -> bool:
+    target = TARGET.get()
+    return target is not None and target.backend == "cpu"
+
+
+@constexpr_function
+def _is_one_op(dtype: core.dtype, merges: bool) -> bool:
+    """Return True if the compiler has an op for it: to sort, on every target; to merge, on the CPU."""
+    return dtype.primitive_bitwidth >= 8 and (_is_cpu() if merges else TARGET.get() is not None)
+
+
+@core.builtin
+def _sort_by_one_op(
+    keys: core.tensor, bits: core.constexpr, order: core.constexpr, merges: core.constexpr, _semantic: Any = None
+) -> core.tensor:
+    return _semantic.sorted_runs(keys, bits.value, int(order.value), merges.value)
+
+
+@core.builtin
+def _resized(x: core.tensor, size: int | core.constexpr, _semantic: Any = None) -> core.tensor:
+    """`size` elements along the last axis; new ones are undefined."""
+    return _semantic.resized(x, _semantic.checked_shape((*x.type.sizes[:-1], int(size))))
+
+
+@jit
+def _padded(keys: core.tensor, descending: core.constexpr) -> core.tensor:
+    """A power of two of keys along the last axis, the new ones such that they are sorted last."""
+    size: core.constexpr = _next_power_of_2(keys.shape[-1])
+    rank: core.constexpr = len(keys.shape)
+    fill: core.constexpr = keys.dtype.get_int_min_value() if descending else keys.dtype.get_int_max_value()
+    inside = core.reshape(core.arange(0, size) < keys.shape[-1], _shape_along(-1, rank, size))
+    last = core.full(_shape_along(-1, rank, 1), fill, keys.dtype)
+    return core.where(inside, _resized(keys, size), last)
+
+
+@jit
+def _partner(bits: core.tensor, axis: core.constexpr) -> core.tensor:
+    """For each element the other one along an axis of size 2."""
+    return bits ^ core.reduce(bits, axis, _xor_combine, keep_dims=True)
+
+
+@jit
+def _ordered(bits: core.tensor) -> core.tensor:
+    """Bits of floats to integers in the same order, and back."""
+    width: core.constexpr = bits.dtype.primitive_bitwidth
+    magnitude: core.constexpr = bits.dtype.get_int_max_value()
+    return bits ^ ((bits >> (width - 1)) & magnitude)
+
+
+@jit
+def _to_keys(x: core.tensor) -> core.tensor:
+    """Integers in the order of the elements of `x`."""
+    if x.dtype.is_floating():
+        return _ordered(x.to(_bits_dtype(x.dtype), bitcast=True))
+    else:
+        return x
+
+
+@jit
+def _from_keys(keys: core.tensor, dtype: core.constexpr) -> core.tensor:
+    """The inverse of `_to_keys`."""
+    if dtype.is_floating():
+        return _ordered(keys).to(dtype, bitcast=True)
+    else:
+        return keys
+
+
+@jit
+def _index_bit(bit: core.constexpr, rank: core.constexpr) -> core.tensor:
+    """Bit `bit` of the index, 0 or 1, in a shape that broadcasts with a hypercube of `rank`."""
+    return core.reshape(core.arange(0, 2), _shape_along(-1 - bit, rank, 2))
+
+
+@jit
+def _compare_exchange(keys: core.tensor, larger_first: core.tensor, bit: core.constexpr) -> core.tensor:
+    """Order the pairs that differ in index bit `bit`: smaller first, or larger first where that is true."""
+    partner = _partner(keys, len(keys.shape) - 1 - bit)
+    wants_larger = _index_bit(bit, len(keys.shape)) != larger_first
+    return core.where(wants_larger, core.maximum(keys, partner), core.minimum(keys, partner))
+
+
+@jit
+def _merge(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -> core.tensor:
+    """Sort each aligned run of ``2**bits`` elements that is bitonic (it rises and then falls, or the reverse)."""
+    if _is_one_op(keys.dtype, True):
+        return _sort_by_one_op(keys, bits, order, True)
+    else:
+        larger_first = _index_bit(bits, len(keys.shape)) if order == ALTERNATING else order
+        for done in core.static_range(bits):
+            keys = _compare_exchange(keys, larger_first, bits - 1 - done)
+        return keys
+
+
+@jit
+def _sort_runs(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -> core.tensor:
+    """Sort each aligned run of ``2**bits`` elements; shorter ones alternately upwards and downwards, so that pairs are
+    bitonic."""
+    if _is_one_op(keys.dtype, False):
+        return _sort_by_one_op(keys, bits, order, False)
+    else:
+        keys = core.reshape(keys, _rows(keys.shape))
+        for stage in core.static_range(1, bits):
+            keys = _merge(keys, ALTERNATING, stage)
+        return _merge(keys, order, bits)
+
+
+@jit
+def sort(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr = False) -> core.tensor:
+    """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number.
+
+    `dim` is None or the last axis; `permute` a block to sort it along another one. Only values are sorted; to find
+    where they came from, put the index into the low bits of the key.
+
+    Example:
+        x = np.array([[3, 1, 2, 0], [5, 7, 6, 4]])
+        assert call(tl.sort, x).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert call(tl.sort, x, descending=True)[1].tolist() == [7, 6, 5, 4]
+    """
+    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
+    if x.shape[-1] == _next_power_of_2(x.shape[-1]):
+        keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
+        return _from_keys(core.reshape(keys, x.shape), x.dtype)
+    else:
+        wide = _padded(_to_keys(x), descending)
+        keys = core.reshape(_sort_runs(wide, descending, _log2(wide.shape[-1])), wide.shape)
+        return _from_keys(_resized(keys, x.shape[-1]), x.dtype)
+
+
+@jit
+def bitonic_merge(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr = False) -> core.tensor:
+    """Sort along the last axis, where the elements first rise and then fall, or the reverse.
+
+    That is one step of `sort`, and much cheaper than all of it, where the size is a power of two. `dim` is None or the
+    last axis.
+
+    Example:
+        assert call(tl.bitonic_merge, np.array([1, 4, 3, 2])).tolist() == [1, 2, 3, 4]
+    """
+    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be merged")
+    if x.shape[-1] == _next_power_of_2(x.shape[-1]):
+        keys = _merge(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
+        return _from_keys(core.reshape(keys, x.shape), x.dtype)
+    else:  # elements behind the last would make it rise, fall and rise
+        return sort(x, None, descending)
+
+
+@jit
+def topk(x: core.tensor, k: core.constexpr, dim: core.constexpr = None) -> core.tensor:
+    """The `k` largest along the last axis, the largest first: ``tl.topk(x, 8)``.
+
+    If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32. `dim` is None or the last axis.
+
+    Example:
+        assert call(tl.topk, np.array([3, 1, 7, 5, 0, 2, 6, 4]), 2).tolist() == [7, 6]
+    """
+    core.static_assert(_is_last(dim, len(x.shape)), "topk works along the last dimension only")
+    core.static_assert(k > 0 and k <= x.shape[-1], "k must be at least 1, not above the size of the dimension")
+    bits: core.constexpr = _log2(_next_power_of_2(x.shape[-1]))
+    kept: core.constexpr = _log2(_next_power_of_2(k))
+    if k == x.shape[-1]:
+        return sort(x, None, True)
+    elif kept == bits:
+        return _resized(sort(x, None, True), k).to(_extremum_dtype(x.dtype))
+    else:
+        keys = _to_keys(x) if x.shape[-1] == 2**bits else _padded(_to_keys(x), True)
+        shape: core.constexpr = keys.shape
+        keys = core.reshape(_sort_runs(keys, ALTERNATING, kept), _rows(shape))
+        for dropped in core.static_range(bits - kept):
+            # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
+            keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)
+            keys = _merge(keys, True if dropped + 1 == bits - kept else ALTERNATING, kept)
+        if k == 2**kept:
+            result = _from_keys(core.reshape(keys, _with_last(shape, k)), x.dtype)
+        else:
+            result = _from_keys(_resized(core.reshape(keys, _with_last(shape, 2**kept)), k), x.dtype)
+        return result.to(_extremum_dtype(x.dtype))
+
+
+@constexpr_function
+def _flip_dim(dim: int | None, rank: int) -> int:
+    dim = -1 if dim is None else dim
+    return dim + rank if dim < 0 else dim
+
+
+@jit
+def flip(x: core.tensor, dim: core.constexpr = None) -> core.tensor:
+    """Reverse the elements along `dim` (the last one if None).
+
+    Example:
+        x = np.arange(8).reshape(2, 4)
+        assert_close(call(tl.flip, x), x[:, ::-1])
+        assert_close(call(tl.flip, x, 0), x[::-1])
+    """
+    axis: core.constexpr = _flip_dim(dim, len(x.shape))
+    core.static_assert(axis >= 0 and axis < len(x.shape), "flip: dim is out of range")
+    if _is_cpu() or x.shape[axis] != _next_power_of_2(x.shape[axis]):
+        size: core.constexpr = x.shape[axis]
+        index = core.reshape(size - 1 - core.arange(0, size), _shape_along(axis - len(x.shape), len(x.shape), size))
+        return core.gather(x, core.broadcast_to(index, x.shape), axis)
+    else:
+        bits = core.reshape(core.cast(x, _bits_dtype(x.dtype), bitcast=True), _hypercube(x.shape, axis))
+        for bit in core.static_range(_log2(x.shape[axis])):
+            bits = _partner(bits, bit + 1)
+        return core.cast(core.reshape(bits, x.shape), x.dtype, bitcast=True)
+
+
+for _function in (sort, topk, flip):
+    core.tensor_method(_function)
+
+
+# ---- The library of the tile language, written in the tile language.
+
+
+# Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+
 
 __all__ = [
     "argmax",

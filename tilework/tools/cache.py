@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from tilework import knobs
 from tilework.errors import UsageError
 from tilework.runtime.kernel_cache.entry import EntryStore
-from tilework.runtime.kernel_cache.evict import (
+from tilework.runtime.kernel_cache.managers import (
     GRACE,
     Entry,
     disk_time,

@@ -280,7 +280,7 @@ def cache(args: argparse.Namespace) -> Iterable[Line]:
         yield Line("cache", BROKEN, f"{folder} cannot be written ({reason}): set TRITON_CACHE_DIR to a folder that can")
         return
     from tilework.runtime.kernel_cache.entry import EntryStore  # lazily: few look at it
-    from tilework.runtime.kernel_cache.evict import entries_of
+    from tilework.runtime.kernel_cache.managers import entries_of
 
     entries = entries_of(EntryStore(folder))
     used, bound = sum(entry.bytes for entry in entries), knobs.cache.max_size

@@ -22,7 +22,7 @@ from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
 from tilework.runtime.recording.manifest import read_manifest, record_text
 from tilework.target import UnknownTarget
-from tilework.targets.cpu.processor import available_cores
+from tilework.targets.cpu.target import available_cores
 
 MISTAKES = (BundleError, UnknownTarget)
 

@@ -21,7 +21,7 @@ from tilework.language.folds import (
     _sum_dtype,
 )
 from tilework.language.function import constexpr_function, jit
-from tilework.language.sorting import _compare_exchange, _from_keys, _index_bit, _log2, _merge, _to_keys, sort, topk
+from tilework.language.standard import _compare_exchange, _from_keys, _index_bit, _log2, _merge, _to_keys, sort, topk
 
 CONSTEXPR_0 = constexpr(0)
 tensor_descriptor_base = core.tensor_descriptor  # one class here; programs use it with `isinstance`

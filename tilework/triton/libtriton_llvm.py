@@ -17,8 +17,8 @@ from typing import Any
 
 from tilework.ir.module_facts import target
 from tilework.targets.llvm.apart import apart
-from tilework.targets.llvm.binding import llvm as binding
 from tilework.targets.llvm.compile import NVPTX, data_layout, initialize_all, optimize, target_machine
+from tilework.targets.llvm.compile import llvm as binding
 from tilework.targets.nvidia.ptx import link_libraries
 
 NAME_OF_FUNCTION = re.compile(r'^(define|declare)\b[^@\n]*@"?([\w.$]+)', re.MULTILINE)

@@ -167,7 +167,7 @@ NAMES: dict[str, dict[str, str]] = {
             " _elementwise_max _elementwise_min _or_combine _prod_combine _sum_combine _xor_combine"
         ),
         "tilework.language.function": "constexpr_function jit",
-        "tilework.language.sorting": "_log2 sort topk",
+        "tilework.language.standard": "_log2 sort topk",
         "tilework.triton.language": (
             "_argmax_combine _argmin_combine _bitonic_merge _bitonic_merge_hypercube _compare_and_swap _get_flip_dim"
             " _get_int_dtype _indicator _is_power_of_two _pick_sum_dtype sort_impl"

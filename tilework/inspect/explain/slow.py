@@ -31,7 +31,7 @@ from tilework.ir.locations import source_positions
 from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
-from tilework.targets.cpu.run.library import FORK_SYMBOL
+from tilework.targets.cpu.run.interface import FORK_SYMBOL
 from tilework.targets.cpu.run.pool import thread_count
 from tilework.transforms.remarks import Remark
 

@@ -30,7 +30,7 @@ from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.launch.python.wrappers import reinterpret
 from tilework.runtime.tuning.benchmark import do_bench
-from tilework.targets.cpu.processor import available_cores
+from tilework.targets.cpu.target import available_cores
 
 VERSION, FILE = 1, "limits.json"
 ROUNDS, LEAST_SECONDS = 5, 0.3  # others may use the machine: one of the calls should be alone

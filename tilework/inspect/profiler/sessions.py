@@ -24,7 +24,7 @@ from tilework.inspect.profiler.launches import Launches, Metric, Number, Path, j
 from tilework.inspect.profiler.recorder import RECORDER, python_path
 from tilework.inspect.profiler.stacks import flags
 from tilework.runtime.devices.active_driver import driver
-from tilework.targets.cpu.processor import available_cores
+from tilework.targets.cpu.target import available_cores
 
 ROOT = "ROOT"
 

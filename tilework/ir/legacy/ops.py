@@ -34,7 +34,7 @@ from tilework.ir.enums import InputPrecision
 from tilework.ir.fields import operand_def, prop_def, result_def, var_operand_def
 from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
 from tilework.ir.property_text import UNIT, is_true
-from tilework.ir.tt.descriptor_ops import DescriptorLoadOp, DescriptorStoreOp
+from tilework.ir.tt.memory_ops import DescriptorLoadOp, DescriptorStoreOp
 from tilework.ir.tt.shape_ops import ReshapeOp
 from tilework.ir.types import (
     TensorDescType,

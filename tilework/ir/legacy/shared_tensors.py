@@ -73,10 +73,9 @@ from tilework.ir.legacy.ops import (
 )
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, insert_before, put, replace_op
-from tilework.ir.tt.dot_ops import DotOp
 from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
+from tilework.ir.tt.reduce_ops import DotOp
 from tilework.ir.tt.shape_ops import TransOp
-from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, memdesc_type, retyped
 from tilework.ir.ttg.shared_memory_ops import (
     AsyncCommitGroupOp,
     AsyncCopyGlobalToLocalOp,
@@ -87,6 +86,10 @@ from tilework.ir.ttg.shared_memory_ops import (
     MemDescIndexOp,
     MemDescSubsliceOp,
     MemDescTransOp,
+    MemDescType,
+    is_memdesc,
+    memdesc_type,
+    retyped,
 )
 from tilework.ir.ttg.tensor_ops import ConvertLayoutOp
 from tilework.ir.ttng import WarpGroupDotOp

@@ -9,8 +9,6 @@ users write ``tt.SplatOp``.
 from xdsl.ir import Dialect
 
 from tilework.ir.declare import dialect_ops
-from tilework.ir.tt.descriptor_ops import *
-from tilework.ir.tt.dot_ops import *
 from tilework.ir.tt.elementwise_ops import *
 from tilework.ir.tt.function_ops import *
 from tilework.ir.tt.memory_ops import *

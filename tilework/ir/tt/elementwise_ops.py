@@ -29,6 +29,9 @@ from tilework.ir.constraints import (
 from tilework.ir.declare import Op
 from tilework.ir.enums import PropagateNan, RoundingMode
 from tilework.ir.fields import (
+    CONVERSION,
+    RETURN,
+    SAME_TYPE,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -38,7 +41,6 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.forms import CONVERSION, RETURN, SAME_TYPE
 from tilework.ir.types import PointerType, bit_width, element_type, is_pointer, shape_of
 
 

@@ -15,6 +15,9 @@ from tilework.ir.constraints import ANY, BOOL_LIKE, I1_PROPERTY, I32, I32_ARRAY,
 from tilework.ir.declare import Op
 from tilework.ir.enums import ProgramDim
 from tilework.ir.fields import (
+    ASSERT,
+    PRINT,
+    RETURN,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -24,7 +27,6 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.forms import ASSERT, PRINT, RETURN
 from tilework.ir.property_text import STRING, OpPrinter
 from tilework.ir.types import Shape, array_values, i1, i32_array, int_attr, shape_of, string_attr
 from tilework.light_dataclass import light_dataclass

@@ -9,6 +9,8 @@ from tilework.ir.constraints import I1, I32_PROPERTY, SCALAR, TENSOR, SameElemen
 from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.fields import (
+    COMBINE_RETURN,
+    CONVERSION,
     operand_def,
     prop_def,
     region_def,
@@ -17,7 +19,6 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.forms import COMBINE_RETURN, CONVERSION
 from tilework.ir.types import bf16, element_type, f16, i8, shape_of
 from tilework.layouts.linear import LayoutError
 from tilework.layouts.to_linear import to_linear

@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.attr_text import dictionary
 from tilework.ir.declare import Op
 from tilework.ir.fields import (
+    COMBINE_RETURN,
     fields_of,
     opt_prop_def,
     prop_def,
@@ -33,7 +34,6 @@ from tilework.ir.fields import (
     var_result_def,
 )
 from tilework.ir.form_writer import operands_text, signature_text
-from tilework.ir.forms import COMBINE_RETURN
 from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import array_values, i32_array
 

@@ -42,7 +42,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.locations import location_text
-from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.ttg.shared_memory_ops import MemDescType
 from tilework.ir.types import bit_width, i8, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.encodings import Shared

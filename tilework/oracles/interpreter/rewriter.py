@@ -21,8 +21,8 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.language.dependencies import SHALLOW, deeply, levels_of
 from tilework.language.function import JITCallable
-from tilework.language.source import SHALLOW, deeply, levels_of
 from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import names_constexpr
 

@@ -27,7 +27,7 @@ from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.host.own_code import PROVIDERS, layout_key
 from tilework.runtime.recording.specialization_record import SpecializationRecord, is_kernel
 from tilework.target import GPUTarget, UnknownTarget
-from tilework.targets.cpu.processor import processor_facts
+from tilework.targets.cpu.target import processor_facts
 
 LOCK = held_at_fork(threading.RLock())
 OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE

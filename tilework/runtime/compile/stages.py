@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
-from tilework.language.source import deeply
+from tilework.language.dependencies import deeply
 from tilework.runtime.compile.compiled import Timer, microseconds
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.kernel_cache import managers as cache

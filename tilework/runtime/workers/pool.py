@@ -36,7 +36,7 @@ from tilework.runtime.kernel_cache.managers import can_write
 from tilework.runtime.workers.sent_kernel import Message, encoded_compilation, send
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
-from tilework.targets.cpu.processor import available_cores
+from tilework.targets.cpu.target import available_cores
 
 IDLE_SECONDS = 60.0
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # NumPy's pools would only take memory

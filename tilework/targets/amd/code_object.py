@@ -29,10 +29,16 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import StageError
 from tilework.targets.amd.link import link
-from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
-from tilework.targets.llvm.binding import llvm
-from tilework.targets.llvm.compile import AMDGCN, data_layout, optimize, target_machine
+from tilework.targets.llvm.compile import (
+    AMDGCN,
+    data_layout,
+    llvm,
+    optimisation_level,
+    optimize,
+    target_machine,
+    watching,
+)
 
 
 def commands(name: str) -> Iterator[list[str]]:
@@ -134,7 +140,7 @@ def processor_of(text: str, wanted: str = "") -> str:
 def machine_for(arch: str) -> Any:
     """Return the target machine; on RDNA3 16-bit values occupy whole registers, as in Triton."""
     features = "-real-true16" if arch.startswith("gfx11") else ""
-    return target_machine(AMDGCN, arch, features, switches.level(LEVEL))
+    return target_machine(AMDGCN, arch, features, optimisation_level(LEVEL))
 
 
 @apart
@@ -152,7 +158,7 @@ def generated(text: str, as_text: bool, arch: str = "") -> Any:
         except RuntimeError as error:
             raise StageError(f"LLVM does not accept the text of {name}: {error}") from None
         optimize(module, LEVEL, machine)
-        with switches.watching(text):
+        with watching(text):
             return machine.emit_assembly(module) if as_text else machine.emit_object(module)
 
 

@@ -18,8 +18,7 @@ import re
 from tilework import knobs
 from tilework.targets.cpu.lower.codegen import emit_module
 from tilework.targets.cpu.target import HostTarget
-from tilework.targets.llvm import switches
-from tilework.targets.llvm.compile import host_target_machine, to_assembly
+from tilework.targets.llvm.compile import host_target_machine, optimisation_level, to_assembly
 from tilework.targets.observe import is_recording
 
 COMMENT = "#" if platform.machine() in ("x86_64", "AMD64", "i686") else "//"
@@ -36,7 +35,7 @@ def assembly(ttcir: str, fuses: bool, level: int, optimisation: int) -> str:
 
     lines = not knobs.compilation.disable_line_info
     text = emit_module(parse_module(ttcir, "kernel.ttcir"), HostTarget.detect(), fuses=fuses, lines=lines)
-    made = to_assembly(text, switches.level(optimisation), host_target_machine(switches.level(level)))
+    made = to_assembly(text, optimisation_level(optimisation), host_target_machine(optimisation_level(level)))
     return made if is_recording() else readable(made)
 
 

@@ -97,7 +97,7 @@ class CpuBackend(Backend):
 
 @cache
 def native_identity() -> str:
-    from tilework.targets.cpu.processor import machine_identity  # lazily: only launches on the host need it
+    from tilework.targets.cpu.target import machine_identity  # lazily: only launches on the host need it
 
     identity = machine_identity()
     if not identity:
@@ -134,8 +134,7 @@ def object_code(text: str, arch: str = "host") -> bytes:
     """LLVM text to an object file."""
     # lazily: loads LLVM, which a kernel from the cache does not need
     from tilework.targets.cpu.machines import named_machine
-    from tilework.targets.llvm import switches
-    from tilework.targets.llvm.compile import to_object
+    from tilework.targets.llvm.compile import optimisation_level, to_object
 
-    machine = named_machine(arch).code_generator(switches.level(CODE_GENERATION))
-    return to_object(text, switches.level(OPTIMISATION), machine, watched=True)
+    machine = named_machine(arch).code_generator(optimisation_level(CODE_GENERATION))
+    return to_object(text, optimisation_level(OPTIMISATION), machine, watched=True)

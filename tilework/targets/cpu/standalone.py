@@ -33,7 +33,7 @@ from tilework.targets.cpu.run.interface import (
 )
 from tilework.targets.cpu.run.machine_code import FIELD_TYPES, NULL, Code, Platform, int32, num
 from tilework.targets.llvm.apart import apart
-from tilework.targets.llvm.binding import llvm
+from tilework.targets.llvm.compile import llvm
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import Type, array, f32, f64, i8, i16, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant

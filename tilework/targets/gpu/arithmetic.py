@@ -28,10 +28,18 @@ from tilework.ir.types import element_type, int_property
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import unpack_register
 from tilework.targets.gpu.views import Coords, moved
-from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, limited, predicate_of, widened
+from tilework.targets.llvm.scalars import (
+    FLOAT_PREDICATES,
+    FORMATS,
+    FUSED,
+    is_float8,
+    limited,
+    narrow,
+    predicate_of,
+    widened,
+)
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, vector
 from tilework.targets.llvm.values import Value, constant, signed
 

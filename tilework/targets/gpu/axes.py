@@ -25,7 +25,7 @@ from tilework.analysis.combine_regions import single_op
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.llvm.module import Block
-from tilework.targets.llvm.op_lowering import REGION_ENDS
+from tilework.targets.llvm.rules import REGION_ENDS
 from tilework.targets.llvm.types import i32
 from tilework.targets.llvm.values import Value, constant
 

@@ -21,9 +21,9 @@ from tilework.ir.types import Shape, array_values, element_type, int_property, i
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.lowering import Lowering, lowers
 from tilework.targets.gpu.views import coordinates
-from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.rules import text_of
 from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.scalars import widen
 from tilework.targets.llvm.types import f64, i32, i64, integer
 from tilework.targets.llvm.values import Value
 

@@ -20,7 +20,7 @@ from tilework.analysis.membar import Barriers
 from tilework.analysis.single_warp import FirstWarp
 from tilework.ir import arith, tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
+from tilework.ir.ttg.shared_memory_ops import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.light_dataclass import light_dataclass
@@ -28,8 +28,7 @@ from tilework.targets.gpu.device import Around, Gpu, Warps
 from tilework.targets.gpu.packing import REGISTER_BITS, fills_registers, pack_registers, unpack_register
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.op_lowering import OpLowering
-from tilework.targets.llvm.rules import COMMON, Rule, Rules
+from tilework.targets.llvm.rules import COMMON, OpLowering, Rule, Rules
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, f32, i1, i32, i64, integer, pointer, ptr
 from tilework.targets.llvm.values import Value, constant

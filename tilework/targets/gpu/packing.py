@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir.types import element_type
 from tilework.targets.gpu.device import AccessShape, Emission
-from tilework.targets.llvm import conversions
+from tilework.targets.llvm import scalars
 from tilework.targets.llvm.scalar_types import memory_type, register_type
 from tilework.targets.llvm.types import Type, i8, i16, i32, i64, integer, vector
 from tilework.targets.llvm.values import Value, constant
@@ -32,12 +32,12 @@ def held_type(element: Attribute) -> Type:
 def to_memory(low: Emission, element: Attribute, value: Value) -> Value:
     """Convert a register to its memory type."""
     b = low.builder
-    return b.ptrtoint(value, i64) if value.type.is_pointer else conversions.to_memory(b, element, value)
+    return b.ptrtoint(value, i64) if value.type.is_pointer else scalars.to_memory(b, element, value)
 
 
 def from_memory(low: Emission, element: Attribute, value: Value) -> Value:
     """Convert a value loaded from memory to its register type."""
-    return conversions.from_memory(low.builder, element, value)
+    return scalars.from_memory(low.builder, element, value)
 
 
 def pack_register(low: Emission, elements: Sequence[Value]) -> Value:

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.analysis.allocation import aligned
 from tilework.ir import ttg, ttng
 from tilework.ir.encodings import layout_of, shared_of
-from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.ttg.shared_memory_ops import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type, int_property
 from tilework.layouts.banks import offsets_of, vector_bits
 from tilework.layouts.linear import LinearLayout, log2

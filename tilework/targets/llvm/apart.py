@@ -18,7 +18,7 @@ Another thread opens LLVM's library while Python loads the compiler: it takes a 
 interpreter.
 
     open_ahead()                                                # returns at once
-    from tilework.targets.llvm.binding import llvm              # later: finds the library open, or waits for it
+    from tilework.targets.llvm.compile import llvm              # later: finds the library open, or waits for it
 """
 
 import ctypes

@@ -22,8 +22,7 @@ from tilework.targets.llvm import scalars
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.control import Loop
 from tilework.targets.llvm.module import plain_symbol
-from tilework.targets.llvm.op_lowering import Low
-from tilework.targets.llvm.rules import COMMON
+from tilework.targets.llvm.rules import COMMON, Low
 from tilework.targets.llvm.types import i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, signed
 

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilework.ir import integer_ops
+from tilework.ir import arith
 from tilework.numerics import formats
 from tilework.targets.llvm.types import FORMATS, Type, i1
 from tilework.targets.llvm.values import Value, constant, lanes_constant, lanes_of, round_float, signed
@@ -74,7 +74,7 @@ FLOAT: dict[str, Callable[[float, float], float]] = {
 def fold_binary(op: str, a: Value, b: Value) -> Value | None:
     """The constant `a op b`, or None where it must be left to run time."""
     scalar = a.type.scalar
-    if (whole := integer_ops.BINARY.get(op)) is not None:
+    if (whole := arith.BINARY.get(op)) is not None:
         return lanewise(a.type, lambda x, y: whole(x, y, scalar.bits), a, b)
     rule = FLOAT.get(op)
     return None if rule is None else lanewise(a.type, rule, a, b)
@@ -195,7 +195,7 @@ def range_of(op: str, least: int, greatest: int, b: Value) -> tuple[int, int] | 
     if op in ("and", "or", "xor"):
         # these bits may be anything, the others are those of both ends
         free = (1 << (least ^ greatest).bit_length()) - 1
-        found = integer_ops.BINARY[op](least & ~free, operand, bits)
+        found = arith.BINARY[op](least & ~free, operand, bits)
         assert found is not None
         if op == "and":
             is_whole = is_moved(op, least, greatest, b)

@@ -49,11 +49,19 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import StageError
 from tilework.light_dataclass import light_dataclass
-from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
-from tilework.targets.llvm.binding import llvm
-from tilework.targets.llvm.compile import NVPTX, closing, data_layout, target_machine
-from tilework.targets.llvm.switches import kernel_name
+from tilework.targets.llvm.compile import (
+    NVPTX,
+    WATCHED,
+    closing,
+    data_layout,
+    kernel_name,
+    llvm,
+    optimisation_level,
+    target_machine,
+    unguarded_strength_reduction,
+    watching,
+)
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.ptx_text import dotted, written_version
 
@@ -276,7 +284,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
     if not is_ours:
         text = with_fusion(text, settings.fuses)
     version = f"+ptx{written_version(settings.version)}"
-    machine = target_machine(NVPTX, settings.cpu, version, switches.level(LEVEL), short=is_ours)
+    machine = target_machine(NVPTX, settings.cpu, version, optimisation_level(LEVEL), short=is_ours)
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         module = parse(text, context, machine, owner)
@@ -286,7 +294,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
                 module.link_in(flags)
         # the only flag in our own text is the nsw of a loop's increment, which LLVM does not exploit
         has_flags = is_linked or not is_ours
-        with switches.watching(text), switches.unguarded_strength_reduction(has_flags):
+        with watching(text), unguarded_strength_reduction(has_flags):
             ptx = machine.emit_assembly(module)
     ptx = without_mistakes(ptx_text.with_version(ptx, dotted(settings.version)))
     if not settings.keeps_debug:
@@ -346,7 +354,7 @@ def survives(text: str, settings: PtxSettings) -> None:
         return
     command = [sys.executable, "-c", TRY, json.dumps(sys.path), json.dumps(asdict(settings))]
     done = subprocess.run(
-        command, input=text.encode(), capture_output=True, check=False, env=knobs.environment_without(switches.WATCHED)
+        command, input=text.encode(), capture_output=True, check=False, env=knobs.environment_without(WATCHED)
     )
     if done.returncode not in (UNHARMED, REFUSED):
         said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]

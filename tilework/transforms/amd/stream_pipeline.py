@@ -34,7 +34,7 @@ from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, replace_op, replace_uses
 from tilework.ir.scf import also_carry, also_yield
-from tilework.ir.ttg.memdesc_types import memdesc_type
+from tilework.ir.ttg.shared_memory_ops import memdesc_type
 from tilework.ir.types import Shape, bit_width, element_type, i32, int_attr, int_property, is_tensor, shape_of
 from tilework.layouts.amd import wave_copy
 from tilework.layouts.banks import offsets_of

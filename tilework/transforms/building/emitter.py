@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from tilework.ir import arith, tt, ttg, ttng
+from tilework.ir import arith, tt, ttg
 from tilework.ir.arith import SelectOp, binary, cmpi, convert
 from tilework.ir.encodings import with_encoding
 from tilework.ir.fields import SEGMENTS
@@ -161,21 +161,21 @@ def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
 #
 #     set_mask(load, narrowed(code, load, %go_on))      tt.load %p, %m   ==>   tt.load %p, (splat %go_on) & %m
 
-MASKS: dict[type[Operation], int] = {
-    tt.LoadOp: 1,
-    tt.StoreOp: 2,
-    tt.AtomicRMWOp: 2,
-    tt.AtomicCASOp: 3,
-    tt.HistogramOp: 1,
-    ttg.AsyncCopyGlobalToLocalOp: 2,
-    ttng.ArriveBarrierOp: 1,
-    ttng.WaitBarrierOp: 2,
+MASKS = {  # operands, by the names of ops: most compilations have no op of `ttng`, and do not import it
+    "tt.load": 1,
+    "tt.store": 2,
+    "tt.atomic_rmw": 2,
+    "tt.atomic_cas": 3,
+    "tt.histogram": 1,
+    "ttg.async_copy_global_to_local": 2,
+    "ttng.arrive_barrier": 1,
+    "ttng.wait_barrier": 2,
 }
 
 
 def mask_of(op: Operation) -> SSAValue | None:
     """The mask or predicate of `op`, if it has one."""
-    if (index := MASKS.get(type(op))) is None:
+    if (index := MASKS.get(op.name)) is None:
         return None
     sizes = op.properties.get(SEGMENTS)
     has_mask = len(op.operands) > index if sizes is None else array_values(sizes)[index] > 0
@@ -184,7 +184,7 @@ def mask_of(op: Operation) -> SSAValue | None:
 
 def set_mask(op: Operation, mask: SSAValue) -> None:
     """Make `mask` the mask of `op`, replacing the one it has."""
-    index, before = MASKS[type(op)], mask_of(op)
+    index, before = MASKS[op.name], mask_of(op)
     op.operands = (*op.operands[:index], mask, *op.operands[index + (before is not None) :])
     if (sizes := op.properties.get(SEGMENTS)) is not None:
         counts = array_values(sizes)

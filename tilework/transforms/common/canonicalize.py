@@ -18,7 +18,7 @@ from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import convert_layout as convert_canonicalize
 from tilework.transforms.folding import structured as folding_scf
 from tilework.transforms.folding import tiles as folding_tt
-from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.structured import simplify_blocks
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 from tilework.transforms.passes import function_pass
 

@@ -18,10 +18,9 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.value_flows import branch_edges, control_flows
-from tilework.ir import arith, cf, integer_ops, scf, tt
-from tilework.ir.arith import SelectOp
+from tilework.ir import arith, cf, scf, tt
+from tilework.ir.arith import SelectOp, signed, unsigned
 from tilework.ir.functions import ops_in_order
-from tilework.ir.integer_ops import signed, unsigned
 from tilework.ir.locations import unknown
 from tilework.ir.nesting import body_of, start_of, values_of
 from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all_uses
@@ -222,7 +221,7 @@ def decided(op: Operation, known: Sequence[Fact]) -> Fact:
     """The value of an op that one operand decides, or that has the same operand twice: ``x * 0``, ``x ^ x``."""
     kind = type(op)
     if kind is arith.CmpiOp and op._operands[0] is op._operands[1]:
-        return int(integer_ops.compare(integer_ops.predicate_of(op), 0, 0, 1))
+        return int(arith.compare(arith.predicate_of(op), 0, 0, 1))
     if kind in (arith.XOrIOp, arith.SubiOp) and op._operands[0] is op._operands[1]:
         return 0
     if kind in (arith.MuliOp, arith.AndIOp) and 0 in known:
@@ -250,11 +249,11 @@ def compute(op: Operation, values: Sequence[int | float]) -> int | float | None:
         return values[0]
     source, result = op._operands[0].type, op.results[0].type
     width = bit_width(source)
-    if (integer := integer_ops.EVALUATE.get(kind)) is not None:
+    if (integer := arith.EVALUATE.get(kind)) is not None:
         value = integer(int(values[0]), int(values[1]), width)
         return None if value is None else wrapped(value, bit_width(result))
     if kind is arith.CmpiOp:
-        return int(integer_ops.compare(integer_ops.predicate_of(op), int(values[0]), int(values[1]), width))
+        return int(arith.compare(arith.predicate_of(op), int(values[0]), int(values[1]), width))
     if kind in (arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp):
         value = int(values[0])
         if kind is arith.ExtUIOp:

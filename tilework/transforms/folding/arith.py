@@ -13,15 +13,17 @@ from collections.abc import Callable
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import arith
-from tilework.ir.arith import SelectOp, binary, convert
-from tilework.ir.integer_ops import (
+from tilework.ir.arith import (
     EQ,
     EVALUATE,
     INVERSE,
     NE,
     SWAPPED,
     Evaluate,
+    SelectOp,
+    binary,
     compare,
+    convert,
     predicate_of,
     signed,
     unsigned,

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import arith, math
-from tilework.ir.arith import RemfOp, convert
-from tilework.ir.integer_ops import predicate_of, unsigned
+from tilework.ir.arith import RemfOp, convert, predicate_of, unsigned
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, i1, is_float
 from tilework.numerics import formats

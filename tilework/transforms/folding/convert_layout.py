@@ -27,7 +27,7 @@ from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import tiles as folding_tt
 from tilework.transforms.folding.arith import producer
-from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.structured import simplify_blocks
 from tilework.transforms.folding.tiles import known_scalar
 from tilework.transforms.folding.worklist import Driver, Fold, Rewrite, is_same, rule_table
 

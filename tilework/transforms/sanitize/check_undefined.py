@@ -30,11 +30,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilework.analysis.provenance import Provenance, pointer_provenance
 from tilework.errors import SANITIZER
 from tilework.ir import arith, cf, scf, tt
-from tilework.ir.arith import SelectOp
+from tilework.ir.arith import SelectOp, signed
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_elementwise
 from tilework.ir.functions import functions, has_body
-from tilework.ir.integer_ops import signed
 from tilework.ir.rewrite import attr_value, constant_value
 from tilework.ir.scf import carry_beside
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, with_element

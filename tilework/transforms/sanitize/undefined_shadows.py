@@ -14,8 +14,8 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from tilework.analysis.provenance import Provenance
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import arith, tt
+from tilework.ir.arith import signed
 from tilework.ir.create import create_op
-from tilework.ir.integer_ops import signed
 from tilework.ir.locations import location_text
 from tilework.ir.scf import make_if, make_yield
 from tilework.ir.types import bit_width, element_type, i8, i16, is_tensor, shape_of, tensor_type, with_element

@@ -30,7 +30,7 @@ from tilework.ir.rewrite import recreate
 from tilework.ir.types import Tensor, bit_width, i32_array, int_property, shape_of
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding.arith import constant_int, producer
-from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.structured import simplify_blocks
 from tilework.transforms.folding.tiles import is_zero, splat_of
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 from tilework.transforms.passes import function_pass

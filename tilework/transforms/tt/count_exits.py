@@ -13,7 +13,7 @@ loop does not store to their arrays and has dots, which make up for loading them
 tl.max(found, 0): break``), the next iteration is not known to exist before this one is done: the loop remains an
 `scf.while`, and a remark says so.
 
-The frontend marks these loops (`frontend/branches.py`); no other loop is touched.
+The frontend marks these loops (`frontend/control_flow.py`); no other loop is touched.
 Stage: TTIR to TTIR. Cost: one walk; for each such loop a copy of its body.
 """
 
@@ -25,10 +25,10 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
 from tilework.analysis.value_flows import reached
 from tilework.ir import arith, scf, tt
+from tilework.ir.arith import INVERSE, SGE, SGT, SLT, SWAPPED
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import ops_in_order
-from tilework.ir.integer_ops import INVERSE, SGE, SGT, SLT, SWAPPED
 from tilework.ir.nesting import body_of, end_of, is_inside, owner_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op

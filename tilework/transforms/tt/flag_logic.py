@@ -12,8 +12,7 @@ from itertools import product
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilework.ir import arith, scf
-from tilework.ir.arith import SelectOp
-from tilework.ir.integer_ops import INVERSE, predicate_of
+from tilework.ir.arith import INVERSE, SelectOp, predicate_of
 from tilework.ir.nesting import enclosing_op, end_of, start_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, put, replace_uses
 from tilework.ir.types import i1

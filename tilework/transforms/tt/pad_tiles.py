@@ -32,7 +32,7 @@ from tilework.ir.nesting import body_of, end_of, only_op, start_of, values_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_before, recreate, splat_element
 from tilework.ir.tt.function_ops import function_type, function_type_of
-from tilework.ir.tt.inference import reduced_type
+from tilework.ir.tt.shape_ops import reduced_type
 from tilework.ir.types import (
     Shape,
     array_values,
@@ -53,7 +53,7 @@ from tilework.ir.types import (
     tensor_type,
 )
 from tilework.numerics.formats import of_ir
-from tilework.transforms.building.emitter import MASKS, Emitter, mask_of, set_mask
+from tilework.transforms.building.emitter import Emitter, mask_of, set_mask
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.common.cse import eliminate_common_subexpressions
 from tilework.transforms.passes import module_pass
@@ -611,7 +611,7 @@ RULES: dict[type[Operation], Callable[[Padding, Operation], None]] = {
     **dict.fromkeys(DIVISIONS, pad_division),
     tt.MapElementwiseOp: pad_map,
     tt.AssertOp: fill_operand(0, 1),  # they do not fail
-    **dict.fromkeys(MASKS, pad_masked),
+    **dict.fromkeys((tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.HistogramOp), pad_masked),
     tt.GatherOp: fill_operand(1, 0),  # they read index 0
     tt.ReduceOp: lambda padding, op: combine(padding, op, counts=True),
     tt.ScanOp: lambda padding, op: combine(padding, op, counts=is_true(op.properties["reverse"])),

@@ -42,8 +42,8 @@ from tilework.ir.module_facts import RECTANGLES
 from tilework.ir.nesting import body_of, ops_around
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.scf import LOOPS, loop_around
-from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.tt.function_ops import function_type, function_type_of
+from tilework.ir.tt.memory_ops import block_type
 from tilework.ir.types import (
     bit_width,
     element_type,

@@ -25,7 +25,7 @@ from tilework.ir.rewrite import recreate
 from tilework.ir.types import Shape, element_type, is_tensor, shape_of, with_shape
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding.arith import producer
-from tilework.transforms.folding.blocks import simplify_blocks
+from tilework.transforms.folding.structured import simplify_blocks
 from tilework.transforms.folding.tiles import known_scalar, rewrite_broadcast, rewrite_expand_dims, splat_of
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
 from tilework.transforms.passes import function_pass

@@ -20,7 +20,7 @@ from tilework.ir import arith, tt
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.rewrite import replace_op
-from tilework.ir.tt.descriptor_ops import element_pointer
+from tilework.ir.tt.memory_ops import element_pointer
 from tilework.ir.types import PointerType, element_type, i64, int_property, is_block_pointer, is_float, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.flattening import BlockAccess, Flattening, Rule

@@ -41,7 +41,6 @@ from tilework.ir.rewrite import (
 )
 from tilework.ir.types import element_type, i32_array, is_pointer, is_tensor, shape_of, tensor_type
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.passes import Pass, op_pass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
@@ -93,6 +92,8 @@ class Converter:
     def run(self) -> None:
         for op in tuple(self.region.walk()):
             if type(op) is tt.DotScaledOp:
+                from tilework.transforms.building.scaled_dot import expand_dot_scaled  # lazily: few kernels have one
+
                 expand_dot_scaled(op)
         carried.split_edges(self.region)
         outer = self.schedule.scope

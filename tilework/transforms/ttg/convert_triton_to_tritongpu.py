@@ -33,7 +33,7 @@ from tilework.ir.module_facts import machine_attributes, num_ctas, num_warps, th
 from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import insert_after, put
 from tilework.ir.tt.function_ops import function_type, function_type_of
-from tilework.ir.tt.inference import joined_type, reduced_type, transposed_type
+from tilework.ir.tt.shape_ops import joined_type, reduced_type, transposed_type
 from tilework.ir.types import PointerType, Tensor, array_values, axis_of, is_tensor, pointer_type, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, DotOperand, Slice

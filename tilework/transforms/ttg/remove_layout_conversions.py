@@ -34,8 +34,8 @@ from tilework.ir.types import bit_width, is_tensor
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.common.dce import cut_dead_loop_arguments
 from tilework.transforms.folding import structured as folding_scf
-from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.convert_layout import CLEAN_FOLDS, CLEAN_REWRITES, clean_converts
+from tilework.transforms.folding.structured import simplify_blocks
 from tilework.transforms.folding.worklist import MAX_ROUNDS, Driver, rule_table
 from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.layout_rules import (

@@ -25,7 +25,7 @@ from tilework.ir.nesting import body_of, enclosing_op, end_of, ops_around, ops_b
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import erase_op, insert_after, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
-from tilework.ir.ttg.memdesc_types import memdesc_type
+from tilework.ir.ttg.shared_memory_ops import memdesc_type
 from tilework.ir.types import element_type, i1, i32, i64, int_property, shape_of
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter

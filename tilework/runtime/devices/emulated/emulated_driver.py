@@ -31,7 +31,7 @@ from tilework.oracles.emulator.memory import Extent as Lent
 from tilework.oracles.emulator.syntax import EmulatorError, Trapped
 from tilework.oracles.interpreter.allowed_memory import LANGUAGE, REGISTERED, Region, is_near
 from tilework.oracles.interpreter.arguments import region_of
-from tilework.runtime.devices import allocators
+from tilework.runtime.devices import launcher
 from tilework.runtime.devices.checked_launch import HELP_UNKNOWN, KernelAccessError, distance, rendered, source_line
 from tilework.runtime.devices.cuda.driver import CudaDriver, CudaLauncher
 from tilework.runtime.devices.emulated.emulated_library import EmulatedLibrary
@@ -55,7 +55,7 @@ class EmulatedLauncher(GpuLauncher):
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
         """Scratch memory; a program that sets no allocator gets it too."""
-        with allocators.otherwise(HostScratch):
+        with launcher.otherwise(HostScratch):
             return super().allocate(grid, stream)
 
     def start(self, grid: Extent, stream: int, function: int, args: Sequence[object], scratch: Scratch) -> None:

@@ -30,7 +30,7 @@ class CpuUtils:
         Limits without a meaning here are large, so that they do not limit the occupancy that a program computes. Clocks
         are 0: peak rates computed from them would be wrong.
         """
-        from tilework.targets.cpu.processor import available_cores  # lazily: only launches on the host need it
+        from tilework.targets.cpu.target import available_cores  # lazily: only launches on the host need it
 
         return {
             "max_shared_mem": 1 << 62,
@@ -45,7 +45,7 @@ class CpuUtils:
     def load_binary(self, name: str, binary: Any, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
         """(module, function, registers, spills, most threads) of a kernel: its code in memory, or its parsed TTIR."""
         if isinstance(binary, bytes):
-            from tilework.targets.cpu.run.library import load  # lazily: only launches on the host need it
+            from tilework.targets.cpu.run.interface import load  # lazily: only launches on the host need it
 
             kernel = load(binary, name)
             return kernel, kernel, REGISTERS, 0, 1 << 30
@@ -184,7 +184,7 @@ def get_device_properties(device: object = None) -> SimpleNamespace:
     """The host as a device: its cores are what a GPU's multiprocessors are."""
     import platform  # lazily: few programs look at it
 
-    from tilework.targets.cpu.processor import available_cores  # lazily: as above
+    from tilework.targets.cpu.target import available_cores  # lazily: as above
 
     return SimpleNamespace(name=platform.processor() or platform.machine(), multi_processor_count=available_cores())
 

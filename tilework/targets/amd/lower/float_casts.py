@@ -6,7 +6,7 @@
 
 Values beyond the largest 8-bit float are clamped before the conversion: the hardware saturates only in a mode that
 would affect f16 additions too. The other family of 8-bit floats, and other conversions without an instruction, use the
-code of all targets (`targets/llvm/conversions.py`), with the same results.
+code of all targets (`targets/llvm/scalars.py`), with the same results.
 """
 
 from functools import partial
@@ -20,9 +20,9 @@ from tilework.targets.amd.arch import AmdFeature
 from tilework.targets.amd.lower import lowers
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.packing import convert_packed, pack_registers, unpack_register
-from tilework.targets.llvm.conversions import FORMATS, to_odd, upper_half, widen
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.scalars import FORMATS, to_odd, upper_half, widen
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i32, vector
 from tilework.targets.llvm.values import Value, constant
 

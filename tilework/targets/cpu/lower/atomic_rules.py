@@ -21,9 +21,9 @@ from tilework.ir.types import int_property, is_float
 from tilework.targets.cpu.lower.control_rules import RARE, poll_launch
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.run.interface import LAUNCHED
-from tilework.targets.llvm.conversions import INTEGER_OF, narrow, widen
 from tilework.targets.llvm.rules import CHANGES
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
+from tilework.targets.llvm.scalars import INTEGER_OF, narrow, widen
 from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.ttc.loops.hazards import ATOMICS, only_counts

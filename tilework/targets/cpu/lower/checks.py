@@ -43,7 +43,6 @@ from tilework.targets.cpu.lower.lanes import Kind, Linear, OpenNest
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import lane_addresses, mask_bits, mask_of, pointer_vector
 from tilework.targets.cpu.run.interface import ENTRIES, ENTRY_FIELDS, PRINT_SYMBOL, TABLE
-from tilework.targets.cpu.run.printing import describe, element_name
 from tilework.targets.llvm.builder import Builder, unwritten
 from tilework.targets.llvm.rules import text_of
 from tilework.targets.llvm.scalar_types import memory_type, pointee_bytes
@@ -53,6 +52,8 @@ from tilework.targets.llvm.values import Value, constant
 
 @lowers(ttc.PrintOp)
 def lower_print(low: Lowering, op: Operation) -> None:
+    from tilework.targets.cpu.run.printing import describe, element_name  # lazily: few kernels print
+
     b = low.builder
     signs = array_values(op.properties["isSigned"])
     addresses = b.alloca(ptr, max(1, len(op.operands)), align=8)

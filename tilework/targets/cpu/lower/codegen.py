@@ -36,17 +36,17 @@ from tilework.targets.cpu.lower.control_rules import (
     is_empty,
 )
 from tilework.targets.cpu.lower.lowering import Lowering, aligned, lowers, plan
-from tilework.targets.cpu.lower.streaming import streamed_stores
+from tilework.targets.cpu.lower.nest_access import streamed_stores
 from tilework.targets.cpu.run.interface import CONTROL, COUNT, LAUNCH_OFFSETS, PROGRAM
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
 from tilework.targets.llvm.control_rules import call, check_parameters, lower_body
-from tilework.targets.llvm.conversions import narrow_bfloat, narrow_half, widen_half
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.scalars import narrow_bfloat, narrow_half, widen_half
 from tilework.targets.llvm.types import Type, bf16, f16, f32, i1, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 

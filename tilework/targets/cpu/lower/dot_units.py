@@ -23,8 +23,8 @@ from tilework.ir import types as ir
 from tilework.targets.cpu.lower.microkernel import Accumulate, Block, Unit, Work, along_depth, choose_block
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.conversions import fma_to_odd
 from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.scalars import fma_to_odd
 from tilework.targets.llvm.types import Type, bf16, f32, f64, i8, i16, i32, i64, vector
 from tilework.targets.llvm.values import Value
 

@@ -34,7 +34,7 @@ from typing import NamedTuple, TypeAlias
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import arith, tt, ttc
-from tilework.ir.integer_ops import predicate_of
+from tilework.ir.arith import predicate_of
 from tilework.ir.types import PointerType, bit_width, i1
 from tilework.targets.cpu.lower.lowering import Lowering, shaped
 from tilework.targets.llvm.builder import Builder

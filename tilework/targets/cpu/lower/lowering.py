@@ -34,11 +34,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir import scf, ttc
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.conversions import from_memory, to_memory
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.op_lowering import OpLowering
-from tilework.targets.llvm.rules import COMMON, Rule, Rules
+from tilework.targets.llvm.rules import COMMON, OpLowering, Rule, Rules
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type
+from tilework.targets.llvm.scalars import from_memory, to_memory
 from tilework.targets.llvm.types import Type, i64, integer, ptr, vector
 from tilework.targets.llvm.values import Value, constant
 

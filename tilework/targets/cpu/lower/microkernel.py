@@ -36,8 +36,8 @@ from xdsl.ir import Attribute
 from tilework.light_dataclass import light_dataclass
 from tilework.targets.cpu.target import CACHE_LINE, HostTarget
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.scalars import widen
 from tilework.targets.llvm.types import Type, i32, i64, integer, vector
 from tilework.targets.llvm.values import Value, constant
 

@@ -48,7 +48,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import arith, tt, ttc
-from tilework.ir.integer_ops import predicate_of
+from tilework.ir.arith import predicate_of
 from tilework.ir.types import array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
 from tilework.targets.cpu.lower.lanes import (
@@ -69,14 +69,17 @@ from tilework.targets.cpu.lower.lanes import (
 )
 from tilework.targets.cpu.lower.lowering import Lowering, spread
 from tilework.targets.cpu.lower.nest_access import (
+    Promised,
     access_stride,
     emit_load,
     emit_read,
     emit_store,
     emit_write,
+    fetch_promised,
+    later_rows,
+    rows_past,
 )
 from tilework.targets.cpu.lower.reduce_rules import Fold, hand_out
-from tilework.targets.cpu.lower.streaming import Promised, fetch_promised, later_rows, rows_past
 from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.scalars import FUNCTION_OF, INTEGER_PREDICATES
 from tilework.targets.llvm.types import i1, i32, i64

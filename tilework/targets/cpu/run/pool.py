@@ -26,7 +26,6 @@ from typing import Any
 
 from tilework import knobs
 from tilework.process.forks import in_child
-from tilework.targets.cpu.processor import available_cores
 from tilework.targets.cpu.run.interface import (
     CONTROL,
     EXPORTS,
@@ -43,9 +42,10 @@ from tilework.targets.cpu.run.interface import (
     STARVED,
     WORKER,
     Interface,
+    NativeKernel,
     watched_signals,
 )
-from tilework.targets.cpu.run.library import NativeKernel
+from tilework.targets.cpu.target import available_cores
 from tilework.targets.llvm.object_loader import load_object
 
 WAKE_NS = 50_000  # a grid that takes less is done before a sleeping worker could help

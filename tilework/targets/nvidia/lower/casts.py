@@ -5,7 +5,7 @@
     arith.sitofp : i8 -> f16         prmt.b32 and sub.f16x2: the byte is the low mantissa bits of 1024
     arith.fptosi : f32 -> i32        cvt.rzi.s32.f32  %r, %f                            saturates; NaN is 0
 
-Conversions without an instruction use the code of all targets (`targets/llvm/conversions.py`), with the same results.
+Conversions without an instruction use the code of all targets (`targets/llvm/scalars.py`), with the same results.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ from tilework.layouts.conversion import conversion, shared_plan
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.packing import convert_packed, in_groups, pack_registers
-from tilework.targets.llvm.conversions import upper_half, widen
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.scalars import upper_half, widen
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers

@@ -54,7 +54,7 @@ from tilework.analysis.single_warp import step_of
 from tilework.ir import ttg, ttng
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy
-from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.ttg.shared_memory_ops import MemDescType
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.to_linear import shape_per_cta

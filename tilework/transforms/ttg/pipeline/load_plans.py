@@ -24,7 +24,7 @@ from tilework.ir.encodings import distributed_of, dot_operand_of, encoding_of, s
 from tilework.ir.module_facts import find_num_warps, num_ctas
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value
-from tilework.ir.tt.descriptor_ops import block_type
+from tilework.ir.tt.memory_ops import block_type
 from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of, tile_bits
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Distributed, DotOperand, NvidiaMma, Shared, SwizzledShared
