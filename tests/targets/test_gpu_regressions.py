@@ -209,7 +209,9 @@ def divided(out, table, start, N: tl.constexpr):
 @pytest.mark.parametrize("arch", ARCHS)
 def test_negative_numbers_that_are_divided(arch: int) -> None:
     ptx = kernel_ptx(divided, {"out": "*i32", "table": "*i32", "start": "i32"}, {"N": 512}, arch, warps=1)
-    assert len(re.findall(r"ld\.global\S*\.v4", ptx)) == 512 // 32 // 4, "natural numbers are read four at a time"
+    loads = re.findall(r"ld\.global\S*", ptx)
+    wide = [load for load in loads if ".v4" in load]  # LLVM knows that all of them read the same
+    assert wide and len(loads) - len(wide) == 512 // 32, "natural numbers are read four at a time"
     out, table = np.zeros(3 * 512, np.int32), np.arange(128, dtype=np.int32) * 7
     launch(ptx, "divided", [out, table, 0], warps=1)
     x = np.arange(512) - 256
