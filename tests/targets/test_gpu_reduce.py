@@ -15,6 +15,7 @@ from tests.pipeline.gpu import Config
 from tests.targets.gpu_run import check
 from tests.targets.gpu_tiles import Array, Tile, blocked, compiled, element, layout, module_text, run
 from tilework.errors import PassError
+from tilework.targets.gpu import reduce_rules
 
 DRAWS = range(5)
 ARCHS = [80, 90]
@@ -240,6 +241,55 @@ def test_lanes_agree_where_arguments_may_change_places(last: str, by: float, cou
     text = f"%y = {summed} : ({tile.type('f32')}) -> {line.type('f32')}"
     ptx = compiled(module_text(text, [("x", tile, x)], [("y", line, np.float32)], 1, 80), 80)
     assert ptx.count("shfl") == count
+
+
+@pytest.fixture
+def lanes_always_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lane reads one partial result of the warps, even where it does not pay."""
+    monkeypatch.setattr(reduce_rules, "SHUFFLE_CYCLES", -(10**9))
+
+
+@pytest.mark.usefixtures("lanes_always_read")
+@pytest.mark.parametrize("seed", range(10))
+def test_lanes_that_read_partial_results(seed: int) -> None:
+    """Sums, choices and a function that needs the order, of generated layouts, also with more warps than free lanes."""
+    rng = np.random.default_rng(500 + seed)
+    shape, axis, _ = generated(rng)
+    warps = int(2 ** rng.integers(1, 6))
+    tile, arch = Tile(shape, layout(rng, shape, warps)), ARCHS[seed % 2]
+    x, y = (odd_numbers(rng, shape) for _ in range(2))
+    index = np.indices(shape, np.int32)[axis]
+    largest = [x.max(axis), x.argmax(axis).astype(np.int32)]
+    check_reduce(tile, axis, [x], combine("arith.addi", "i32"), [x.sum(axis, dtype=np.int32)], warps, arch)
+    check_reduce(tile, axis, [x], combine("arith.maxsi", "i32"), [x.max(axis)], warps, arch)
+    check_reduce(tile, axis, [x, index], LARGEST_WITH_INDEX, largest, warps, arch)
+    check_reduce(tile, axis, [x, y], AFFINE, affine_of(x, y, axis), warps, arch)
+
+
+@pytest.mark.usefixtures("lanes_always_read")
+@pytest.mark.parametrize(("dtype", "op", "numpy"), KINDS, ids=[f"{dtype}-{op}" for dtype, op, _ in KINDS])
+def test_lanes_that_read_partial_results_of_any_type(dtype: str, op: str, numpy: Callable[[Array, int], Array]) -> None:
+    rng = np.random.default_rng(8)
+    tile = Tile((16, 128), blocked((4, 2), (2, 16), (1, 8), (1, 0)))
+    x = rng.integers(-100, 100, tile.shape).astype(dtype)
+    check_reduce(tile, 1, [x], combine(op, element(dtype)), [numpy(x, 1)], 8)
+
+
+@pytest.mark.usefixtures("lanes_always_read")
+@pytest.mark.parametrize("rows", [1, 4])
+def test_lanes_that_read_partial_results_keep_the_order_of_sums(rows: int) -> None:
+    test_far_lanes_and_warps_are_added_first_as_in_triton(rows)
+
+
+@pytest.mark.parametrize(("warps", "load", "shuffles"), [(4, "ld.shared.v4.b32", 5), (32, "ld.shared.b32", 10)])
+def test_many_partial_results_are_read_by_lanes(warps: int, load: str, shuffles: int) -> None:
+    size = 32 * warps
+    tile = Tile((size,), blocked((1,), (32,), (warps,), (0,)))
+    summed = f'"tt.reduce"(%x) <{{axis = 0 : i32}}> {region(["f32"], combine("arith.addf", "f32"), "tt.reduce.return")}'
+    text = f"%y = {summed} : ({tile.type('f32')}) -> f32"
+    x = np.zeros(size, np.float32)
+    ptx = compiled(module_text(text, [("x", tile, x)], [("y", Tile(()), np.float32)], warps, 90), 90)
+    assert (re.findall(r"ld\.shared\S*", ptx), ptx.count("shfl")) == ([load], shuffles)
 
 
 def test_a_whole_warp_of_integers_is_one_instruction() -> None:

@@ -140,22 +140,34 @@ def memory_layout(
 
 
 def exchange_layouts(
-    layout: LinearLayout, parts: int, together: int, lanes: Sequence[int], others: Sequence[int], warps: Sequence[int]
+    layout: LinearLayout,
+    parts: int,
+    together: int,
+    lanes: Sequence[int],
+    others: Sequence[int],
+    warps: Sequence[int],
+    readers: Mapping[int, int] | None = None,
 ) -> tuple[LinearLayout, LinearLayout]:
     """Return the layouts in which a thread writes `1 << parts` registers for the other `warps`, and reads those of all
     of them.
 
-    The offset bits are, from the lowest: `together` register bits, the `lanes`, the other register bits, the `others`
-    among the warps, and the `warps`, which are further register bits when a thread reads.
+    The offset bits are, from the lowest: `together` register bits, the `lanes`, the warp bits of `readers`, the other
+    register bits, the `others` among the warps, and the other `warps`, which are further register bits when a thread
+    reads. The lane bits that are the keys of `readers` choose the warp, by the bit of the value, whose registers a lane
+    reads.
     """
+    readers = readers or {}
+    rest = [bit for bit in warps if bit not in readers.values()]
     levels = [*(("register", bit) for bit in range(together)), *(("lane", bit) for bit in sorted(lanes))]
+    levels += [("warp", bit) for bit in readers.values()]
     levels += [("register", bit) for bit in range(together, parts)]
-    target = {level: offset for offset, level in enumerate([*levels, *(("warp", bit) for bit in (*others, *warps))])}
+    target = {level: offset for offset, level in enumerate([*levels, *(("warp", bit) for bit in (*others, *rest))])}
     registers = [target["register", bit] for bit in range(parts)]
     by_lane = {bit: target["lane", bit] for bit in lanes}
     by_warp, along = ({bit: target["warp", bit] for bit in some} for some in (others, warps))
     written = memory_layout(layout, registers, by_lane, by_warp | along)
-    return written, memory_layout(layout, [*registers, *along.values()], by_lane, by_warp)
+    by_reader = {lane: along[warp] for lane, warp in readers.items()}
+    return written, memory_layout(layout, [*registers, *(along[bit] for bit in rest)], by_lane | by_reader, by_warp)
 
 
 def lane_is(low: Lowering, mask: int, wanted: int) -> Value:

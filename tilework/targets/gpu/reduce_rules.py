@@ -6,9 +6,10 @@
                                                 ... 8, 4, 2, 1
 
 Only bits along the axis take part: duplicates (zero bases) are not counted twice, and lanes of other rows are not
-mixed. Where several warps share the axis, one lane of each row writes its warp's partial result to scratch memory, and
-all threads read the partial results of their rows. In memory the registers that one thread moves at a time are fastest,
-then the lanes (no bank conflicts), then the warps.
+mixed. Where several warps share the axis, one lane of each row writes its warp's partial result to scratch memory. Then
+every thread reads all partial results of its rows; or, where that takes longer, each lane reads one of them, and the
+lanes of each warp combine them again. In memory the registers that one thread moves at a time are fastest, then the
+lanes (no bank conflicts), then the warps.
 
 The combine function must be associative. A single commutative op combines distant lanes and distant warps first, as in
 Triton, so that programs which rely on that order with other shapes get the same bits. For other functions the arguments
@@ -31,7 +32,7 @@ It requires no layout: the bits are taken in the order of the axis, so the numbe
 but not the order of additions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ from xdsl.ir import Operation, Region
 from tilework.analysis.combine_regions import follows_axis, lanes_agree, single_op
 from tilework.ir import arith, tt
 from tilework.ir.encodings import is_accumulator, layout_of
-from tilework.ir.types import axis_of, is_tensor
+from tilework.ir.types import axis_of, bit_width, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,
@@ -110,30 +111,37 @@ class Tree(Scan):
         self.traded.append(lane.index)
 
     def in_warps(self, bits: list[int], is_last: bool) -> None:
-        low, b = self.low, self.low.builder
-        is_symmetric = single_op(self.op.regions[0]) is not None
-        for piece, values in self.totals.items():
-            for bit in bits:
-                others = [low.shuffle_xor(value, 1 << bit) for value in values]
-                if is_symmetric:
-                    values = self.call(values, others)
-                    continue
-                upper = lane_is(low, 1 << bit, 1 << bit)
-                before, after = b.select_all(upper, others, values), b.select_all(upper, values, others)
-                values = self.call(before, after)
-            self.totals[piece] = values
+        self.totals = {piece: self.butterflies(values, bits) for piece, values in self.totals.items()}
         self.done["lane"] |= mask_of(bits)
 
+    def butterflies(self, values: Values, bits: Iterable[int]) -> Values:
+        """Combine the values of lanes that differ in `bits`, in the order of the lanes."""
+        low, b = self.low, self.low.builder
+        is_symmetric = single_op(self.op.regions[0]) is not None
+        for bit in bits:
+            others = [low.shuffle_xor(value, 1 << bit) for value in values]
+            if is_symmetric:
+                values = self.call(values, others)
+                continue
+            upper = lane_is(low, 1 << bit, 1 << bit)
+            before, after = b.select_all(upper, others, values), b.select_all(upper, values, others)
+            values = self.call(before, after)
+        return values
+
     def across_warps(self, bits: list[int], is_last: bool) -> None:
-        pieces, parts = list(self.totals), self.exchange(bits)
+        pieces, rows = list(self.totals), bits_at(self.left(), "lane")
+        readers = {} if self.pending_lanes() else reading_lanes(self.low, self.op, rows, bits, len(pieces), False)
+        parts = self.exchange(bits, readers)
         for index, piece in enumerate(pieces):
-            warps = [parts[index + len(pieces) * warp] for warp in range(1 << len(bits))]
-            self.totals[piece] = fold(self.low, self.op.regions[0], warps)
+            warps = [parts[index + len(pieces) * warp] for warp in range(1 << len(bits) - len(readers))]
+            self.totals[piece] = self.butterflies(fold(self.low, self.op.regions[0], warps), readers)
         self.done["warp"] |= mask_of(bits)
 
 
 VECTOR_BYTES = 16
 MANY = 32  # registers of a row from which `Gpu.maxima` pays
+SHUFFLE_CYCLES = 24  # until a shuffled value can be used
+SCHEDULERS = 4  # of a multiprocessor: instructions that start in a cycle, beside one access to shared memory
 Parts = dict[int, list[Value]]  # by register (without its bits along the axis): a value of each operand
 
 REDUCTIONS: dict[type[Operation], str] = {
@@ -161,11 +169,13 @@ def lower_reduce(low: Lowering, op: Operation) -> list[Registers]:
     ways = Ways(layout, [bit for bit in bits if bit.dim == axis], [bit for bit in bits if bit.dim != axis])
     region = op.regions[0]
     parts = in_threads(low, op, ways)
-    parts = {register: in_warps(low, region, ways, values) for register, values in parts.items()}
+    lanes = bits_at(ways.along, "lane")
+    copies = [bit for bit, column in enumerate(layout.by_in["lane"]) if not column]
+    parts = {register: in_warps(low, region, lanes, copies, values) for register, values in parts.items()}
     if bits_at(ways.along, "warp"):
         parts = across_warps(low, op, ways, parts)
     elif not lanes_agree(region):
-        parts = {register: from_first_lane(low, ways, values) for register, values in parts.items()}
+        parts = {register: from_first_lane(low, lanes, values) for register, values in parts.items()}
     return results(op, axis, layout, parts)
 
 
@@ -190,13 +200,15 @@ def is_scores(low: Lowering, op: Operation, sources: Sequence[Registers]) -> boo
     return of_floats and low.warps.are_all and is_accumulator(op.operands[0].type)
 
 
-def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> list[Value]:
-    """Combine the lanes of a row, by butterflies or in one instruction.
+def in_warps(
+    low: Lowering, region: Region, lanes: Sequence[int], copies: Sequence[int], values: list[Value]
+) -> list[Value]:
+    """Combine the lanes of a row, by butterflies or in one instruction; lanes that differ in the bits `copies` have the
+    same values.
 
     Multiply-adds are not fused: each lane would round only the other's multiplication, and lanes would disagree.
     """
-    lanes = bits_at(ways.along, "lane")
-    if (whole := whole_warp(low, region, ways, lanes, values)) is not None:
+    if (whole := whole_warp(low, region, lanes, copies, values)) is not None:
         return [whole]
     fuses, low.fuses = low.fuses, False
     for lane in far_first(region, lanes):
@@ -212,7 +224,7 @@ def far_first(region: Region, bits: Sequence[int]) -> Sequence[int]:
 
 
 def whole_warp(
-    low: Lowering, region: Region, ways: Ways, lanes: Sequence[int], values: Sequence[Value]
+    low: Lowering, region: Region, lanes: Sequence[int], copies: Sequence[int], values: Sequence[Value]
 ) -> Value | None:
     """Reduce an integer over a whole warp in one instruction; None if that is not possible."""
     found = single_op(region)
@@ -220,7 +232,6 @@ def whole_warp(
     bits = values[0].type.bits
     if name is None or len(values) != 1 or not lanes or bits > 32:
         return None
-    copies = [bit for bit, column in enumerate(ways.layout.by_in["lane"]) if not column]
     if mask_of([*lanes, *(copies if name in IDEMPOTENT else [])]) != low.lane_mask:
         return None
     b, (value,) = low.builder, values
@@ -230,37 +241,69 @@ def whole_warp(
     return b.trunc(made, values[0].type) if made is not None and bits < 32 else made
 
 
-def from_first_lane(low: Lowering, ways: Ways, values: list[Value]) -> list[Value]:
+def from_first_lane(low: Lowering, lanes: Sequence[int], values: list[Value]) -> list[Value]:
     """Broadcast the first lane's result: only that lane has combined in the order of the axis."""
-    if not (lanes := mask_of(bits_at(ways.along, "lane"))):
+    if not lanes:
         return values
-    first = low.builder.and_(low.lane, ~lanes & low.lane_mask)
+    first = low.builder.and_(low.lane, ~mask_of(lanes) & low.lane_mask)
     return [low.shuffle(value, first) for value in values]
 
 
 def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Parts:
     """Combine the warps of each row through scratch memory."""
-    rows, bits = list(parts), range(len(bits_at(ways.along, "warp")))
-    warps = subsets(far_first(op.regions[0], bits))
-    moves = exchange_moves(low, op, lambda size: scratch_layouts(ways, size))
+    rows, region = list(parts), op.regions[0]
+    of_rows, warps = bits_at(ways.across, "lane"), bits_at(ways.along, "warp")
+    readers = reading_lanes(low, op, of_rows, warps, len(rows), single_op(region) is not None)
+    moves = exchange_moves(low, op, lambda size: scratch_layouts(ways, size, readers))
     for operand, (store, _, written) in enumerate(moves):
         store.store_if(low.is_first_copy(written), tuple(parts[row][operand] for row in rows))
     low.barrier()
     gathered = [load.load() for _, load, _ in moves]
-    return {
-        row: fold(
-            low, op.regions[0],
-            [[values[index + len(rows) * warp] for values in gathered] for warp in warps],
-        )
+    held = subsets(far_first(region, range(len(warps) - len(readers))))
+    made = {
+        row: fold(low, region, [[values[index + len(rows) * warp] for values in gathered] for warp in held])
         for index, row in enumerate(rows)
-    }  # fmt: skip
+    }
+    if not readers:
+        return made
+    lanes = list(readers)
+    copies = [bit for bit in range(low.lane_mask.bit_length()) if bit not in (*of_rows, *lanes)]
+    made = {row: in_warps(low, region, lanes, copies, values) for row, values in made.items()}
+    if lanes_agree(region):
+        return made
+    return {row: from_first_lane(low, lanes, values) for row, values in made.items()}
 
 
-def scratch_layouts(ways: Ways, size: int) -> tuple[LinearLayout, LinearLayout]:
-    """Return the layouts in which a thread writes its parts, and reads those of all warps (as further registers)."""
+def reading_lanes(
+    low: Lowering, op: Operation, of_rows: Sequence[int], warps: Sequence[int], rows: int, is_far_first: bool
+) -> dict[int, int]:
+    """Return the warp bit that each bit of lanes stands for, where lanes should read one partial result each and
+    combine them; empty where every thread should read all of them. The lane bits `of_rows` distinguish rows.
+
+    The registers that a lane reads are combined before the lanes, so they are the bits that are combined first.
+    """
+    region = op.regions[0]
+    free = [bit for bit in range(low.lane_mask.bit_length()) if bit not in of_rows]
+    steps = min(len(free), len(warps))
+    words = sum(-(-bit_width(operand.type) // 32) for operand in op.operands)
+    combining = rows * sum(len(block.ops) - 1 for block in region.blocks) / SCHEDULERS
+    reading, shuffles = rows * words, steps + (not lanes_agree(region))  # a wide read takes a cycle for each word
+    all_read = reading * (1 << len(warps)) + combining * ((1 << len(warps)) - 1)
+    one_reads = reading * ((1 << len(warps) - steps) + shuffles) + combining * steps
+    if low.warps.count * (all_read - one_reads) < steps * SHUFFLE_CYCLES:
+        return {}
+    chosen = warps[:steps] if is_far_first else warps[len(warps) - steps :]
+    return dict(zip(free, chosen, strict=False))
+
+
+def scratch_layouts(ways: Ways, size: int, readers: Mapping[int, int]) -> tuple[LinearLayout, LinearLayout]:
+    """Return the layouts in which a thread writes its parts, and reads those of all warps (as further registers), or
+    those that are left to its lane by `readers`.
+    """
     registers, lanes, others = (bits_at(ways.across, level) for level in ("register", "lane", "warp"))
     together = min(len(registers), (VECTOR_BYTES // size).bit_length() - 1)
-    return exchange_layouts(ways.layout, len(registers), together, lanes, others, bits_at(ways.along, "warp"))
+    warps = bits_at(ways.along, "warp")
+    return exchange_layouts(ways.layout, len(registers), together, lanes, others, warps, readers)
 
 
 def results(op: Operation, axis: int, layout: LinearLayout, parts: Parts) -> list[Registers]:

@@ -22,7 +22,7 @@ Where the order of combinations is guaranteed (`ir/module_facts.py`), each bit i
 their prefixes at once, and a reduction is such a scan of which only the totals are computed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Operation
 
@@ -233,17 +233,15 @@ class Scan:
             self.totals[piece] = carry
         self.done["warp"] |= own
 
-    def exchange(self, bits: list[int]) -> list[Values]:
+    def exchange(self, bits: list[int], readers: Mapping[int, int] | None = None) -> list[Values]:
         """Return the totals of the pieces in all warps along `bits`: all pieces of the first warp, then of the second
-        ...
+        ... With `readers` (`exchange_layouts`), only of the warps that are left to this lane.
 
         Lanes that are not joined yet have totals of their own, and write them one after the other to the same memory.
         """
         low, b = self.low, self.low.builder
-        pending = [
-            bit.index for bit in self.bits if self.is_open(bit) and bit.level == "lane" and bit.index not in self.traded
-        ]
-        moves = self.moves(bits)
+        pending = self.pending_lanes()
+        moves = self.moves(bits, readers)
         written = moves[0][2]
         shared = mask_of(bit for bit, column in enumerate(written.by_in["lane"]) if not column)
         copies = mask_of(bit for bit, column in enumerate(written.by_in["warp"]) if not column)
@@ -273,11 +271,18 @@ class Scan:
         """Return True for a bit along the axis that is not joined yet."""
         return bit.dim == self.axis and not self.done.get(bit.level, 0) >> bit.index & 1
 
-    def moves(self, bits: list[int]) -> list[tuple[Move, Move, LinearLayout]]:
+    def pending_lanes(self) -> list[int]:
+        """Return the lane bits along the axis that are not joined yet."""
+        return [bit for bit in bits_at(filter(self.is_open, self.bits), "lane") if bit not in self.traded]
+
+    def left(self) -> list[Bit]:
+        """Return the bits that distinguish totals."""
+        return [bit for bit in self.bits if bit.dim != self.axis or self.is_open(bit)]
+
+    def moves(self, bits: list[int], readers: Mapping[int, int] | None = None) -> list[tuple[Move, Move, LinearLayout]]:
         """Return the moves of each operand's totals to and from memory, and the layout of the writes."""
-        across = [bit for bit in self.bits if bit.dim != self.axis]
-        left = [*across, *filter(self.is_open, self.bits)]
+        left, pending = self.left(), self.pending_lanes()
         pieces, others = len(bits_at(left, "register")), [bit for bit in bits_at(left, "warp") if bit not in bits]
-        lanes = [*bits_at(across, "lane"), *(bit for bit in bits_at(left, "lane") if bit in self.traded)]
-        written, read = exchange_layouts(self.layout, pieces, pieces, lanes, others, bits)
+        lanes = [bit for bit in bits_at(left, "lane") if bit not in pending]
+        written, read = exchange_layouts(self.layout, pieces, pieces, lanes, others, bits, readers)
         return exchange_moves(self.low, self.op, lambda size: (written, read))
