@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,7 +199,10 @@ def test_6_8_assembler_failure_is_a_ptxas_error(word: str, message: str, tmp_pat
     assert ("this ptxas knows no sm_90a: TRITON_PTXAS_PATH" in text) is (word == "unknown")
 
 
-def test_ptxas_that_takes_too_long(tmp_path: Path, fake: str) -> None:
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_ptxas_that_takes_too_long(has_pidfd: bool, tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_pidfd:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
     knobs.nvidia.ptxas_timeout = 0.2
     with pytest.raises(
         PTXASError, match=r"(?s)`ptxas` did not finish.*stopped after 0.2 seconds \(TILEWORK_PTXAS_TIMEOUT\)"
@@ -213,16 +217,19 @@ def processes_of(path: str) -> list[str]:
     return [line for line in listed.splitlines() if path in line]
 
 
-def test_an_interrupt_ends_ptxas_too(tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    wait = subprocess.Popen.wait
-
-    def interrupted(self: Any, timeout: float | None = None) -> int:
-        monkeypatch.setattr(subprocess.Popen, "wait", wait)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        compile(file(tmp_path, f"{PTX}// hang\n"), HOPPER)
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_an_interrupt_ends_ptxas_too(
+    has_pidfd: bool, tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_pidfd:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    interrupt = threading.Timer(1, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    interrupt.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compile(file(tmp_path, f"{PTX}// hang\n"), HOPPER)
+    finally:
+        interrupt.cancel()
     assert not processes_of(fake)
 
 
@@ -244,11 +251,14 @@ def ends(seconds: float, path: str) -> bool:
     return not processes_of(path)
 
 
+@pytest.mark.parametrize("has_pidfd", [True, False])
 @pytest.mark.parametrize("waits", [True, False])
 @pytest.mark.parametrize("size", [0, 1 << 20])  # more than a pipe holds
 def test_a_started_ptxas_gets_the_text(
-    waits: bool, size: int, tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch
+    has_pidfd: bool, waits: bool, size: int, fake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not has_pidfd:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
     if not waits:
         monkeypatch.setattr(cubin, "STANDARD_INPUT", "/none")
     text, settings = PTX + "// x\n" * (size // 5), cubin.CubinSettings("sm_90a")

@@ -30,11 +30,13 @@ if there is no nvdisasm; neither is part of NVIDIA's wheels, both are of the CUD
 
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
@@ -47,7 +49,7 @@ from tilework.process.forks import in_child
 from tilework.targets.observe import RECORDING
 
 STANDARD_INPUT = "/dev/stdin"
-FOREVER = 10**6  # seconds; without a limit `communicate` would write to the pipe at once
+FOREVER = 10**6  # seconds
 # performance warnings of ptxas: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
 
@@ -176,7 +178,7 @@ class Program:
         seconds.
         """
         try:
-            self.process.communicate(text, limit or FOREVER)
+            self.wait(text, limit or FOREVER)
         except subprocess.TimeoutExpired:
             self.log.seek(0, os.SEEK_END)
             self.log.write(f"it was stopped after {limit} seconds (TILEWORK_PTXAS_TIMEOUT)".encode())
@@ -186,6 +188,40 @@ class Program:
         said = self.log.read().decode(errors="replace")
         self.close()
         return code, said
+
+    def wait(self, text: bytes, limit: float) -> None:
+        """Write the input and wait for the end; raise TimeoutExpired.
+
+        `Popen` with a limit sleeps between looks: up to 50 ms, and as long as the program has run. A file that stands
+        for the process is ready when it ends.
+        """
+        try:
+            ended = os.pidfd_open(self.process.pid)
+        except (AttributeError, OSError):  # Linux 5.3 has it
+            self.process.communicate(text, limit)
+            return
+        assert self.process.stdin is not None
+        pipe, left, deadline = self.process.stdin, memoryview(text), time.monotonic() + limit
+        try:
+            os.set_blocking(pipe.fileno(), False)
+            waits = select.poll()
+            waits.register(ended, select.POLLIN)
+            waits.register(pipe.fileno(), select.POLLOUT)
+            while True:
+                ready = dict(waits.poll(max(0.0, deadline - time.monotonic()) * 1e3))
+                if ended in ready:
+                    self.process.wait()
+                    return
+                if not ready:
+                    raise subprocess.TimeoutExpired(self.process.args, limit)
+                with suppress(BrokenPipeError):
+                    left = left[os.write(pipe.fileno(), left) :] if left else left
+                    if left:
+                        continue
+                waits.unregister(pipe.fileno())
+                pipe.close()
+        finally:
+            os.close(ended)
 
     def close(self) -> None:
         WAITING.discard(self)
