@@ -279,7 +279,10 @@ class CudaBackend(Backend):
 
         def ttgir(level: str) -> list[str]:
             passes = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, level)
-            return ["tt-scaled-maximum", *passes] if options.enable_fp_fusion and not options.sanitize else passes
+            may_split = not (options.sanitize or options.reproducible or knobs.nvidia.plain_dots)
+            split = ["tt-split-masked-loops"] if may_split else []
+            scaled = ["tt-scaled-maximum"] if options.enable_fp_fusion and not options.sanitize else []
+            return [*split, *scaled, *passes]
 
         checks = checking_pipeline(options.sanitize) if options.sanitize else ()
         source = target.without(Feature.TMA) if options.sanitize else target

@@ -20,7 +20,7 @@ from tilework.analysis.cost import hot_loops, loop_cost, occupancy, registers
 from tilework.analysis.value_flows import reached
 from tilework.ir import arith, scf, tt, ttng
 from tilework.ir.functions import is_private, ops_in_order
-from tilework.ir.module_facts import integer
+from tilework.ir.module_facts import MOST_TRIPS, integer
 from tilework.ir.nesting import enclosing_op, ops_around, start_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.scf import LOOPS
@@ -322,6 +322,8 @@ def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | No
 
 def is_short(loop: Operation) -> bool:
     """Return True if a loop over a constant distance runs at most a few times: the masked tiles of causal attention."""
+    if (trips := integer(loop.attributes, MOST_TRIPS)) is not None:
+        return trips <= FEW
     lower, upper, step = loop.operands[:3]
     distance, by = constant_value(upper), constant_value(step)
     if constant_value(lower) is not None and distance is not None:
