@@ -303,7 +303,7 @@ def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | No
     shared = stages * sum(map(tile_bytes, inside)) + sum(map(tile_bytes, once))
     sums = sum(registers(dot.results[0].type) for dot in dots)
     operands = sum(registers(kind) * bit_width(kind) // 32 for dot in dots if is_tensor(kind := dot.operands[0].type))
-    share = half_share(loop, dots)
+    share = half_share(loop, dots, may_spill=False)
     if share is not None and (fits := occupancy(loop, share, shared)) is not None and fits.blocks >= BLOCKS:
         return f"{fits.blocks} blocks share a multiprocessor if dots complete in their iteration"
     held, cost = occupancy(loop, sums + operands + OTHERS, shared), loop_cost(loop)

@@ -16,7 +16,6 @@ A dot for which this does not hold is waited for at once (`pendings = 0`), with 
 wait are the accumulators and the memory that the dots read, which is in use until then.
 """
 
-import os
 from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
@@ -171,6 +170,7 @@ Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
 SUM = 2  # the index of the accumulator operand
 BLOCKS = 2  # on a multiprocessor: one runs while the other waits
+COPY_BITS = 128  # that a thread copies at a time
 OTHERS = 24  # registers besides accumulators and operands: row maxima, addresses
 RUN_ON = (f32, i32)  # not f16: two of them share a register, and are unpacked after the dot
 COPIES = (ttg.AsyncCopyGlobalToLocalOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp)
@@ -219,7 +219,7 @@ def fits_two_blocks(root: Operation, loop: Operation, dots: Sequence[Operation])
     """Return True if two blocks fit if `dots` complete in their iteration; then set the register limit for the
     assembler.
     """
-    share = half_share(loop, dots)
+    share = half_share(loop, dots, may_spill=True)
     held = None if share is None else occupancy(loop, share)
     if held is None or held.blocks < BLOCKS:
         return False
@@ -227,25 +227,28 @@ def fits_two_blocks(root: Operation, loop: Operation, dots: Sequence[Operation])
     return True
 
 
-def half_share(loop: Operation, dots: Sequence[Operation]) -> int | None:
+def half_share(loop: Operation, dots: Sequence[Operation], may_spill: bool) -> int | None:
     """Return half the registers of a multiprocessor, per thread, if they suffice for `dots` only when these complete in
     their iteration: then the left operand of one may reuse the registers of the other's accumulator, and another block
-    runs while this one waits.
+    runs while this one waits. That is worth more than the spills of a few addresses, but not those of loaded tiles.
     """
     sums = sum(registers(dot.results[0].type) for dot in dots)
     made = [dot.operands[0].type for dot in dots if must_free_registers(dot, loop, of_sums=True)]
     factors = sum(registers(type) * bit_width(type) // 32 for type in made)
     share = find_target(loop).limits.registers // (BLOCKS * num_warps(loop) * threads_per_warp(loop))
-    others = OTHERS + (loaded_registers(loop) if "addr" in os.environ.get("TILEWORK_TRY", "") else 0)
-    return share if made and sums + others <= share < sums + factors + others else None
+    addresses = address_registers_in(loop)
+    tiles = [op.results[0].type for op in body_ops(loop) if type(op) is tt.LoadOp and is_tensor(op.results[0].type)]
+    loaded = max((registers(type) * bit_width(type) // 32 for type in tiles), default=0)
+    least = sums + OTHERS + (loaded if may_spill else addresses)
+    return share if made and least <= share < sums + factors + OTHERS + addresses else None
 
 
-def loaded_registers(loop: Operation) -> int:
-    """Return the registers of a thread that the addresses of a loop's tiles take, and tiles that it loads itself."""
+def address_registers_in(loop: Operation) -> int:
+    """Return the registers of a thread for the addresses of the tiles that all warps load or copy in `loop`."""
     threads, needed = num_warps(loop) * threads_per_warp(loop), 0
     for op in body_ops(loop):
         if type(op) is tt.LoadOp and len(shape_of(op.results[0].type)) > 1:
-            needed += address_registers(op.operands[0], threads, 128 // bit_width(op.results[0].type))
+            needed += address_registers(op.operands[0], threads, COPY_BITS // bit_width(op.results[0].type))
         elif type(op) is ttg.AsyncCopyGlobalToLocalOp:
             needed += address_registers(op.operands[0], threads, int_property(op, "contiguity"))
     return needed
