@@ -75,6 +75,41 @@ tt.func public @masks(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %n: i32) 
   tt.return
 }
 
+// Eight neighbouring programs share a row of scales, which is in L2; with the remainder each has a part of its own.
+// CHECK-LABEL: @shared_rows(
+// CHECK-COUNT-1: ttg.fetch
+// CHECK-NOT: ttg.fetch
+// CHECK: tt.return
+tt.func public @shared_rows(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %scales: !tt.ptr<bf16> {tt.divisibility = 16 : i32}) {
+  %pid = tt.get_program_id x : i32
+  %eight = arith.constant 8 : i32
+  %size = arith.constant 4096 : i32
+  %row_size = arith.constant 32768 : i32
+  %i = tt.make_range {end = 4096 : i32, start = 0 : i32} : !I
+  %row = arith.divsi %pid, %eight : i32
+  %part = arith.remsi %pid, %eight : i32
+  %row_start = arith.muli %row, %row_size : i32
+  %part_start = arith.muli %part, %size : i32
+  %start = arith.addi %row_start, %part_start : i32
+  %a = tt.addptr %in, %start : !tt.ptr<bf16>, i32
+  %t = tt.splat %a : !tt.ptr<bf16> -> !P
+  %p = tt.addptr %t, %i : !P, !I
+  %x = tt.load %p : !P
+  %b = tt.addptr %scales, %row_start : !tt.ptr<bf16>, i32
+  %u = tt.splat %b : !tt.ptr<bf16> -> !P
+  %q = tt.addptr %u, %i : !P, !I
+  %w = tt.load %q : !P
+  %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%l: bf16, %r: bf16):
+    %o = arith.addf %l, %r : bf16
+    tt.reduce.return %o : bf16
+  }) : (!X) -> bf16
+  %y = tt.splat %s : bf16 -> !X
+  %z = arith.addf %y, %w : !X
+  tt.store %p, %z : !P
+  tt.return
+}
+
 // Where a row is, is read from memory: nobody knows it ahead.
 // CHECK-LABEL: @elsewhere(
 // CHECK-NOT: ttg.fetch

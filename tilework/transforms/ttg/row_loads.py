@@ -15,7 +15,8 @@ that keeps DRAM busy (`analysis/cost.py`): nearer rows have not arrived when the
 each other from L2 (docs/cost-model.md).
 
 Fires for DRAM-bound programs without loops, and for loads of whole lines, at least eight bytes per thread, at addresses
-computed from the program id along x and arguments: the prefetch covers what that program loads, where its mask holds.
+computed from the program id along x and arguments, of rows that neighbouring programs do not share: the prefetch covers
+what that program loads, where its mask holds.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -46,6 +47,8 @@ from tilework.transforms.building.emitter import Emitter, mask_of
 from tilework.transforms.passes import function_pass, module_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
+QUOTIENTS = frozenset({arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp})
+REMAINDERS = frozenset({arith.RemSIOp, arith.RemUIOp, arith.AndIOp})
 LEAST = 8  # bytes of a load: each thread prefetches its own, so narrower loads would cost more than they save
 
 
@@ -63,7 +66,7 @@ def prefetch_rows(module: ModuleOp) -> None:
         }
         if rows and is_limited_by_dram(function):
             facts = axis_info(module)
-            rows = {op: made for op, made in rows.items() if reads_lines(op, facts)}
+            rows = {op: made for op, made in rows.items() if reads_lines(op, facts) and is_own_row(op, made)}
             if rows:
                 fetch(rows, rows_ahead(rows))
 
@@ -85,14 +88,15 @@ def reads_lines(load: Operation, facts: AxisFacts) -> bool:
     return facts.of(pointers).contiguity[dims[0]] * bytes_ >= LINE
 
 
+def makers(op: Operation) -> list[Operation]:
+    """Return the ops that compute the operands."""
+    return [made for operand in op.operands if (made := defining_op(operand)) is not None]
+
+
 def moving(load: Operation) -> list[Operation]:
     """Return the ops, in order, by which pointers and mask depend on the program id along x; none if they cannot be
     computed ahead.
     """
-
-    def makers(op: Operation) -> list[Operation]:
-        return [made for operand in op.operands if (made := defining_op(operand)) is not None]
-
     made = set(reached(makers(load), makers))
     if not all(is_speculatable(op) and not op.regions for op in made):
         return []
@@ -101,6 +105,17 @@ def moving(load: Operation) -> list[Operation]:
         if op in made and (is_program_id(op) or any(operand.owner in found for operand in op.operands)):
             found[op] = None
     return list(found) if load.operands[0].owner in found else []
+
+
+def is_own_row(load: Operation, made: Collection[Operation]) -> bool:
+    """Return False if neighbouring programs load the same row, which is in L2 then: its index is a quotient of the
+    program id (or a remainder) without the remainder (or the quotient) of the same division.
+    """
+    pointer = defining_op(load.operands[0])
+    used = set(made).intersection(reached([pointer] if pointer is not None else [], makers))
+    divided = {op.operands[0] for op in used if type(op) in QUOTIENTS}
+    rest = {op.operands[0] for op in used if type(op) in REMAINDERS}
+    return divided == rest
 
 
 def is_program_id(op: Operation) -> bool:
