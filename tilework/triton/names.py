@@ -34,7 +34,7 @@ MODULES = {
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.hip.utils": "tilework.language.extra.hip",
     **{f"triton.profiler{inner}": f"tilework.{module}" for inner, module in PROFILER.items()},
-    "triton.runtime._allocation": "tilework.runtime.devices.allocators",
+    "triton.runtime._allocation": "tilework.runtime.devices.launcher",
     "triton.runtime._async_compile": "tilework.runtime.workers.async_compile",
     "triton.runtime.autotuner": "tilework.runtime.tuning.autotuner",
     "triton.runtime.build": "tilework.triton.build",
