@@ -5,6 +5,7 @@ import re
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import tilework
 import tilework.language as tl
@@ -47,3 +48,15 @@ def test_small_elements_cross_blocks_in_words() -> None:
             first = first + x[k]
         second = ~second ^ (5 * (max(0, rounds - 2) % 2))
         np.testing.assert_array_equal(out, first + second)
+
+
+@tilework.jit
+def cast(x_ptr, out_ptr):
+    at = tl.arange(0, 512)
+    tl.store(out_ptr + at, tl.load(x_ptr + at).to(out_ptr.dtype.element_ty))
+
+
+@pytest.mark.parametrize("types", [("*fp16", "*fp8e4nv"), ("*fp32", "*fp8e5"), ("*fp32", "*fp8e4nv")])
+def test_converted_bytes_are_stored_as_the_instruction_packs_them(types: tuple[str, str]) -> None:
+    text = kernel_ptx(cast, dict(zip(("x_ptr", "out_ptr"), types, strict=True)), {}, 90, 4)
+    assert "cvt.rn.satfinite" in text and "prmt" not in text

@@ -20,7 +20,7 @@ from tilework.ir.types import bit_width, f8E4M3FN, f8E5M2, int_property
 from tilework.layouts.conversion import conversion, shared_plan
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.packing import convert_packed, in_groups, pack_registers
+from tilework.targets.gpu.packing import convert_packed, in_groups, pack_registers, unpack_register
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import upper_half, widen
@@ -61,7 +61,7 @@ def pack_one(low: Lowering, values: Sequence[Value]) -> Value:
 
 def unpack_first(low: Lowering, packed: Value, type: Type, count: int) -> list[Value]:
     """Return the first `count` values of a packed register."""
-    return low.builder.lanes(low.builder.bitcast(packed, vector(type, 32 // type.bits)))[:count]
+    return unpack_register(low, packed, type)[:count]
 
 
 def permute(low: Lowering, packed: Value, other: int, selector: int) -> Value:
