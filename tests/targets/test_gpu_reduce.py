@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilework
+import tilework.language as tl
 from tests.pipeline.gpu import Config
 from tests.targets.gpu_run import check
+from tests.targets.gpu_text import kernel_ptx, launch
 from tests.targets.gpu_tiles import Array, Tile, blocked, compiled, element, layout, module_text, run
 from tilework.errors import PassError
 from tilework.targets.gpu import reduce_rules
@@ -549,3 +552,23 @@ def test_reductions_in_turn_use_the_same_bytes() -> None:
     for _ in range(3):
         expected = expected - expected.sum(dtype=np.int32)
     np.testing.assert_array_equal(run(sums, inputs, outputs, 8)[0], expected)
+
+
+@tilework.jit
+def dot_products(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, N)
+    tl.store(out_ptr + row, tl.sum(tl.load(x_ptr + row * N + at) * tl.load(y_ptr + row * N + at), 0))
+
+
+@pytest.mark.parametrize(("size", "each"), [(32, 1), (64, 2), (128, 4), (256, 8), (512, 16), (2048, 64)])
+def test_each_product_is_fused_with_an_addition_of_its_sum(size: int, each: int) -> None:
+    """`each` products of a thread are in up to four sums, and every one but the first of a sum is fused."""
+    types = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32"}
+    text = kernel_ptx(dot_products, types, {"N": size}, 90, 1)
+    sums = max(1, min(4, each // 4))
+    assert text.count("fma.rn.f32") == each - sums and text.count("mul.f32") + text.count("mul.rn.f32") == sums
+    rng = np.random.default_rng(size)
+    x, y = rng.standard_normal((2, 3, size), np.float32)
+    out = np.zeros(3, np.float32)
+    launch(text, "dot_products", [x, y, out], 1, 3)
+    np.testing.assert_allclose(out, (x.astype(float) * y).sum(1), rtol=1e-5, atol=1e-4)

@@ -41,6 +41,7 @@ from xdsl.ir import Operation, Region
 from tilework.analysis.combine_regions import follows_axis, lanes_agree, single_op
 from tilework.ir import arith, tt
 from tilework.ir.encodings import is_accumulator, layout_of
+from tilework.ir.rewrite import defining_op
 from tilework.ir.types import axis_of, bit_width, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
@@ -142,6 +143,7 @@ VECTOR_BYTES = 16
 MANY = 32  # registers of a row from which `Gpu.maxima` pays
 SHUFFLE_CYCLES = 24  # until a shuffled value can be used
 SCHEDULERS = 4  # of a multiprocessor: instructions that start in a cycle, beside one access to shared memory
+CHAINS = 4  # sums of products that a thread adds to at the same time, to hide the latency of an addition
 Parts = dict[int, list[Value]]  # by register (without its bits along the axis): a value of each operand
 
 REDUCTIONS: dict[type[Operation], str] = {
@@ -188,10 +190,31 @@ def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
         found = low.gpu.maxima(low.builder, [[sources[0][row | other] for other in along] for row in rows])
         if found is not None:
             return {row: [value] for row, value in zip(rows, found, strict=True)}
+    combine = fold_products if is_of_products(low, op) else fold
     return {
-        row: fold(low, op.regions[0], [[registers[row | other] for registers in sources] for other in along])
+        row: combine(low, op.regions[0], [[registers[row | other] for registers in sources] for other in along])
         for row in rows
     }
+
+
+def is_of_products(low: Lowering, op: Operation) -> bool:
+    """Return True for a sum of products that nothing else uses: each can be fused with an addition."""
+    made = defining_op(op.operands[0])
+    return (
+        low.fuses
+        and single_op(op.regions[0]) is arith.AddfOp
+        and isinstance(made, arith.MulfOp)
+        and made.results[0].has_one_use()
+    )
+
+
+def fold_products(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:
+    """Add products one after the other, in up to `CHAINS` sums: a tree can fuse only half of them."""
+    count = max(1, min(CHAINS, len(parts) // CHAINS))
+    sums = tuple([value for (value,) in parts[:count]])
+    for first in range(count, len(parts), count):
+        (sums,) = low.region(region.blocks[0], [sums, tuple([value for (value,) in parts[first : first + count]])])
+    return fold(low, region, [[value] for value in sums])
 
 
 def is_scores(low: Lowering, op: Operation, sources: Sequence[Registers]) -> bool:
