@@ -149,6 +149,7 @@ class Compiler:
     def compile(self, index: int) -> dict[str, Any]:
         if self.process is None:
             env = os.environ | {"TRITON_CACHE_DIR": self.cache.name, "TRITON_ALWAYS_COMPILE": "1"}
+            env["TILEWORK_PTXAS_TIMEOUT"] = str(LIMIT // 2)  # a killed compiler leaves its ptxas running
             root = Path(__file__).parent.parent
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
             self.process = subprocess.Popen(self.command, cwd=root, env=env, text=True, **pipes)

@@ -22,6 +22,7 @@ from tilework.layouts.to_linear import order
 from tilework.targets.gpu.device import Access, Hints
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import access_shape, from_memory, held_type, pack, to_memory, unpack
+from tilework.targets.gpu.views import register_coords
 from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
 
@@ -186,27 +187,23 @@ def lower_fetch(low: Lowering, op: Operation) -> None:
     b, (pointers, *masked) = low.builder, op.operands
     mask, bits = masked[0] if masked else None, held_type(pointee(pointers.type)).bits
     addresses, masks = low[pointers], low[mask] if mask is not None else None
-    width, offsets = width_of(low, pointers, mask, bits), row_offsets(low, pointers)
-    firsts: dict[int, Value] = {}  # by the byte offset of a part in its line, relative to the first part
+    width, offsets = width_of(low, pointers, mask, bits), line_offsets(low, pointers, bits)
+    firsts: dict[int, Value] = {}
     for part in range(0, len(addresses), width):
-        apart = part if offsets is None else offsets[part] * bits // 8 % LINE
-        if apart not in firsts:
+        if (offset := offsets[part]) not in firsts:
             in_line = b.and_(b.trunc(b.ptrtoint(addresses[part], i64), i32), LINE - 1)
-            firsts[apart] = b.icmp("ult", in_line, width * bits // 8)
-        predicate = both(low, firsts[apart], masks[part] if masks is not None else None)
+            firsts[offset] = b.icmp("ult", in_line, width * bits // 8)
+        predicate = both(low, firsts[offset], masks[part] if masks is not None else None)
         assert predicate is not None, "one thread prefetches each line"
         low.gpu.fetch(b, addresses[part], predicate)
 
 
-def row_offsets(low: Lowering, pointers: SSAValue) -> list[int] | None:
-    """Return each register's distance in elements from the first, or None if the tile is not contiguous."""
-    shape = shape_of(pointers.type)
-    if len(shape) != 1 or low.axis.of(pointers).contiguity[0] < shape[0]:
-        return None
-    offsets = [0]
-    for column in layout_of(pointers.type).by_in["register"]:
-        offsets += [offset ^ column for offset in offsets]
-    return offsets
+def line_offsets(low: Lowering, pointers: SSAValue, bits: int) -> list[int]:
+    """Return each register's byte offset in a cache line, relative to the first register, as if all rows started at the
+    same offset. Of rows that do not, the prefetch may miss a part of a line at one end."""
+    contiguity = low.axis.of(pointers).contiguity
+    dim = contiguity.index(max(contiguity))
+    return [coords[dim] * bits // 8 % LINE for coords in register_coords(layout_of(pointers.type))]
 
 
 def both(low: Lowering, one: Value | None, other: Value | None) -> Value | None:
