@@ -1,12 +1,26 @@
 """Elementwise ops on GPUs: conversions of all pairs of types, arithmetic and functions, against NumPy and ml_dtypes."""
 
 import math
+import re
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.targets.gpu_text import DTYPES, NAMES, Array, elementwise, elementwise_text, launch, ptx_of, to_module
+import tilework
+import tilework.language as tl
+from tests.targets.gpu_text import (
+    DTYPES,
+    NAMES,
+    Array,
+    elementwise,
+    elementwise_text,
+    kernel_ptx,
+    launch,
+    ptx_of,
+    to_module,
+)
 from tests.targets.gpu_tiles import Tile, blocked, module_text
 from tilework.targets.nvidia.lower.emit import emit_module
 
@@ -428,3 +442,45 @@ def test_neighbours_that_are_known_to_be_equal_are_computed_once() -> None:
     x, y = np.arange(1000, 1512, dtype=np.int32), np.zeros(512, np.int32)
     launch(ptx, "kernel", [x, y, 304], 1)
     np.testing.assert_array_equal(y, np.where(np.arange(512) < 304, np.arange(512) // 16, x))
+
+
+@tilework.jit
+def rows_of_batches(out_ptr, length, scale):
+    program = tl.program_id(0).to(tl.int64)
+    tl.store(out_ptr + 2 * program, program // length)
+    tl.store(out_ptr + 2 * program + 1, (program * scale) % length)
+    tl.store(out_ptr + 2 * 40 + program, program % length)
+
+
+@pytest.mark.parametrize("length", [1, 7, 40, -1, -3, 2**31 - 1, -(2**31)])
+def test_64_bit_division_of_a_program_id_takes_32_bits(length: int) -> None:
+    text = kernel_ptx(rows_of_batches, {"out_ptr": "*i64", "length": "i32", "scale": "i64"}, {}, 90, 1)
+    assert len(re.findall(r"\b(?:div|rem)\.s64", text)) == 1  # that of the product
+    out = np.zeros(120, np.int64)
+    launch(text, "rows_of_batches", [out, length, 10**12], 1, 40)
+    program = np.arange(40)
+    quotient = np.trunc(program / length).astype(np.int64)
+    np.testing.assert_array_equal(out[:80:2], quotient)
+    np.testing.assert_array_equal(out[80:], program - quotient * length)
+    np.testing.assert_array_equal(out[1:80:2], np.sign(program) * ((program * 10**12) % abs(length)))
+
+
+@tilework.jit
+def difference_of_products(a_ptr, b_ptr, c_ptr, d_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a, b, c, d = tl.load(a_ptr + at), tl.load(b_ptr + at), tl.load(c_ptr + at), tl.load(d_ptr + at)
+    tl.store(out_ptr + at, a * b - c * d)
+
+
+@pytest.mark.parametrize("size", [32, 256])
+def test_a_product_of_bfloats_minus_a_product_negates_no_factor(size: int) -> None:
+    names = ("a_ptr", "b_ptr", "c_ptr", "d_ptr", "out_ptr")
+    text = kernel_ptx(difference_of_products, dict.fromkeys(names, "*bf16"), {"N": size}, 90, 1)
+    assert (
+        "neg.bf16 " in text and "neg.bf16x2" not in text and len(re.findall(r"fma\.rn\.bf16", text)) == -(-size // 64)
+    )
+    values = np.random.default_rng(size).standard_normal((4, size)).astype(ml_dtypes.bfloat16)
+    out = np.zeros(size, ml_dtypes.bfloat16)
+    launch(text, "difference_of_products", [*values, out], 1)
+    a, b, c, d = values.astype(float)
+    assert (abs(out.astype(float) - (a * b - c * d)) <= 2.0**-8 * (abs(a * b) + 2 * abs(c * d))).all()

@@ -17,8 +17,10 @@ too. Two values are converted at once, as the halves of a register: the lower fo
 """
 
 import math as python_math
+from collections.abc import Sequence
+from functools import partial
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import arith, math, tt, ttg
 from tilework.ir.encodings import layout_of
@@ -28,6 +30,7 @@ from tilework.ir.types import element_type, int_property
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import unpack_register
 from tilework.targets.gpu.views import Coords, moved
+from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import (
@@ -40,7 +43,7 @@ from tilework.targets.llvm.scalars import (
     predicate_of,
     widened,
 )
-from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, vector
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant, signed
 
 # how far the exponent and mantissa move, and the factor between the exponents' biases
@@ -87,7 +90,8 @@ def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
     """Divide; the result of a division by a constant 0 is 0, because LLVM would treat the code around it as
     unreachable.
 
-    The result of a division by any other 0 is undefined.
+    The result of a division by any other 0 is undefined. Integers of 64 bits that are extended from 32 are divided in
+    32, which takes a fifth of the instructions.
     """
     b = low.builder
     name, is_signed = DIVISIONS[type(op)]
@@ -95,7 +99,19 @@ def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
         return constant(lhs.type, 0)
     if is_signed and rhs.constant is not None and signed(rhs.type, rhs.constant) == -1:
         return b.neg(lhs) if name == "sdiv" else constant(lhs.type, 0)
+    if is_signed and (sides := short_sides(low, lhs, rhs)) is not None:
+        return b.sext(b.binary(name, sides[0], not_zero(low, sides[1])), lhs.type)
     return b.binary(name, lhs, not_zero(low, rhs))
+
+
+def short_sides(low: Lowering, lhs: Value, rhs: Value) -> tuple[Value, Value] | None:
+    """Return both sides of a signed division as 32-bit integers, if they are extended from those and the quotient fits:
+    that of -2**31 and -1 does not."""
+    short = [low.builder.source(side) for side in (lhs, rhs)]
+    if lhs.type is not i64 or any(found is None or found[0] != "sext" or found[1].type is not i32 for found in short):
+        return None
+    (_, dividend), (_, divisor) = [found for found in short if found is not None]
+    return (dividend, divisor) if dividend.text in low.builder.ranges else None
 
 
 def not_zero(low: Lowering, divisor: Value) -> Value:
@@ -143,6 +159,8 @@ def lower_native(low: Lowering, op: Operation) -> Registers:
     if scalar not in low.gpu.native_floats:
         return tuple(SCALARS[type(op)](low, op, *column) for column in zip(*sides, strict=True))
     build = getattr(b, NATIVE[type(op)])
+    if scalar is bf16 and low.fuses and type(op) is arith.SubfOp and (factors := factors_of(op.operands[0])):
+        build, sides = partial(from_product, b), [*(low[factor] for factor in factors), sides[1]]
     with b.fast_math(*(("contract",) if low.fuses and type(op) in FUSED else ())):
         if scalar.bits != 16 or len(sides[0]) % 2:
             return tuple([build(*column) for column in zip(*sides, strict=True)])
@@ -150,6 +168,20 @@ def lower_native(low: Lowering, op: Operation) -> Registers:
         for first in range(0, len(sides[0]), 2):
             made += b.lanes(build(*(b.build_vector(list(side[first : first + 2])) for side in sides)))
         return tuple(made)
+
+
+def factors_of(value: SSAValue) -> Sequence[SSAValue]:
+    """Return the factors of a product that has one use."""
+    return value.owner.operands if isinstance(value.owner, arith.MulfOp) and value.has_one_use() else ()
+
+
+def from_product(b: Builder, x: Value, y: Value, subtrahend: Value) -> Value:
+    """Return ``x * y - subtrahend`` of bf16, rounded once: the instruction negates the summand of a fused multiply-add
+    (ptxas recognises that of single elements), but no factor, and LLVM would negate a factor of the subtrahend.
+    """
+    if subtrahend.type is bf16:
+        return b.fma(x, y, b.fneg(subtrahend))
+    return b.fma(x, y, b.build_vector([b.fneg(lane) for lane in b.lanes(subtrahend)]))
 
 
 @lowers(arith.DivfOp, elementwise=True, overrides=True, differs=True)

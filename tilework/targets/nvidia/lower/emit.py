@@ -293,6 +293,7 @@ for wanted, mode in MODES.items():
     LIBRARY[f"__nv_fmaf_{wanted}"] = partial(instruction, name=f"fma.{mode}.f32")
     LIBRARY[f"__nv_fma_{wanted}"] = partial(instruction, name=f"fma.{mode}.f64")
 
+MOST_PROGRAMS = (2**31 - 1, 2**16 - 1, 2**16 - 1)  # of a grid along each axis
 AXES = "xyz"
 ALL_LANES = constant(i32, -1)
 BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
@@ -385,7 +386,9 @@ class NvidiaGpu(AtomicInstructions):
         return special(b, "cluster.ctarank")
 
     def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
-        return special(b, f"{'clusterid' if clusters else 'ctaid'}.{AXES[axis]}")
+        found = special(b, f"{'clusterid' if clusters else 'ctaid'}.{AXES[axis]}")
+        b.bound(found, 0, MOST_PROGRAMS[axis] - 1)
+        return found
 
     def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
         return special(b, f"{'nclusterid' if clusters else 'nctaid'}.{AXES[axis]}")
