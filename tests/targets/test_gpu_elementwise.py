@@ -484,3 +484,36 @@ def test_a_product_of_bfloats_minus_a_product_negates_no_factor(size: int) -> No
     launch(text, "difference_of_products", [*values, out], 1)
     a, b, c, d = values.astype(float)
     assert (abs(out.astype(float) - (a * b - c * d)) <= 2.0**-8 * (abs(a * b) + 2 * abs(c * d))).all()
+
+
+@tilework.jit
+def diagonal_blocks(out_ptr, N: tl.constexpr, NAME: tl.constexpr, IS_WIDE: tl.constexpr, SHIFT: tl.constexpr):
+    program = tl.program_id(0).to(tl.int64) if IS_WIDE else tl.program_id(0)
+    at = program * N + tl.arange(0, N)
+    row, column = at[:, None] + SHIFT, at[None, :]
+    if NAME == "ge":
+        mask = row >= column
+    elif NAME == "lt":
+        mask = row < column
+    elif NAME == "eq":
+        mask = row == column
+    else:
+        mask = row != column
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out_ptr + program * N * N + places, mask.to(tl.int8))
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+@pytest.mark.parametrize(
+    ("name", "shift"), [("ge", 0), ("ge", 1), ("lt", 0), ("lt", -1), ("eq", 0), ("ne", 0), ("eq", 5)]
+)
+def test_masks_of_diagonal_blocks(name: str, shift: int, is_wide: bool) -> None:
+    """Without a shift the program id takes no part, and most of the mask is known."""
+    constants = {"N": 32, "NAME": name, "IS_WIDE": is_wide, "SHIFT": shift}
+    text = kernel_ptx(diagonal_blocks, {"out_ptr": "*i8"}, constants, 90, 1)
+    assert shift or not is_wide or not re.search(r"setp\.\w+\.[sb]64", text)
+    out = np.full((3, 32, 32), 9, np.int8)
+    launch(text, "diagonal_blocks", [out], 1, 3)
+    row, column = np.arange(32)[:, None] + shift, np.arange(32)
+    expected = {"ge": row >= column, "lt": row < column, "eq": row == column, "ne": row != column}[name]
+    np.testing.assert_array_equal(out, np.broadcast_to(expected, out.shape))

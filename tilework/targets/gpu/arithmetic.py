@@ -31,19 +31,21 @@ from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.packing import unpack_register
 from tilework.targets.gpu.views import Coords, moved
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.folding import compare_ranges
 from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import (
     FLOAT_PREDICATES,
     FORMATS,
     FUSED,
+    INTEGER_PREDICATES,
     is_float8,
     limited,
     narrow,
     predicate_of,
     widened,
 )
-from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, i64, vector
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant, signed
 
 # how far the exponent and mantissa move, and the factor between the exponents' biases
@@ -133,6 +135,25 @@ def lower_shift(low: Lowering, op: Operation, value: Value, amount: Value) -> Va
     if amount.constant is not None:
         return SCALARS[type(op)](low, op, value, amount)
     return low.builder.binary(SHIFTS[type(op)], value, amount)
+
+
+@lowers(arith.CmpiOp, elementwise=True, overrides=True)
+def lower_integer_comparison(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+    """Compare what differs: of ``64 * x + i`` and ``64 * x + j`` with i, j < 64 these, and of extended integers those
+    that are extended. A mask of a diagonal block is known for most pairs of registers.
+    """
+    b, name = low.builder, INTEGER_PREDICATES[predicate_of(op)]
+    if lhs.text in b.aligned and rhs.text in b.aligned:
+        (base, first), (same, second) = b.aligned[lhs.text], b.aligned[rhs.text]
+        lhs, rhs = (first, second) if base.text == same.text else (lhs, rhs)
+    if (left := b.ranges.get(lhs.text)) is not None and (right := b.ranges.get(rhs.text)) is not None:
+        if (known := compare_ranges(name, left, right)) is not None:
+            return constant(i1, known)
+    if (short := b.source(lhs)) is not None and (other := b.source(rhs)) is not None:
+        if short[0] == other[0] and short[1].type is other[1].type:
+            unsigned = short[0] == "zext" and name[0] == "s"
+            return b.icmp(f"u{name[1:]}" if unsigned else name, short[1], other[1])
+    return b.icmp(name, lhs, rhs)
 
 
 # Floats

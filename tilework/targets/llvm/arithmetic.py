@@ -55,7 +55,12 @@ class Casts:
             return made
         if (inner := self.source(a)) is not None and (inner[0] == op or inner[0] == "zext"):
             op, a = inner  # an extension of zext has a zero sign bit, so either kind is zext again
-        made = self.convert(op, a, type)
+        if (parts := self.exact.get(a.text)) is not None and a.text in self.ranges:
+            base = self.extend(op, parts[0], type)
+            made = self.add(base, parts[1])
+            self.exact[made.text] = (base, parts[1])
+        else:
+            made = self.convert(op, a, type)
         self.extensions[made.text] = (op, a)
         if a.type.kind == "int" and (op == "zext" or a.text in self.ranges):
             self.bound(made, *self.ranges.get(a.text, (0, a.type.mask)))
@@ -168,7 +173,7 @@ def instruction(op: str) -> Callable[..., Value]:
                 first, second = second, first
             if first == second and (folded := folding.same_operands(op, a)) is not None:
                 return folded
-            if is_sum and self.exact and op == "add" and (apart := self.add_apart(a, b)) is not None:
+            if is_sum and self.exact and op == "add" and (apart := self.add_apart(a, b, flags)) is not None:
                 return apart
         else:
             if a.constant is not None:
@@ -220,18 +225,22 @@ class Arithmetic:
             self.bound(made, *(end + signed(a.type, b.constant) for end in bounds))
         return made
 
-    def add_apart(self: "Builder", a: Value, b: Value) -> Value | None:
+    def add_apart(self: "Builder", a: Value, b: Value, flags: str) -> Value | None:
         """a + b with the constant of an exact sum behind: 1024 * x + (y + 512), with y + 512 < 1024, is an exact sum of
-        1024 * x + y and 512. None if no operand is such a sum.
+        1024 * x + y and 512. None if the sum may carry into the bits of a factor.
         """
         for factor, other in ((a, b), (b, a)):
-            if (parts := self.exact.get(other.text)) is None or (bounds := self.ranges.get(other.text)) is None:
+            if (bounds := self.ranges.get(other.text)) is None or bounds[1] >= self.factors.get(factor.text, 0):
                 continue
-            if bounds[1] < self.factors.get(factor.text, 0):
+            if (parts := self.exact.get(other.text)) is not None:
                 first = self.add(factor, parts[0])
                 made = self.add(first, parts[1])
                 self.exact[made.text] = (first, parts[1])
-                return made
+            else:
+                low, high = sorted((a.text, b.text))
+                made = self.pure(f"add {flags}{' ' if flags else ''}{a.type.text} {low}, {high}", a.type)
+            self.aligned[made.text] = (factor, other)
+            return made
         return None
 
     def within(self: "Builder", op: str, a: Value, bounds: tuple[int, int], b: Value, flags: str) -> Value:
@@ -250,6 +259,8 @@ class Arithmetic:
         made = self.pure(f"{op} {flags}{' ' if flags else ''}{a.type.text} {a.text}, {b.text}", a.type)
         if found is not None:
             self.bound(made, *found)
+        if op == "mul":
+            self.factors[made.text] = b.constant & -b.constant
         return made
 
     def bound(self: "Builder", value: Value, least: int, greatest: int) -> None:

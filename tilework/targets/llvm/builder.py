@@ -184,6 +184,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         self.sums: dict[str, tuple[Value, int]] = {}
         self.exact: dict[str, tuple[Value, int]] = {}  # such sums that cannot wrap
         self.factors: dict[str, int] = {}  # a power of two that divides a product
+        self.aligned: dict[str, tuple[Value, Value]] = {}  # a product and what is added to it, less than its factor
         self.ranges: dict[str, tuple[int, int]] = {}  # the least and the greatest that an integer can be, not negative
         self.offsets: dict[str, tuple[Value, int]] = {}  # a pointer's base and byte offset, by its name
         self.terms: dict[str, tuple[Value, Value]] = {}  # or another and bytes that are not constant

@@ -240,6 +240,19 @@ def compare_range(predicate: str, least: int, greatest: int, b: Value) -> bool |
     return found if found == order(greatest, operand) else None
 
 
+def compare_ranges(predicate: str, first: tuple[int, int], second: tuple[int, int]) -> bool | None:
+    """The result of icmp for all values of two non-negative ranges; None if it depends on them.
+
+    >>> compare_ranges("sle", (0, 7), (8, 15)), compare_ranges("ugt", (0, 7), (7, 9))
+    (True, False)
+    """
+    if predicate in ("eq", "ne"):
+        return predicate == "ne" if first[1] < second[0] or second[1] < first[0] else None
+    order = ORDERS[predicate[1:]]
+    found = order(first[1], second[0])
+    return found if found == order(first[0], second[1]) else None
+
+
 def fold_unary(name: str, a: Value) -> Value | None:
     """Intrinsics of one constant."""
     rule = UNARY.get(name)
