@@ -572,3 +572,21 @@ def test_each_product_is_fused_with_an_addition_of_its_sum(size: int, each: int)
     out = np.zeros(3, np.float32)
     launch(text, "dot_products", [x, y, out], 1, 3)
     np.testing.assert_allclose(out, (x.astype(float) * y).sum(1), rtol=1e-5, atol=1e-4)
+
+
+@tilework.jit
+def column_sums(x_ptr, out_ptr, N: tl.constexpr, REVERSE: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out_ptr + at, tl.cumsum(tl.load(x_ptr + at), 0, reverse=REVERSE))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_two_lanes_of_a_column_exchange_their_totals_once(reverse: bool) -> None:
+    """A lane has 32 of the tile's elements, all of different totals."""
+    types = {"x_ptr": "*fp32", "out_ptr": "*fp32"}
+    text = kernel_ptx(column_sums, types, {"N": 64, "REVERSE": reverse}, 90, 4)
+    assert text.count("shfl.sync") <= 32
+    x = np.random.default_rng(3).integers(-50, 50, (64, 64)).astype(np.float32)
+    out = np.zeros_like(x)
+    launch(text, "column_sums", [x, out], 4)
+    np.testing.assert_array_equal(out, x[::-1].cumsum(0)[::-1] if reverse else x.cumsum(0))

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Operation
 
+from tilework.analysis.combine_regions import single_op
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.module_facts import follows_tree
@@ -177,7 +178,16 @@ class Scan:
         low, b = self.low, self.low.builder
         own, first = mask_of(bits), self.is_first()
         start = has_bits(low, low.lane, own, own if self.reverse else 0)
+        is_pair = len(bits) == 1 and single_op(self.op.regions[0]) is not None
         for piece, total in self.totals.items():
+            if is_pair:  # one exchange gives each lane the other's part
+                others = [low.shuffle_xor(value, own) for value in total]
+                self.totals[piece] = both = self.call(others, total)
+                if first:
+                    self.elements[piece] = b.select_all(lane_is(low, own, own if self.reverse else 0), total, both)
+                else:
+                    self.prepend(piece, others, unless=start)
+                continue
             running, below = total, 0
             for bit in (1 << bit_index for bit_index in bits):
                 source = self.lane_with(zeros=bit, ones=below)
