@@ -17,6 +17,7 @@ from tilework.errors import OutOfResources
 from tilework.ir.parser import parse_module
 from tilework.language.extra import hip, libdevice
 from tilework.numerics.rounding import narrow, saturate
+from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.emulator.syntax import Trapped
 from tilework.target import Target
@@ -249,6 +250,56 @@ def test_copies_to_lds(monkeypatch: pytest.MonkeyPatch, arch: str, num_stages: i
     ttgir = launch(product, arch, [a, b, out], num_stages=num_stages, SIZE=64, STEP=64 // num_stages // 16 * 16)
     assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
     assert f"{{contiguity = {width} : i32}}" in ttgir and "ttg.local_store" not in ttgir
+
+
+@tilework.jit
+def long_product(a, b, out, steps, N: tl.constexpr, K: tl.constexpr):
+    n, k = tl.arange(0, N), tl.arange(0, K)
+    total = tl.zeros((N, N), tl.float32)
+    for step in range(steps):
+        left = tl.load(a + step * N * K + n[:, None] * K + k[None, :])
+        total = tl.dot(left, tl.load(b + step * K * N + k[:, None] * N + n[None, :]), total)
+    tl.store(out + n[:, None] * N + n[None, :], total)
+
+
+def loop_of(assembly: str) -> str:
+    """The innermost loop with the most matrix instructions."""
+    parts = re.split(r"^(\.LBB\w+):", assembly, flags=re.M)
+    bodies = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return max(
+        (text for label, text in bodies.items() if re.search(rf"s_cbranch_\w+ {re.escape(label)}\b", text)),
+        key=lambda text: text.count("v_mfma"),
+    )
+
+
+@pytest.mark.parametrize(("arch", "num_stages"), [("gfx950", 2), ("gfx950", 3), ("gfx950", 4), ("gfx942", 3)])
+def test_copies_stay_in_flight(monkeypatch: pytest.MonkeyPatch, arch: str, num_stages: int) -> None:
+    """A loop has one barrier and one wait, which leaves the later copies in flight; with any number of iterations."""
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", "1")
+    random, text = np.random.default_rng(0), ""
+    for steps in range(6):
+        a, b = (random.integers(-3, 4, (max(1, steps), *shape)).astype(np.float16) for shape in ((64, 32), (32, 64)))
+        out = np.ones((64, 64), np.float32)
+        text = launch(long_product, arch, [a, b, out, steps], num_stages=num_stages, stage="amdgcn", N=64, K=32)
+        assert np.array_equal(out, np.einsum("kij,kjl->il", a[:steps].astype(np.float32), b[:steps]))
+    loop = loop_of(text)
+    waits = [int(count) for count in re.findall(r"vmcnt\((\d+)\)", loop)]
+    copies = loop.count("offen lds")
+    assert loop.count("s_barrier") == 1 and copies and waits == [copies * (num_stages - 2)]
+
+
+def test_a_copy_without_its_wait_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", "1")
+    a, b = np.zeros((2, 5, 64, 64), np.float16)
+    out = np.ones((64, 64), np.float32)
+    text = launch(long_product, "gfx950", [a, b, out, 5], num_stages=3, stage="llir", whole=False, N=64, K=64)
+    waits = [line for line in text.splitlines() if "s.waitcnt(" in line and "49279" not in line and "call" in line]
+    assert len(waits) == 3
+    for wait in dict.fromkeys(waits):
+        with pytest.raises(CheckFailed) as caught:
+            mistaken = text.replace(wait, "", 1)
+            run(mistaken, [a, b, out, 5, 0, 0], threads=256, lds_bytes=metadata(text)["shared"], arch="gfx950")
+        assert "used before its wait" in {finding.kind for finding in caught.value.findings}
 
 
 @tilework.jit

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of, reached
-from tilework.ir import arith, scf, ttg, ttng
+from tilework.ir import amdg, arith, scf, ttg, ttng
 from tilework.ir.arith import SGE, SelectOp, predicate_of
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
@@ -86,13 +86,14 @@ FLOWS: dict[type[Operation], Callable[[Operation], list[Pair]]] = {
 #
 #     %following = %slot + 1;  %next = %following >= 3 ? 0 : %following;  yield %next     slot (iteration + start) mod 3
 #
-# In iteration t the argument is (t + start) mod 3, and the yielded value one more. Accesses of one iteration are
-# independent if their slots differ. Between those of two iterations there is a barrier, if the later one comes after a
-# wait for copies.
+# In iteration t the argument is (t + start) mod 3, and the yielded value one more. A loop may carry the buffer itself
+# instead of its number. Accesses of one iteration are independent if their slots differ. Between those of two
+# iterations there is a barrier, if the later one comes after a wait for copies.
 #
 # An asynchronous dot still reads after such a barrier. Slots decide nothing for loops that leave one running.
 
 MOST_ITERATIONS = 8
+COPY_WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp})
 
 
 class Slot(NamedTuple):
@@ -131,7 +132,7 @@ def in_other_slots(before: Operation, after: Operation) -> bool:
 def is_behind_wait(op: Operation) -> bool:
     """Return True if a wait for copies, and with it a barrier, comes before `op` in its block."""
     before = op.prev_op
-    while before is not None and type(before) is not ttg.AsyncWaitOp:
+    while before is not None and type(before) not in COPY_WAITS:
         before = before.prev_op
     return before is not None
 
@@ -165,15 +166,32 @@ def iterations_in_flight(body: Block) -> int | None:
 
 def slots_of(op: Operation) -> list[BufferSlot]:
     """Return the memory behind the operands of `op`, and the slot of each."""
-    found: list[BufferSlot] = []
-    for value in op.operands:
-        if is_memdesc(value.type):
-            slot = None
-            while isinstance(value, OpResult) and type(value.op) in VIEWS:
-                slot = slot_at(value.op.operands[1]) if type(value.op) is ttg.MemDescIndexOp else slot
-                value = value.op.operands[0]
-            found.append((value, slot))
-    return found
+    return [slot_behind(value, frozenset()) for value in op.operands if is_memdesc(value.type)]
+
+
+def slot_behind(value: SSAValue, seen: frozenset[SSAValue]) -> BufferSlot:
+    slot = None
+    while isinstance(value, OpResult) and type(value.op) in VIEWS:
+        slot = slot_at(value.op.operands[1]) if type(value.op) is ttg.MemDescIndexOp else slot
+        value = value.op.operands[0]
+    if slot is None and isinstance(value, BlockArgument) and value not in seen:
+        return carried_slot(value, seen | {value}) or (value, None)
+    return value, slot
+
+
+def carried_slot(argument: BlockArgument, seen: frozenset[SSAValue]) -> BufferSlot | None:
+    """Return the slot of a buffer that a loop passes on to its next iteration."""
+    loop = argument.block.parent_op()
+    if type(loop) is not scf.ForOp or argument.index == 0:
+        return None
+    first, yielded = loop.operands[2 + argument.index], end_of(argument.block).operands[argument.index - 1]
+    index = first.owner
+    if not isinstance(index, ttg.MemDescIndexOp):
+        return None
+    (ring, slot), start = slot_behind(yielded, seen), constant_value(index.operands[1])
+    if slot is None or ring is not index.operands[0] or not isinstance(start, int):
+        return None
+    return (ring, Slot(slot.count, start)) if (slot.start - 1 - start) % slot.count == 0 else None
 
 
 def slot_at(index: SSAValue, seen: frozenset[SSAValue] = frozenset()) -> Slot | None:

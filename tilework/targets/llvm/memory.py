@@ -84,7 +84,8 @@ class Memory:
             last = self.load(bf16, self.gep(address, rest), align=align and gcd(align, rest))
             return self.insert(self.widened(start, type.count), last, most)
         opening, ending = access_text("load", align, volatile, ordering, scope)
-        return self.effect(f"{opening}{type.text}, {address.typed}{ending}", type)
+        notes = self.module.load_notes.get(address.type, "")
+        return self.effect(f"{opening}{type.text}, {address.typed}{ending}{notes}", type)
 
     def store(self: "Builder", value: Value, address: Value, *, align: int = 0, ordering: str = "") -> None:
         """Write a scalar, or a vector in parts whose sizes are powers of two: LLVM aborts on stores of some others."""
@@ -194,16 +195,17 @@ class Memory:
         *,
         attributes: str = "",
         is_pure: bool = False,
+        notes: str = "",
     ) -> Value:
         """Call a function by name (declared if it is new) or by address; a void call gives a value that must not be
-        used.
+        used. `notes` is metadata.
         """
         if isinstance(callee, str):
             self.module.declare(callee, result, [arg.type for arg in args])
             target = f"@{callee}"
         else:
             target = callee.text
-        text = self.call_text(result, target, args, attributes)
+        text = self.call_text(result, target, args, attributes) + notes
         if is_pure:
             return self.pure(text, result)
         if result is void:

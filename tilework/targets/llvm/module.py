@@ -80,6 +80,7 @@ class Module:
         self.scales = False  # vectors times powers of two are one instruction (`Builder.scaled`)
         self.approximations: Mapping[str, Callable[..., Any]] = {}  # instructions of f32, by what they approximate
         self.exact = False  # only results that are the same on every machine
+        self.load_notes: dict[Type, str] = {}  # metadata of loads, by the type of the address
 
     def function(
         self,

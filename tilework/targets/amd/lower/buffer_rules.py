@@ -7,6 +7,8 @@ Copies from global memory to LDS bypass the registers:
 The instruction writes the lanes contiguously. With a swizzle, the element at a lane's address is one that another lane
 of the wave holds the offset of (`layouts/amd.py`): lanes exchange their offsets. Masked lanes have an offset beyond the
 end of the buffer, and write zero. Copies without an instruction are lowered to loads and stores.
+
+Copies stay in flight over barriers and loads from LDS, until `amdg.async_wait`, which counts the later ones.
 """
 
 from typing import Any
@@ -22,11 +24,12 @@ from tilework.targets.amd.lower import lowers
 from tilework.targets.amd.lower.buffer_access import BufferAddress, resource_of
 from tilework.targets.gpu.atomic_rules import change_tile, exchange_tile
 from tilework.targets.gpu.global_access import load, load_tile, pointee, segments, store_tile, width_of
-from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
+from tilework.targets.gpu.lowering import SHARED_SPACE, Lowering, Registers, Shared, layout
 from tilework.targets.gpu.packing import held_type
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import combined, xor_columns
-from tilework.targets.llvm.types import i32, i64, void
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import i32, i64, pointer, void
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -126,7 +129,19 @@ def copy(
         lane = combined(b, xor_columns(b, [(b.xor(low.lane, inside), wave.back)]), 0)
         offset = low.gpu.shuffle(b, offset, lane)
     args = [resource, target, constant(i32, width * move.bytes), offset, zero, zero, zero]
-    b.call("llvm.amdgcn.raw.ptr.buffer.load.lds", void, args)
+    b.call("llvm.amdgcn.raw.ptr.buffer.load.lds", void, args, notes=copy_notes(b))
+
+
+def copy_notes(b: Builder) -> str:
+    """Return the metadata of a copy, and give those of loads from LDS to the module: they do not alias. The kernel
+    itself waits for the copies that it reads; LLVM would wait for all of them at every load.
+    """
+    node = b.module.node
+    domain = node('!{!"LDS"}')
+    scopes = [node(f'!{{!"{name}", {domain}}}') for name in ("copies", "loads")]
+    copies, loads = (node(f"!{{{scope}}}") for scope in scopes)
+    b.module.load_notes[pointer(SHARED_SPACE)] = f", !alias.scope {loads}, !noalias {copies}"
+    return f", !alias.scope {copies}"
 
 
 @lowers(amdg.AsyncWaitOp)

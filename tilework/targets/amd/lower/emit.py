@@ -46,7 +46,7 @@ from tilework.targets.amd.lower import AMD, buffer_access, lowers
 from tilework.targets.amd.lower.buffer_access import GLOBAL, BufferAddress
 from tilework.targets.gpu import codegen, foreign
 from tilework.targets.gpu.device import Access, Atomic, Emission, Function, Gpu, Warps
-from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.lowering import SHARED_SPACE, Lowering, Registers
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import escaped
 from tilework.targets.llvm.rules import CHANGES, load_rules, text_of
@@ -167,6 +167,7 @@ ORDERS = {
 }
 BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR)  # of integers only
 MOST_UNDER_WAY = 63
+LDS_WAIT = 0xC07F  # the operand of s_waitcnt that waits for LDS alone
 STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once
 PAST_CACHES = (CacheModifier.CV, CacheModifier.WT)
 QUAD = {1: 0xB1, 2: 0x4E}  # quad permutations, by the bit in which lane ids differ
@@ -233,8 +234,14 @@ class AmdGpu(Gpu):
     # Synchronisation and exchange
 
     def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
-        """Emit a barrier; it waits for global memory accesses only with `all_memory`."""
+        """Emit a barrier; it waits for global memory accesses, and copies to LDS, only with `all_memory`."""
         assert warps.are_all, "all waves of a workgroup take part in a barrier"
+        if pointer(SHARED_SPACE) in b.module.load_notes and not all_memory:  # a fence of LDS would wait for copies
+            b.call("llvm.amdgcn.s.waitcnt", void, [constant(i32, LDS_WAIT)])
+            b.fence("acq_rel", "wavefront")
+            b.call("llvm.amdgcn.s.barrier", void, [], attributes="convergent")
+            b.fence("acq_rel", "wavefront")
+            return
         local = b.module.node('!{!"amdgpu-synchronize-as", !"local"}')
         which = "" if all_memory else f", !mmra {local}"
         b.line(f'fence syncscope("workgroup") release{which}')

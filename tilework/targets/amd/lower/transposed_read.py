@@ -55,7 +55,8 @@ class TransposedRead:
             if first & taken or offset // move.round_size != round_index:
                 continue
             address = move.address(offset % move.round_size)
-            read = b.call(f"llvm.amdgcn.ds.read.{name}", type, [address], attributes="convergent")
+            notes = b.module.load_notes.get(address.type, "")
+            read = b.call(f"llvm.amdgcn.ds.read.{name}", type, [address], attributes="convergent", notes=notes)
             halves = b.lanes(b.bitcast(read, vector(i32, 2)))
             values = [value for half in halves for value in unpack_register(low, half, move.held)]
             found.update(zip([first | member for member in members], values, strict=True))
