@@ -61,6 +61,7 @@ class Feature(StrEnum):
     CACHE_POLICY = "cache_policy"  # accesses that say how long L2 should keep what they touch
     CLUSTERS = "clusters"  # blocks that run together and see each other's shared memory
     CONVERT_PAIRS = "convert_pairs"  # two f32 to f16 or bf16 in one register
+    DIRECT_ATOMICS = "direct_atomics"  # go to global memory one by one, not through a table in shared memory
     FP8_CONVERT = "fp8_convert"
     MATRIX_LOAD = "matrix_load"  # a warp loads 8x8 matrices from shared memory: ldmatrix
     MATRIX_STORE = "matrix_store"  # stmatrix

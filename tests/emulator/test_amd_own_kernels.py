@@ -115,6 +115,22 @@ def launch(
     return stages[stage]
 
 
+@tilework.jit
+def histogram(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out + tl.load(x + i, mask=i < n, other=0), 1, mask=i < n)
+
+
+@pytest.mark.parametrize(("arch", "threads"), [("gfx942", 256), ("gfx90a", 256), ("gfx1100", 128)])
+def test_atomics_follow_the_layout_of_their_addresses(arch: str, threads: int) -> None:
+    """Loads are 128 bits wide, and nothing is converted between them and the atomics."""
+    x = np.random.default_rng(0).integers(0, 7, 2000).astype(np.int32)
+    out = np.zeros(7, np.int32)
+    text = launch(histogram, arch, [x, out, 1900], grid=2, stage="ttgir", whole=False, BLOCK=1024)
+    assert np.array_equal(out, np.bincount(x[:1900], minlength=7))
+    assert "sizePerThread = [4]" in text and "ttg.convert_layout" not in text
+
+
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
 def test_kernels_equal_numpy(arch: str) -> None:
     random = np.random.default_rng(0)

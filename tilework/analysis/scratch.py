@@ -26,13 +26,13 @@ from tilework.analysis.value_flows import reached
 from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.encodings import distributed_of, encoding_of, layout_of
 from tilework.ir.enums import RMWOp
-from tilework.ir.module_facts import threads_per_warp
+from tilework.ir.module_facts import find_target, threads_per_warp
 from tilework.ir.rewrite import attr_value
 from tilework.ir.types import axis_of, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import contig_per_thread, shape_per_cta
-from tilework.target import Target
+from tilework.target import Feature, Target
 
 # Atomics of a whole tile that shared memory can combine, before each element that was hit is changed once.
 #
@@ -63,6 +63,8 @@ class Window(NamedTuple):
 def window(op: Operation) -> Window | None:
     """Return the window of an atomic that shared memory can combine, if it is one."""
     if type(op) is not tt.AtomicRMWOp or op.results[0].first_use is not None:
+        return None
+    if Feature.DIRECT_ATOMICS in find_target(op).features:
         return None
     pointers, values = op.operands[:2]
     element = element_type(values.type)

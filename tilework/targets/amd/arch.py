@@ -53,6 +53,7 @@ class Family(NamedTuple):
 D, A = Feature, AmdFeature
 CDNA = (A.DOT2,)
 RDNA = (A.DOT2, A.DPP_MOVES, A.ROW_SWAP)
+COMMON = (D.BF16_FROM_INTEGER, D.DIRECT_ATOMICS)
 FAMILIES: dict[str, Family] = {
     "gfx908": Family("CDNA1", 64, 64 << 10, mfma=1, features=CDNA),
     "gfx90a": Family("CDNA2", 64, 64 << 10, mfma=2, features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD)),
@@ -104,7 +105,7 @@ def describe(arch: str) -> Target | None:
         "hip",
         name,
         warp_size=family.wave,
-        features=frozenset({*family.features, Feature.BF16_FROM_INTEGER, f"mfma{family.mfma}", f"wmma{family.wmma}"}),
+        features=frozenset({*family.features, *COMMON, f"mfma{family.mfma}", f"wmma{family.wmma}"}),
         limits=Limits(vector_bits=128, threads=1024, registers=1 << 16, shared_bytes=family.lds),
         label=name,
         float8=() if family.mfma in (1, 2) else FLOAT8,

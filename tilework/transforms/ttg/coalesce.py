@@ -9,7 +9,8 @@
 The fastest dimension is the one with the longest contiguous runs of addresses (AxisInfo). A thread accesses as many
 adjacent elements as are known to be aligned, at most 16 bytes, and no more than there are elements for all threads.
 Connected accesses (by values, of the same shape and order) take the widest of their widths, so that no conversion is
-needed in between; a store or an atomic is never wider than its own pointers allow, since each element is written once.
+needed in between; a store or an atomic is never wider than its own pointers allow, since each element is written once,
+except for atomics that go one by one to addresses from data (`Feature.DIRECT_ATOMICS`).
 The same holds for a load that only feeds addresses and values of atomics privatized in shared memory
 (`analysis/scratch.py`): the atomics cost more than narrow loads, and a conversion in between costs two barriers.
 
@@ -25,7 +26,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.disjoint_set import DisjointSet
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.analysis.scratch import window
+from tilework.analysis.scratch import depends_on_data, window
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
@@ -38,10 +39,12 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed, SwizzledShared
 from tilework.layouts.to_linear import contig_per_thread, shape_per_cta
 from tilework.light_dataclass import light_dataclass
+from tilework.target import Feature
 from tilework.transforms.building.emitter import laid_out
 from tilework.transforms.passes import module_pass
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
+ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
 READS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
 TILE_OPERAND: dict[type[Operation], int] = {
     tt.DescriptorStoreOp: 1,
@@ -94,10 +97,21 @@ def choose(accesses: Sequence[Access], facts: AxisFacts, ops: Sequence[Operation
     narrow = loads_for_tables(accesses, widths)
     widths = [min(width, narrow.get(access.op, width)) for access, width in zip(accesses, widths, strict=True)]
     shared = shared_widths(accesses, orders, widths, ops)
+    follows = [
+        access.op not in narrow and (type(access.op) in READS or is_scattered(access, facts)) for access in accesses
+    ]
     return {
-        access.op: accessing(access, order, own, together, access.op in narrow)
-        for access, order, own, together in zip(accesses, orders, widths, shared, strict=True)
+        access.op: accessing(access, order, together if is_free else min(own, together))
+        for access, order, own, together, is_free in zip(accesses, orders, widths, shared, follows, strict=True)
     }
+
+
+def is_scattered(access: Access, facts: AxisFacts) -> bool:
+    """Return True for atomics that go one by one to addresses from data: they prefer no layout."""
+    op = access.op
+    if type(op) not in ATOMICS or Feature.DIRECT_ATOMICS not in find_target(op).features:
+        return False
+    return max(facts.of(access.pointers).contiguity) == 1 and depends_on_data(access.pointers)
 
 
 def loads_for_tables(accesses: Sequence[Access], widths: Sequence[int]) -> dict[Operation, int]:
@@ -176,14 +190,12 @@ def source_op(value: SSAValue) -> Operation | None:
     return None if type(owner) is tt.FuncOp else owner
 
 
-def accessing(access: Access, order: tuple[int, ...], own: int, together: int, is_alone: bool) -> Blocked:
-    """Return the blocked encoding with `together` elements per thread, or `own`, limited by the tile's elements."""
+def accessing(access: Access, order: tuple[int, ...], most: int) -> Blocked:
+    """Return the blocked encoding with `most` elements per thread, limited by the tile's elements."""
     shape, encoding = shape_of(access.type), encoding_of(access.type)
     assert encoding is not None
     warps, lanes = num_warps(access.op), threads_per_warp(access.op)
-    width = min(together, max(prod(shape_per_cta(encoding, shape)) // (warps * lanes), 1))
-    if type(access.op) not in READS or is_alone:
-        width = min(width, own)
+    width = min(most, max(prod(shape_per_cta(encoding, shape)) // (warps * lanes), 1))
     held = tuple(width if dim == order[0] else 1 for dim in range(len(shape)))
     return default_blocked(shape, held, order, warps, lanes, cga=encoding.cga_bases)
 
