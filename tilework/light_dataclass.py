@@ -50,6 +50,8 @@ def bound(cls: Any, names: Names, values: tuple[Any, ...], named: dict[str, Any]
     """Return a value for each parameter of `__init__`: positional, named, or its default."""
     if len(values) > names.positional:
         raise TypeError(f"{cls.__name__} takes {names.positional} positional arguments but {len(values)} were given")
+    if not named:
+        return (*values, *[default(cls, name) for name in names.init[len(values) :]])
     given = dict(zip(names.init, values, strict=False))
     if repeated := given.keys() & named.keys():
         raise TypeError(f"{cls.__name__} got multiple values for argument {min(repeated)!r}")

@@ -25,7 +25,6 @@ The digits of the second form are cut, not rounded, when the exact decimal expan
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from functools import cache, lru_cache
 from io import StringIO
 from typing import Any
@@ -57,7 +56,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from tilework.ir.types import FLOAT_WIDTHS, GLOBAL_ADDRESS_SPACE, PointerType, TensorDescType
-from tilework.light_dataclass import light_dataclass
 
 # Significant bits of a float, with the hidden one.
 PRECISION: dict[str, int] = {
@@ -169,15 +167,14 @@ LOCATIONS = (UnknownLoc, FileLineColLoc, NameLoc, CallSiteLoc, FusedLoc)
 HEX_LIMIT = 100  # a longer list of different elements is written as raw data
 
 
-@light_dataclass(frozen=False)
 class Alias:
     """One definition: ``#stemN = text``."""
 
-    stem: str
-    text: str = ""
-    depth: int = 0
-    deferred: bool = True
-    children: list["Alias"] = field(default_factory=list)
+    __slots__ = ("children", "deferred", "depth", "stem", "text")
+
+    def __init__(self, stem: str) -> None:
+        self.stem, self.text, self.depth, self.deferred = stem, "", 0, True
+        self.children: list[Alias] = []
 
     def define_first(self) -> None:
         """Move the definition, and all it refers to, to the top of the file."""
@@ -288,6 +285,7 @@ class AttributeText:
         return MARK.sub(lambda match: names[int(match[1])], "".join([*first, text, *last]))
 
 
+@lru_cache(4096)
 def quoted(text: str) -> str:
     """A string literal: quotes, backslashes and what is not printable ASCII are escaped."""
     if PLAIN_STRING.fullmatch(text):
@@ -320,19 +318,19 @@ def location_definition(texts: AttributeText, location: Attribute) -> str:
     return f"loc({location_body(texts, location)})"
 
 
-def location_body(texts: AttributeText, location: Attribute) -> str:
-    if isinstance(location, FileLineColLoc):
+def location_body(texts: AttributeText, location: Any) -> str:
+    kind = location.__class__  # faster than `isinstance`, which asks the metaclass
+    if kind is FileLineColLoc:
         return f"{quoted(location.filename.data)}:{location.line.data}:{location.column.data}"
-    if isinstance(location, NameLoc):
-        if isinstance(location.location, NoneAttr | UnknownLoc):
+    if kind is NameLoc:
+        if location.location.__class__ in (NoneAttr, UnknownLoc):
             return quoted(location.desc.data)
         return f"{quoted(location.desc.data)}({texts.nested_location(location.location)})"
-    if isinstance(location, CallSiteLoc):
+    if kind is CallSiteLoc:
         return f"callsite({texts.nested_location(location.callee)} at {texts.nested_location(location.caller)})"
-    if isinstance(location, FusedLoc):
+    if kind is FusedLoc:
         meta = "" if isinstance(location.metadata, NoneAttr) else f"<{texts.of(location.metadata)}>"
-        inner: Iterable[Attribute] = location.locations  # pyright: ignore[reportAssignmentType]
-        return f"fused{meta}[{', '.join(texts.nested_location(one) for one in inner)}]"
+        return f"fused{meta}[{', '.join(texts.nested_location(one) for one in location.locations)}]"
     return "unknown"
 
 
