@@ -17,8 +17,8 @@ them.
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
@@ -29,7 +29,7 @@ from tilework.analysis.membar import barriers, ordered_by_mbarrier
 from tilework.analysis.single_warp import first_warp
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
-from tilework.ir.functions import has_body, is_private, symbol_of
+from tilework.ir.functions import has_body, is_private, ops_in_order, symbol_of
 from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import (
     DESCRIBED,
@@ -115,6 +115,12 @@ REMOVABLE = frozenset(
 )
 
 
+LONG = 256  # lines of a block whose tiles may have many registers
+MANY = 32  # live values: the registers of a thread on a multiprocessor full of warps
+FEW = 12  # values besides tiles: addresses, counters, sums
+IS_CONDITION = re.compile(r" = [if]cmp ").search
+
+
 def is_removable(text: str) -> bool:
     """Return True if an instruction (the text after ``%x = ``) has no effect but its result."""
     opcode = text[: text.find(" ")]
@@ -150,6 +156,115 @@ def sweep(function: Function) -> None:
         return
     for block, own in zip(function.blocks, names, strict=True):
         block.lines = [line for line, name in zip(block.lines, own, strict=True) if name in needed]
+
+
+class Line(NamedTuple):
+    """A line of a block: the value that it makes, or "", and the values of this block that it uses."""
+
+    text: str
+    name: str
+    uses: list[str]
+    is_pure: bool
+
+
+def order_by_use(function: Function, exchanges: Sequence[str]) -> None:
+    """Move the pure instructions of a block down to their first use, where fewer values are live at once then and tiles
+    end in stores or in one reduction.
+
+        %a0 = load, %a1 = load                          %a0 = load, %a1 = load
+        %b0 = f(%a0), %b1 = f(%a1)              ==>     %b0 = f(%a0), %c0 = g(%b0)
+        %c0 = g(%b0), %c1 = g(%b1)                      %b1 = f(%a1), %c1 = g(%b1)
+        %d = %c0 + %c1                                  %d = %c0 + %c1
+
+    Rules write a tile operation by operation. ptxas starts from that order, and may need twice the registers. Values
+    that are needed after an exchange between lanes are live anyway; there it does better on its own. `exchanges` are
+    parts of the text of exchanges and barriers.
+    """
+    for block in function.blocks:
+        if len(block.lines) >= LONG:
+            rest = [line for line in block.lines if " = phi " in line]
+            rest += [line for other in function.blocks if other is not block for line in other.lines]
+            outside = set(NAME.findall("\n".join(rest)))
+            lines = parsed(block.lines, function.effects)
+            before = live(lines, outside, exchanges)
+            if before.most > MANY:
+                ordered = ordered_by_use(lines)
+                after = live(ordered, outside, exchanges)
+                if after.most < before.most and after.later <= FEW:
+                    block.lines = [line.text for line in ordered]
+
+
+def parsed(lines: Sequence[str], effects: Collection[str]) -> list[Line]:
+    """Return the lines of a block; first of the operands are those with the longest computations in this block."""
+    depth: dict[str, int] = {}
+    found: list[Line] = []
+    for text in lines:
+        name = text[2 : text.index(" = ")] if text[2] == "%" else ""
+        is_pure = bool(name) and name not in effects and " = alloca " not in text
+        uses = [used for used in NAME.findall(text, len(name) + 2) if used in depth]
+        if is_pure:
+            uses.sort(key=depth.__getitem__, reverse=True)
+            depth[name] = 1 + depth[uses[0]] if uses else 0
+        elif name:
+            depth[name] = 0
+            if " = phi " in text:
+                uses = []
+        found.append(Line(text, name, uses, is_pure))
+    return found
+
+
+def ordered_by_use(lines: Sequence[Line]) -> list[Line]:
+    left, ordered = {line.name: line for line in lines if line.is_pure}, list[Line]()
+
+    def demand(names: Iterable[str]) -> None:
+        """Write the instructions that make values and are not written yet, operands first."""
+        stack: list[tuple[Iterator[str], Line | None]] = [(iter(names), None)]
+        while stack:
+            for name in stack[-1][0]:
+                if (line := left.pop(name, None)) is not None:
+                    stack.append((iter(line.uses), line))
+                    break
+            else:
+                if (line := stack.pop()[1]) is not None:
+                    ordered.append(line)
+
+    for line in lines[:-1]:
+        if not line.is_pure:
+            demand(line.uses)
+            ordered.append(line)
+        elif " = extractvalue " in line.text:  # a part of the result of a load: no instruction
+            demand([line.name])
+    demand(list(left))
+    return [*ordered, lines[-1]]
+
+
+class Live(NamedTuple):
+    """Numbers of values, except conditions, that are live at once."""
+
+    most: int
+    later: int  # computed values that are live at an exchange between lanes, or after the block
+
+
+def live(lines: Sequence[Line], outside: Collection[str], exchanges: Sequence[str]) -> Live:
+    """Count the live values of a block; `outside` are those that other blocks use."""
+    uses = dict.fromkeys(outside, 1)
+    for line in lines:
+        for name in line.uses:
+            uses[name] = uses.get(name, 0) + 1
+    held: dict[str, bool] = {}  # live values; True: computed, not loaded
+    most, later, computed = 0, sum(line.is_pure and line.name in outside for line in lines), 0
+    for line in lines:
+        for name in line.uses:
+            uses[name] -= 1
+            if not uses[name]:
+                computed -= held.pop(name, False)
+        if line.name and uses.get(line.name) and not IS_CONDITION(line.text):
+            held[line.name] = line.is_pure and " = extractvalue " not in line.text
+            computed += held[line.name]
+            most = max(most, len(held))
+        if not line.is_pure and any(part in line.text for part in exchanges):
+            later = max(later, computed)
+    return Live(most, later)
 
 
 RULES = (arithmetic, carried_pointers, global_access, views)  # importing these fills the table of rules
@@ -246,6 +361,8 @@ class Emitter:
         lower_body(low, op.regions[0])
         self.orders_programs |= low.orders_programs
         sweep(low.builder.function)
+        if self.gpu.exchange_texts and not has_op(op, self.gpu.pipelined_ops):
+            order_by_use(low.builder.function, self.gpu.exchange_texts)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         check_parameters(op, self.gpu.name)
@@ -323,6 +440,10 @@ class Emitter:
 
 
 FRAME: Sequence[tuple[Type, str]] = ((pointer(SHARED_SPACE), "smem"), (pointer(1), "scratch"))
+
+
+def has_op(function: tt.FuncOp, prefixes: tuple[str, ...]) -> bool:
+    return any(op.name.startswith(prefixes) for op in ops_in_order(*function.regions))
 
 
 def parameter_type(type: Attribute, gpu: Gpu) -> Type:

@@ -320,6 +320,10 @@ class Gpu(ABC):
     # several of its loads are in flight.
     pipelined_ops: ClassVar[tuple[str, ...]] = ("tt.dot", "ttg.async_")
 
+    # Parts of the LLVM text of barriers and of exchanges between lanes, where the order of the text determines how many
+    # registers a thread needs (`codegen.order_by_use`).
+    exchange_texts: ClassVar[tuple[str, ...]] = ()
+
     # Arithmetic
 
     carried_bit: ClassVar[Type] = i1  # the type of an i1 in phis

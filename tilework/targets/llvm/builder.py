@@ -242,6 +242,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         function.counter = index + 1
         made = new_tuple(Value, (type, f"%v{index}", None))
         self.block.lines.append(f"  {made.text} = {text}{self.suffix}")
+        function.effects.add(made.text)
         return made
 
     def line(self, text: str) -> None:

@@ -42,6 +42,7 @@ class Function:
         self.args = tuple(Value(type, f"%{text}") for type, text in params)
         self.blocks: list[Block] = []
         self.counter = 0
+        self.effects = set[str]()  # values of instructions that read memory or have effects, by name
         self.taken: dict[str, int] = {text: 1 for _, text in params}
         self.subprogram: str | None = None
         self.entry = self.block("entry")

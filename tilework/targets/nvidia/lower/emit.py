@@ -344,6 +344,7 @@ class NvidiaGpu(AtomicInstructions):
     copy_bytes = (4, 16)
     carried_bit = i32  # ptxas miscompiles predicates that a loop carries and negates
     pipelined_ops = (*Gpu.pipelined_ops, "ttng.")
+    exchange_texts = ("@llvm.nvvm.barrier", "@llvm.nvvm.shfl")
     approximations = APPROXIMATIONS
     fast_functions = FAST
     links_libraries = True
