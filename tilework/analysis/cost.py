@@ -251,6 +251,22 @@ def resident_blocks(target: Target, registers: int, shared: int, warps: int) -> 
     return Occupancy(capacities[limit], limit)
 
 
+LEAST_SHARE = 0.75  # of a kernel's registers: with fewer it would spill
+
+
+def registers_for_another_block(target: Target, registers: int, shared: int, warps: int) -> int | None:
+    """Return the registers of a thread with which one more block fits a multiprocessor; None if they are far fewer than
+    a kernel has, or if half of the multiprocessor's warps are in use already: more hide little latency.
+    """
+    held = resident_blocks(target, registers, shared, warps)
+    if target.rates is None or held is None or held.limit != "registers":
+        return None
+    fewer = target.limits.registers // (LANES * warps * (held.blocks + 1)) // 8 * 8
+    if held.blocks * warps >= target.rates.warps // 2 or fewer < LEAST_SHARE * registers:
+        return None
+    return fewer
+
+
 def carried_registers(function: Operation) -> int:
     """Return the registers of a thread that the floats carried by one loop take."""
     carried = [

@@ -5,6 +5,9 @@
 
     ptxas -lineinfo -v --gpu-name=sm_90a add.ptx -o add.cubin
 
+A kernel whose registers leave less than half of a multiprocessor's warps, and that needs few less for another block, is
+assembled a second time with ``.maxnreg`` (`analysis/cost.py`).
+
 Intermediate files are in a temporary folder. ptxas is killed, with its child processes, when it takes longer than
 TILEWORK_PTXAS_TIMEOUT (seconds; 0 is no limit) or when this process is interrupted.
 
@@ -37,7 +40,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -46,6 +49,7 @@ from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled, StageError
 from tilework.light_dataclass import light_dataclass
 from tilework.process.forks import in_child
+from tilework.targets.nvidia.ptx_text import with_maxnreg
 from tilework.targets.observe import RECORDING
 
 STANDARD_INPUT = "/dev/stdin"
@@ -116,8 +120,32 @@ def started(name: str, settings: CubinSettings, tool: str) -> Iterator[None]:
             STARTED.reset(token)
 
 
-def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
-    """Assemble the kernel `name` with the ptxas at the path `tool`."""
+def to_cubin(
+    ptx: str, name: str, settings: CubinSettings, tool: str, fewer: Callable[[int], int | None] | None = None
+) -> bytes:
+    """Assemble the kernel `name` with the ptxas at the path `tool`; once more where `fewer` returns a lower limit for
+    the registers that it takes. That cubin is kept if it does not spill.
+    """
+    log, data = assemble(ptx, name, settings, tool)
+    used, remarks = re.findall(r"Used (\d+) registers", log), list[str]()
+    if fewer is not None and len(used) == 1 and (limit := fewer(int(used[0]))) is not None:
+        with suppress(PTXASError):
+            again = assemble(with_maxnreg(ptx, limit), name, settings, tool)
+            if " 0 bytes spill stores" in again[0]:
+                log, data = again
+                remarks.append(f"at most {limit} registers instead of {used[0]}, for another block per multiprocessor")
+    if knobs.nvidia.dump_ptxas_log:
+        print(log)
+    if (seen := RECORDING.get()) is not None:
+        seen.assembler = log
+    if knobs.compilation.performance_remarks:
+        for remark in (*resources(log), *remarks, *SLOW.findall(log)):
+            print(f"{name}: remark: {remark}", file=sys.stderr)
+    return data
+
+
+def assemble(ptx: str, name: str, settings: CubinSettings, tool: str) -> tuple[str, bytes]:
+    """Return the output of ptxas and the cubin."""
     assembly, wanted = STARTED.get(), (tool, *flags(settings))
     file = re.sub(r"[^\w.-]", "_", name)[:100]
     if assembly is None or (assembly.file, assembly.options) != (file, wanted):
@@ -136,14 +164,7 @@ def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
             f"{describe(code)} for the kernel {name}\n`ptxas` stderr:\n{log.rstrip()}\n\nRepro command: {command}\n"
             f"help: {help}"
         )
-    if knobs.nvidia.dump_ptxas_log:
-        print(log)
-    if (seen := RECORDING.get()) is not None:
-        seen.assembler = log
-    if knobs.compilation.performance_remarks:
-        for remark in (*resources(log), *SLOW.findall(log)):
-            print(f"{name}: remark: {remark}", file=sys.stderr)
-    return data
+    return log, data
 
 
 def resources(log: str) -> list[str]:

@@ -40,6 +40,7 @@ def required_assembler(capability: int) -> Any:
 
 NO_KERNEL = "no kernel: in PTX it is an .entry, in LLVM text a function with the calling convention ptx_kernel"
 LOWERING = ("allocate-shared-memory-nv", "triton-nvidia-gpu-proxy-fence-insertion", "convert-triton-gpu-to-llvm")
+PIPELINED = ("mma.sync", "wgmma", "cp.async")  # instructions of kernels that overlap copies, dots and arithmetic
 BANNER = "// -----// NVPTX Dump //----- //"
 
 
@@ -98,7 +99,26 @@ def cubin_of(text: str, options: "CompileOptions") -> bytes:
     from tilework.targets.nvidia import ptx_text  # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia.cubin import to_cubin
 
-    return to_cubin(text, next(iter(ptx_text.entries(text)), "kernel"), *cubin_settings(options))
+    name = next(iter(ptx_text.entries(text)), "kernel")
+    return to_cubin(text, name, *cubin_settings(options), fewer_registers(text, target_of(options.arch or "")))
+
+
+def fewer_registers(text: str, target: Target) -> Callable[[int], int | None] | None:
+    """Return the function from the registers of a kernel to a limit with which more blocks fit a multiprocessor; None
+    for PTX that is not ours, kernels that have a limit, and those with tensor cores or copies, which need few warps.
+    """
+    # lazily: the compiler loads when something is compiled
+    from tilework.analysis.cost import registers_for_another_block
+    from tilework.targets.nvidia import ptx_text
+
+    facts, kernels = ptx_text.metadata(text), list(ptx_text.entries(text).values())
+    if not facts or len(kernels) != 1 or knobs.nvidia.disable_ptxas_opt or any(name in text for name in PIPELINED):
+        return None
+    directives = kernels[0]
+    if "reqntid" not in directives or "maxnreg" in directives or "minnctapersm" in directives:
+        return None
+    warps = directives["reqntid"][0] // target.warp_size
+    return lambda registers: registers_for_another_block(target, registers, facts.get("shared", 0), warps)
 
 
 def flag(value: bool) -> str:
