@@ -1,4 +1,4 @@
-"""Loops of 64 bits whose bound is less than a step away from the largest number end, on the CPU and in the emulator."""
+"""Loops whose bounds are less than a step away from the ends of their type end, on the CPU and in the emulator."""
 
 # pyright: reportMissingParameterType=false
 
@@ -18,6 +18,11 @@ BOUNDS = [
     (LARGEST - 3, LARGEST, 1 << 40),
     (-LARGEST - 1, LARGEST, 1 << 62),
     (LARGEST - 100, LARGEST - 3, 7),
+    (2**31 - 11, 2**31 - 1, 8),
+    (-(2**31), 2**31 - 1, 1 << 30),
+    (-(2**31), 3 - 2**31, 2**31 - 1),
+    (-(2**31), -(2**31), 4),
+    (9, 2, 3),
 ]
 
 
@@ -30,7 +35,7 @@ def numbers(out, low, high, step, MOST: tl.constexpr):
     tl.store(out, count)
 
 
-@pytest.mark.parametrize("bounds", BOUNDS, ids=[f"step {step:#x}" for _, _, step in BOUNDS])
+@pytest.mark.parametrize("bounds", BOUNDS, ids=[f"{low:#x} to {high:#x} by {step:#x}" for low, high, step in BOUNDS])
 @pytest.mark.parametrize("device", ["native", "emulator"])
 def test_the_last_step(bounds: tuple[int, int, int], device: str, tmp_path: Path) -> None:
     wanted, out = list(range(*bounds)), np.zeros(64, np.int64)

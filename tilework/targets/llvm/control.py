@@ -184,6 +184,45 @@ class Control:
                 loop.results = tuple(carried)
         self.resume(after)
 
+    @contextmanager
+    def loop_up_to(
+        self: "Builder",
+        start: Value,
+        end: Value,
+        step: Value,
+        initial: Sequence[Value],
+        *,
+        unroll: int | None = None,
+        hints: Sequence[str] = (),
+    ) -> Iterator[Loop]:
+        """`loop_carrying` for bounds from which the step after the last round may overflow.
+
+        Another round follows if the index is less than ``end - step``, compared before the step is added.
+        """
+        least = 1 << (start.type.bits - 1)  # the bits of the least integer
+        last = self.sub(self.smax(end, self.add(step, least)), step)
+        enters = self.icmp("slt", start, end)
+        before, body, after = self.block, self.function.block("body"), self.function.block("done")
+        if enters.constant == 1:
+            self.br(body)
+        else:
+            self.end(f"br {enters.typed}, label %{body.name}, label %{after.name}")
+        with self.scope():
+            self.resume(body)
+            opened = [self.open_phi(value.type, value, before) for value in (start, *initial)]
+            loop = Loop(opened[0][0], [made for made, _ in opened[1:]])
+            yield loop
+            goes_on, following = self.icmp("slt", loop.index, last), self.add(loop.index, step)
+            latch = self.block
+            for (_, close), value in zip(opened, (following, *loop.following), strict=True):
+                close(value, latch)
+            self.cond_br(goes_on, body, after, loop=self.loop_node(unroll, hints))
+        self.resume(after)
+        loop.results = loop.following
+        if enters.constant != 1:
+            ends = zip(initial, loop.following, strict=True)
+            loop.results = tuple(self.phi(one.type, [(one, before), (other, latch)]) for one, other in ends)
+
     def rounds(
         self: "Builder",
         start: Any,

@@ -136,9 +136,9 @@ class Carried:
 def lower_for(low: Low, op: Operation, kind: type[Carried] = Carried, unroll: int | None = 1) -> list[Any]:
     start, end, step = (low.scalar(operand) for operand in op.operands[:3])
     carried = kind(low, op)
-    hints = {"unroll": unroll, "hints": licm_hints(op)}
-    with for_loop(low.builder, start, end, step, carried.start(), may_wrap(end, step), **hints) as (loop, index):
-        induction = low.held([op.operands[0].type], [index])
+    build = low.builder.loop_up_to if may_wrap(end, step) else low.builder.loop_carrying
+    with build(start, end, step, carried.start(), unroll=unroll, hints=licm_hints(op)) as loop:
+        induction = low.held([op.operands[0].type], [loop.index])
         following = low.region(op.regions[0].block, [*induction, *carried.held(loop.carried)])
         low.check_joined(op, carried.initial, following)
         loop.next(carried.next(following))
