@@ -324,6 +324,13 @@ class Writer:
         return is_new
 
     def finish(self) -> None:
+        """Write the launches, and a zip file; files that no launch uses any more are deleted."""
+        stored = (one.fill for launch in self.launches.values() for one in launch.storages)
+        used = {f"kernels/{launch.module}.py" for launch in self.launches.values()}
+        used |= {fill[1] for fill in stored if fill[0] == "stored"}
+        for file in (*self.folder.glob("kernels/*"), *self.folder.glob("data/*")):
+            if file.is_file() and file.relative_to(self.folder).as_posix() not in used:
+                file.unlink()
         records = [launch_to_json(launch) for launch in self.launches.values()]
         lines = ",\n".join(json.dumps(record) for record in records)
         (self.folder / "launches.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")

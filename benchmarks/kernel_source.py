@@ -48,13 +48,14 @@ class ModuleText:
         self.imports: list[str] = ["import triton"]
         self.constants: list[str] = []
         self.functions: list[str] = []
+        self.wrapped: list[str] = []  # constants that are functions
         self.names: dict[Any, str] = {}
         self.taken: set[str] = {"triton", *dir(builtins)}
         self.kept: list[Any] = []  # so that no `id` is used twice
 
     def render(self) -> str:
-        parts = ["\n".join([*self.imports, *self.constants]), *self.functions]
-        return "\n\n\n".join(parts) + "\n"
+        parts = ["\n".join([*self.imports, *self.constants]), *self.functions, "\n".join(self.wrapped)]
+        return "\n\n\n".join(part for part in parts if part) + "\n"
 
     def new_name(self, wanted: str) -> str:
         name, count = wanted, 2
@@ -81,6 +82,10 @@ class ModuleText:
         elif is_function(value) or isinstance(value, FunctionType):
             self.names[key] = name = self.new_name(wanted)
             self.functions.append(self.function_text(value, name))
+        elif is_of_compiler(value, "constexpr") and isinstance(value.value, FunctionType):
+            self.names[key] = name = self.new_name(wanted)
+            function = self.name_of(value.value, f"{wanted}_function")
+            self.wrapped.append(f"{name} = {self.language()}.constexpr({function})")
         else:
             text = self.literal(value)  # a kernel may use no global number that is no constexpr
             text = f"{self.language()}.constexpr({text})" if is_literal(value) else text

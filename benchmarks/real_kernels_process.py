@@ -210,13 +210,16 @@ def in_turns(runs: dict[str, Callable[[], Any]]) -> tuple[dict[str, float], int]
 
 
 def captured(run: Callable[[], Any], count: int) -> Any:
-    """Return a CUDA graph of launches."""
+    """Return a CUDA graph of launches (`torch.cuda.graph` would collect garbage first, which takes longest here)."""
     import torch
 
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        graph.capture_begin()
         for _ in range(count):
             run()
+        graph.capture_end()
     return graph
 
 

@@ -24,7 +24,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 from triton.runtime.autotuner import Autotuner
-from triton.runtime.jit import JITFunction
+from triton.runtime.jit import JITFunction, KernelInterface
 
 from benchmarks.corpus import DTYPE_CODES, Descriptor, DType, Function, Launch, Parameter, Storage, Tensor, Writer
 from benchmarks.kernel_source import CannotExtract, is_function, is_of_compiler, module_text, unwrapped
@@ -46,7 +46,7 @@ H200 = {
 class Recorder:
     """Writes launches into a corpus; a program labels what it does with `label`."""
 
-    def __init__(self, writer: Writer, library: str, most: int = 6) -> None:
+    def __init__(self, writer: Writer, library: str, most: int = 4) -> None:
         self.writer, self.library, self.most = writer, library, most
         self.label = ""
         self.config = ""
@@ -122,6 +122,7 @@ class Recorder:
         except Exception:  # a library's own function: anything can happen in it
             configs = list(tuner.configs)
         chosen = list(dict.fromkeys([0, len(configs) // 2]))[:MOST_CONFIGS]
+        tuner.best_config = configs[0]
         for index in chosen:
             settings = configs[index].all_kwargs()
             if configs[index].pre_hook is not None:
@@ -150,12 +151,27 @@ class Recorder:
         def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
             self.tuned(tuner, args, kwargs)
 
+        def pass_on(wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+            return wrapper.fn.run(*args, **kwargs)
+
         JITFunction.run, Autotuner.run = launch, tune
+        for made in list(subclasses(KernelInterface)):
+            if "run" in vars(made) and not made.__module__.startswith(
+                "triton."
+            ):  # of a library: it measures and caches
+                made.run = tune if issubclass(made, Autotuner) else pass_on
         try:
             with Watching(self), OnCpu():
                 yield
         finally:
             JITFunction.run, Autotuner.run = launches, tuning
+
+
+def subclasses(made: type) -> Iterator[Any]:
+    """Yield the classes that inherit from one, directly or not."""
+    for one in made.__subclasses__():
+        yield one
+        yield from subclasses(one)
 
 
 class FakeKernel:
@@ -207,14 +223,22 @@ class Storages:
         if type(value).__name__ == "TensorDescriptor":
             return Descriptor(self.tensor(value.base), list(value.shape), list(value.strides), list(value.block_shape),
                               getattr(value, "padding", "zero"))  # fmt: skip
+        if hasattr(value, "data_ptr") and isinstance(getattr(value, "_base", None), torch.Tensor):
+            return self.pointer(value)
         if type(value) in (tuple, list, torch.Size):
             return tuple(self.encode(item, functions) for item in value)
         for made in (bool, int, float, str):
             if isinstance(value, made):
                 return made(value)
-        if value is None:
-            return None
+        if value is None or getattr(value, "is_stub", False) is True:  # a stub: a setting of a library that is off
+            return None if value is None else False
         raise TypeError(f"an argument of type {type(value)}")
+
+    def pointer(self, value: Any) -> Tensor:
+        """Return an address in a tensor, of a library's own class."""
+        base, dtype = self.tensor(value._base), DTYPE_CODES[str(value.dtype).removeprefix("torch.")]
+        distance = value.data_ptr() - value._base.untyped_storage().data_ptr()
+        return Tensor(base.storage, dtype, [1], [1], distance // value.dtype.itemsize)
 
     def tensor(self, value: torch.Tensor) -> Tensor:
         storage = value.untyped_storage()
@@ -265,7 +289,9 @@ class Watching(TorchDispatchMode):
         self.recorder = recorder
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        kwargs = dict(kwargs or {})
+        if is_gpu(kwargs.get("device")):  # from a backward pass, which no function mode sees
+            kwargs["device"] = torch.device("cpu")
         name = func.overloadpacket.__name__
         out = self.skipped(func, name, args, kwargs)
         out = func(*args, **kwargs) if out is NotImplemented else out
@@ -301,6 +327,8 @@ class Watching(TorchDispatchMode):
             return NotImplemented
         if name.endswith("_") and not name.endswith("__"):
             return args[0]
+        if isinstance(kwargs.get("out"), torch.Tensor):
+            return kwargs["out"]
         try:
             with torch.utils._python_dispatch._disable_current_modes():
                 meta = func(*tree_map_only(torch.Tensor, lambda one: one.to("meta"), args),
@@ -334,7 +362,7 @@ class OnCpu(TorchFunctionMode):
         if is_gpu(kwargs.get("device")):
             kwargs["device"] = "cpu"
         kwargs.pop("pin_memory", None)
-        if func in (torch.Tensor.to, torch.Tensor.new_empty, torch.Tensor.new_zeros):
+        if func is torch.Tensor.to:
             args = tuple("cpu" if is_gpu(one) else one for one in args)
         return func(*args, **kwargs)
 
@@ -411,9 +439,36 @@ class NoContext:
         return lambda *args, **kwargs: None
 
 
+class PlainOperator:
+    """A custom operator of torch that is just its function: a registered one would look for its CUDA kernel."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("register"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: args[0] if args and callable(args[0]) else (lambda function: function)
+
+
+def plain_operator(name: str, function: Any = None, **kwargs: Any) -> Any:
+    """Take the place of `torch.library.custom_op`."""
+    return PlainOperator if function is None else PlainOperator(function)
+
+
+def on_cpu(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function that makes a tensor, without the device of a GPU."""
+    return function(*args, **{name: value for name, value in kwargs.items() if name != "device" or not is_gpu(value)})
+
+
 def pretend_cuda() -> None:
     """Let libraries find one H200 in this process."""
-    for name in ("torch._dynamo", "torch.distributed.tensor", "torch._inductor.runtime.triton_heuristics"):
+    for name in ("torch._dynamo", "torch.distributed.tensor", "torch._inductor.runtime.triton_heuristics",
+                 "torch._inductor.inductor_prims", "torch._inductor.lowering", "torch._higher_order_ops"):  # fmt: skip
         with contextlib.suppress(ImportError):  # they would look for functions of a torch with CUDA later
             importlib.import_module(name)
     answers: dict[str, Any] = {
@@ -427,8 +482,16 @@ def pretend_cuda() -> None:
         setattr(torch.cuda, name, functools.partial(lambda answer, *args, **kwargs: answer, answer))
     for name in ("device", "device_of", "stream", "_DeviceGuard", "Stream", "Event", "current_stream"):
         setattr(torch.cuda, name, NoContext)
+    for name in ("tensor", "as_tensor"):  # in a backward pass no mode sees them
+        setattr(torch, name, functools.partial(on_cpu, getattr(torch, name)))
+    torch.library.wrap_triton = lambda kernel: kernel
+    torch.library.register_fake = lambda *args, **kwargs: lambda function: function
+    torch.accelerator.device_index, torch.accelerator.current_device_index = NoContext, lambda: 0
+    torch.get_device_module = lambda *args: torch.cuda
+    torch.library.triton_op = torch.library.custom_op = plain_operator
     torch.version.cuda = "12.8"
     torch.Tensor.is_cuda = property(lambda tensor: True)  # type: ignore[assignment]
+    torch.Tensor.device = property(lambda tensor: torch.device("cuda", 0))  # type: ignore[assignment]
     torch.Tensor.cuda = lambda tensor, *args, **kwargs: tensor  # type: ignore[assignment]
     torch.Tensor.get_device = lambda tensor: 0  # type: ignore[assignment]
     torch.Tensor.record_stream = lambda tensor, stream: None  # type: ignore[assignment]

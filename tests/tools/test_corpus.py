@@ -161,10 +161,15 @@ def helper(x):
     return x + SCALE
 
 
+@tl.constexpr
+def doubled(x):
+    return 2 * x
+
+
 @tilework.jit(do_not_specialize=["n"])
 def kernel(out, n, KIND: tl.constexpr = LIMIT, unused: ModuleType | None = None):
     total = helper(tl.load(out)) + other.helper(n) + tl.cdiv(n, 2)
-    tl.store(out, total + other.Mode.TWICE.value + tl.sum(tl.arange(0, 4), 0) + KIND)
+    tl.store(out, total + doubled(other.Mode.TWICE.value) + tl.sum(tl.arange(0, 4), 0) + KIND)
 
 
 @pytest.fixture
@@ -184,7 +189,8 @@ def test_a_module_has_what_its_kernel_uses_and_renames_what_clashes(other_module
     assert "SCALE = tl.constexpr(3)" in text
     assert "SCALE__2 = tl.constexpr(7)" in text
     assert "KIND: tl.constexpr=2.5, unused=None" in text
-    assert "+ 2 +" in text
+    assert "doubled(2)" in text
+    assert text.endswith("doubled = tl.constexpr(doubled_function)\n")
     assert "do_not_specialize=['n']" in text
     assert "other_helper(n)" in text
     assert text.count("@triton.jit") == 3

@@ -1,40 +1,11 @@
-"""Programs that call libraries of Triton kernels at the sizes of language models, for `benchmarks.real_kernels record`.
-
-Each program is a function of a `Recorder`, which makes its tensors; the libraries are imported where they are used, so
-that one that is not installed costs its own programs only.
-"""
+"""Liger at the sizes of language models."""
 
 # pyright: basic, reportMissingImports=false
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 
+from benchmarks.real_programs.registry import both_ways, program
 from benchmarks.record_launches import Recorder
-
-Program = Callable[[Recorder], None]
-PROGRAMS: dict[str, list[Program]] = {}
-
-
-def program(library: str) -> Callable[[Program], Program]:
-    """Add a function to the programs of a library."""
-
-    def add(function: Program) -> Program:
-        PROGRAMS.setdefault(library, []).append(function)
-        return function
-
-    return add
-
-
-def both_ways(r: Recorder, function: Any, *args: Any, **kwargs: Any) -> None:
-    """Run the forward and the backward pass of a function."""
-    out = function(*args, **kwargs)
-    out = next(one for one in out if isinstance(one, torch.Tensor)) if isinstance(out, tuple) else out
-    r.backward(out)
-
-
-# Liger ----------------------------------------------------------------------------------------------------------------
 
 ROWS = ((8192, 4096), (2048, 8192), (64, 2048))
 
@@ -154,7 +125,7 @@ def layer_norm(r: Recorder) -> None:
 def poly_norm(r: Recorder) -> None:
     from liger_kernel.ops.poly_norm import LigerPolyNormFunction
 
-    x, w, b = r.normal(4096, 4096, grad=True), r.normal(3, grad=True), r.normal(1, grad=True)
+    x, w, b = r.normal(4096, 4096, grad=True), r.normal(3, grad=True), r.normal(grad=True)
     both_ways(r, LigerPolyNormFunction.apply, x, w, b)
 
 
@@ -189,7 +160,7 @@ def qwen2vl_mrope(r: Recorder) -> None:
 def softmax(r: Recorder) -> None:
     from liger_kernel.ops.softmax import LigerSoftmaxFunction
 
-    for rows, columns in ((8192, 4096), (4096, 32768), (2048, 131072)):
+    for rows, columns in ((8192, 4096), (4096, 32768)):
         both_ways(r, LigerSoftmaxFunction.apply, r.normal(rows, columns, grad=True))
 
 
@@ -199,14 +170,6 @@ def sparsemax(r: Recorder) -> None:
 
     for rows, columns in ((4096, 4096), (1024, 32768)):
         both_ways(r, LigerSparsemaxFunction.apply, r.normal(rows, columns, grad=True), -1)
-
-
-@program("liger")
-def multi_token_attention(r: Recorder) -> None:
-    from liger_kernel.ops.multi_token_attention import LigerMultiTokenAttentionFunction
-
-    scores, w = r.normal(2, 8, 1024, 1024, grad=True), r.normal(8, 8, 3, 3, grad=True)
-    both_ways(r, LigerMultiTokenAttentionFunction.apply, scores, w, None, 1, 1, 1, 1, False)
 
 
 @program("liger")
