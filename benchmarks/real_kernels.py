@@ -49,7 +49,10 @@ def record(given: argparse.Namespace) -> None:
         return
     from benchmarks import record_launches
 
-    record_launches.pretend_cuda()
+    if given.library == "inductor":  # it has its own description of the GPU
+        record_launches.pretend_driver()
+    else:
+        record_launches.pretend_cuda()
     from benchmarks.real_programs import PROGRAMS
 
     writer = corpus.Writer(given.out)
@@ -182,6 +185,8 @@ def run(given: argparse.Namespace) -> None:
         pairs = [(index, one) for index, one in zip(indices, compiled, strict=True) if is_compiled(one)]
         indices, compiled = [index for index, _ in pairs], [one for _, one in pairs]
         requests = [{"index": index, "action": "measure", "folder": given.cubins} for index in indices]
+
+        print(f"{'':78}{'Triton':>9}{'tilework':>9}{'ratio':>7}")
 
         def show(at: int, found: dict[str, Any]) -> None:
             print(row(launches[indices[at]], found), flush=True)

@@ -4,7 +4,7 @@ Each program is a function of a `Recorder`, which makes its tensors; the librari
 that one that is not installed costs its own programs only.
 """
 
-from benchmarks.real_programs import fla, flag_gems, liger, serving, training
+from benchmarks.real_programs import fla, flag_gems, inductor, liger, serving, training
 from benchmarks.real_programs.registry import PROGRAMS
 
-__all__ = ["PROGRAMS", "fla", "flag_gems", "liger", "serving", "training"]
+__all__ = ["PROGRAMS", "fla", "flag_gems", "inductor", "liger", "serving", "training"]

@@ -54,16 +54,6 @@ def mamba_norms(r: Recorder) -> None:
 
 
 @program("flash_attn")
-def flash_attention(r: Recorder) -> None:
-    bare("flash_attn")
-    from flash_attn.flash_attn_triton import FlashAttnFunc
-
-    for depth, causal in ((64, True), (128, True), (128, False)):
-        q, k, v = (r.normal(2, 4096, 16, depth, grad=True) for _ in range(3))
-        both_ways(r, FlashAttnFunc.apply, q, k, v, None, causal)
-
-
-@program("flash_attn")
 def flash_layer_norm(r: Recorder) -> None:
     bare("flash_attn")
     from flash_attn.ops.triton.layer_norm import layer_norm_fn, rms_norm_fn
