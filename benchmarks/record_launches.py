@@ -115,13 +115,13 @@ class Recorder:
         )  # fmt: skip
 
     def tuned(self, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Launch a tuned kernel with the first configuration that pruning leaves, and with one from the middle."""
+        """Launch a tuned kernel with two configurations that pruning leaves: the ends of a list are rarely the best."""
         tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
         try:
             configs = list(tuner.prune_configs(kwargs)) or list(tuner.configs)
         except Exception:  # a library's own function: anything can happen in it
             configs = list(tuner.configs)
-        chosen = list(dict.fromkeys([0, len(configs) // 2]))[:MOST_CONFIGS]
+        chosen = list(dict.fromkeys([len(configs) // 2, len(configs) // 3]))[:MOST_CONFIGS]
         tuner.best_config = configs[0]
         for index in chosen:
             settings = configs[index].all_kwargs()
