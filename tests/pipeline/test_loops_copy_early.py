@@ -60,13 +60,13 @@ def test_copies_start_behind_the_last_product_or_the_first_if_registers_are_limi
     ]
 
 
-def ttgir(kernel: Any, types: str, constants: dict[str, Any], warps: int) -> str:
+def ttgir(kernel: Any, types: str, constants: dict[str, Any], warps: int, stages: int = 3) -> str:
     """Return the TTGIR of a kernel whose arguments are multiples of 16."""
     names = [name for name in kernel.arg_names if name not in constants]
     signature = {**dict(zip(names, types.split(), strict=True)), **dict.fromkeys(constants, "constexpr")}
     aligned = {(index,): [["tt.divisibility", 16]] for index in range(len(names))}
     source = ASTSource(kernel, signature, constants, aligned)
-    return lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=warps, num_stages=3)["ttgir"]
+    return lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=warps, num_stages=stages)["ttgir"]
 
 
 @jit
@@ -121,3 +121,24 @@ def test_blocks_of_more_dimensions_than_their_tiles_are_copied_ahead(tmp_path: P
     assert len(re.findall(r"local_alloc : .*memdesc<3x64x64xf16", made.asm["ttgir"])) == 2, (
         "none goes through registers"
     )
+
+
+@jit
+def scaled_weights(a, b, scales, zeros, out, tiles, TILE: tl.constexpr):
+    """Weights of 32 bits with a scale and a zero for each tile of a column."""
+    i, j, k = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :], tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for tile in range(tiles):
+        left = tl.load(a + i * tiles * TILE + tile * TILE + k[None, :])
+        weights = tl.load(b + (tile * TILE + k[:, None]) * TILE + j).to(tl.float16)
+        scale, zero = tl.load(scales + tile * TILE + j), tl.load(zeros + tile * TILE + j)
+        total = tl.dot(left, (weights - zero) * scale, total)
+    tl.store(out + i * TILE + j, total)
+
+
+@pytest.mark.parametrize(("stages", "buffers"), [(5, 4), (4, 4)])
+def test_small_tiles_get_no_buffer_that_would_cost_a_block(stages: int, buffers: int) -> None:
+    """A fifth buffer of the scales leaves no room for the second block; where there is room they have one more."""
+    text = ttgir(scaled_weights, "*fp16 *i32 *fp16 *fp16 *fp32 i32", {"TILE": TILE}, 4, stages)
+    sizes = [int(size) for size in re.findall(r"memdesc<(\d)x1x64xf16", text)]
+    assert set(sizes) == {buffers}

@@ -455,23 +455,32 @@ def with_one_barrier(loop: Operation, plans: list[LoadPlan]) -> list[LoadPlan]:
     if not plans or any(plan.kind is not Kind.COPY for plan in plans):
         return plans
     more = [replace(plan, buffers=max(plan.buffers, plan.distance + AHEAD)) for plan in plans]
-    shared = sum(plan.buffers * buffer_bits(plan) // 8 for plan in more) + other_bytes(loop)
-    held = occupancy(loop, carried_registers(function_around(loop)) + OTHERS, shared)
-    return more if held is not None and held.blocks >= BLOCKS else plans
+    return more if resident_blocks(loop, more) >= BLOCKS else plans
 
 
-def other_bytes(loop: Operation) -> int:
-    """Return the shared memory that the function allocates outside of `loop`, which may be live in it."""
-    inside = set(loop.walk())
-    allocs = [op for op in ops_in_order(*function_around(loop).regions) if type(op) is ttg.LocalAllocOp]
-    return sum(tile_bits(op.results[0].type) // 8 for op in allocs if op not in inside)
+def resident_blocks(loop: Operation, plans: list[LoadPlan]) -> int:
+    """Return how many blocks fit on a multiprocessor with the buffers of the plans; 0 if that is not known."""
+    function = function_around(loop)
+    replaced = {alloc for plan in plans for alloc in plan.allocs}
+    allocs = [op for op in ops_in_order(*function.regions) if type(op) is ttg.LocalAllocOp and op not in replaced]
+    shared = sum(plan.buffers * buffer_bits(plan) for plan in plans) + sum(
+        tile_bits(op.results[0].type) for op in allocs
+    )
+    held = occupancy(loop, carried_registers(function) + OTHERS, shared // 8)
+    return 0 if held is None else held.blocks
+
+
+def with_early_copies(loop: Operation, plans: list[LoadPlan]) -> list[LoadPlan]:
+    """Return the plans with more buffers for copies that start early, where as many blocks still fit."""
+    more = with_free_buffers(plans)
+    return with_one_barrier(loop, more if resident_blocks(loop, more) >= resident_blocks(loop, plans) else plans)
 
 
 def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, early_copies: bool = False) -> None:
     """Lower the loads of `loop` that start early."""
     low = Lowering(loop, schedule)
     if plans := plan_loads(loop, schedule, facts):
-        lower_plans(low, with_one_barrier(loop, with_free_buffers(plans)) if early_copies else plans)
+        lower_plans(low, with_early_copies(loop, plans) if early_copies else plans)
     has_group_dot = any(type(op) is ttng.WarpGroupDotOp for op in body_ops(loop))
     slots = max(2, schedule.last_stage + int(has_group_dot), iterations_of_maps(low, plans))
     buffer_descriptors(loop, slots, low.replaced)
