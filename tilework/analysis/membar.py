@@ -41,11 +41,11 @@ from tilework.analysis.global_order import COPIES_IN
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
 from tilework.ir import amdg, llvm, scf, tt, ttg, ttng
+from tilework.ir.attr_text import is_true
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, is_private, modules, ops_in_order
 from tilework.ir.module_facts import find_num_warps
 from tilework.ir.nesting import successors
-from tilework.ir.property_text import is_true
 from tilework.ir.ttg.shared_memory_ops import is_memdesc
 from tilework.ir.types import int_property
 from tilework.layouts.conversion import conversion

@@ -20,14 +20,13 @@ from xdsl.ir import Attribute, Data, Dialect, Operation, SSAValue
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.attr_text import Codec, OpPrinter, keywords, same
 from tilework.ir.constraints import BOOL_LIKE, FLOAT_LIKE, Elementwise, Kind, SameType, is_float, like
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op, declare_op, dialect_ops
 from tilework.ir.fields import operand_def, opt_prop_def, prop_def, result_def, traits_def
-from tilework.ir.form_reader import parse_operands, parse_types
-from tilework.ir.form_writer import attributes_text, operands_text
+from tilework.ir.form_text import attributes_text, operands_text, parse_operands, parse_types
 from tilework.ir.locations import unknown
-from tilework.ir.property_text import Codec, OpPrinter, keywords, same
 from tilework.ir.types import i1, i64, int_attr, int_property, is_integer, shape_of, with_element
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Dialect, SSAValue
 from xdsl.traits import IsTerminator, Pure
 
+from tilework.ir.attr_text import OpPrinter
 from tilework.ir.constraints import I1
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.fields import SEGMENTS, operand_def, successor_def, traits_def, var_operand_def
-from tilework.ir.form_reader import parse_operands, parse_types
-from tilework.ir.form_writer import attributes_text, operands_text, types_text
-from tilework.ir.property_text import OpPrinter
+from tilework.ir.form_text import attributes_text, operands_text, parse_operands, parse_types, types_text
 from tilework.ir.types import array_values, i1, i32_array
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.attr_text import ARRAY, Codec, enum_codec, integer_codec
 from tilework.ir.enums import Keyword
-from tilework.ir.property_text import ARRAY, Codec, enum_codec, integer_codec
 from tilework.ir.types import (
     PointerType,
     TensorDescType,

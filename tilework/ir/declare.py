@@ -20,11 +20,11 @@ From this follow
                   A few have `parse` and `text` by hand, as the form would be of that op alone: `tt.func` (parameters
                   with attributes), `ttg.warp_specialize` (a region per partition), `arith.select` (two or one type),
                   loops and branches.
-    the types     that neither the form nor a caller gives, by `infer` (`ir/form_reader.py`)
+    the types     that neither the form nor a caller gives, by `infer` (`ir/form_text.py`)
     the builder   ``LoadOp.make(ptr, mask, other, loc, cache=CacheModifier.CA)``: operands, properties without a
                   default, regions, and the types of results that cannot be inferred, in the order of the fields; then
                   the location; then properties that have a default and the inferred type, by name. Properties are given
-                  as Python values (`ir/property_text.py`). One that computes something is written by hand as `make`.
+                  as Python values (`ir/attr_text.py`). One that computes something is written by hand as `make`.
     the segments  how many operands each field has is a property where several fields may have none, or many
     the effects   the traits `Pure`, `NoMemoryEffect`, `MemoryReadEffect`, `MemoryWriteEffect`, `RecursiveMemoryEffect`,
                   `IsTerminator`, `Elementwise`; an op without traits reads and writes (`ir/effects.py`)
@@ -56,11 +56,10 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
+from tilework.ir.attr_text import ARRAY
 from tilework.ir.create import create_op
 from tilework.ir.fields import SEGMENTS, Fields, Property, Slot, fields_of, traits_def, verify_fields
-from tilework.ir.form_reader import Rule, reader_of, solve
-from tilework.ir.form_writer import writer_of
-from tilework.ir.property_text import ARRAY
+from tilework.ir.form_text import Rule, reader_of, solve, writer_of
 from tilework.ir.types import i32_array
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from xdsl.traits import (
 
 from tilework.ir import arith, cf, math, scf, tt, ttg, ub
 from tilework.ir.arith import Arith
+from tilework.ir.attr_text import is_true
 from tilework.ir.constraints import Elementwise
-from tilework.ir.property_text import is_true
 
 Ops = set[type[Operation]]
 

@@ -20,9 +20,9 @@ from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.attr_text import Codec, codec_of
 from tilework.ir.constraints import Kind, KindT
 from tilework.ir.create import operands_of
-from tilework.ir.property_text import Codec, codec_of
 from tilework.ir.types import array_values
 from tilework.light_dataclass import light_dataclass
 

@@ -64,7 +64,7 @@ from tilework.ir.attr_text import LOCATIONS, float_from_bits
 from tilework.ir.encodings import NAMES as ENCODINGS
 from tilework.ir.encodings import encoding_attr, read_encoding
 from tilework.ir.fields import SEGMENTS, fields_of
-from tilework.ir.form_reader import reader_of
+from tilework.ir.form_text import reader_of
 from tilework.ir.legacy import spellings
 from tilework.ir.legacy.ops import OLD_TT_OPS, TRITON_GPU
 from tilework.ir.legacy.shared_tensors import OLD_SPELLINGS, is_shared_tensor, translate_shared_tensors

@@ -36,11 +36,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tilework.ir.arith import ConstantOp
-from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary, integer_type_text
-from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
+from tilework.ir.attr_text import AttributeText, OpPrinter, bare_or_quoted, dictionary, integer_type_text
+from tilework.ir.form_text import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.locations import name_of
 from tilework.ir.nesting import ops_around, predecessors
-from tilework.ir.property_text import OpPrinter
 
 # Ops that name their results one by one.
 RESULT_NAMES: dict[str, tuple[str, ...]] = {

@@ -18,16 +18,15 @@ from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Operation, OpResul
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 
 from tilework.ir.arith import is_int_or_index
-from tilework.ir.attr_text import result_types
+from tilework.ir.attr_text import OpPrinter, result_types
 from tilework.ir.constraints import I1, Kind
 from tilework.ir.create import add_result, append_op, create_op
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.fields import RETURN, operand_def, region_def, traits_def, var_operand_def, var_result_def
-from tilework.ir.form_writer import attributes_text, signature_text, types_text
+from tilework.ir.form_text import attributes_text, signature_text, types_text
 from tilework.ir.llvm import LICM_DISABLED
 from tilework.ir.locations import unknown
 from tilework.ir.nesting import body_of, end_of, ops_around
-from tilework.ir.property_text import OpPrinter
 from tilework.ir.types import i1, i32, index, int_attr
 
 if TYPE_CHECKING:

@@ -22,11 +22,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.traits import IsTerminator
 
 from tilework.ir import enums
-from tilework.ir.attr_text import AttributeText
+from tilework.ir.attr_text import AttributeText, is_true
 from tilework.ir.module_facts import TENSOR_MAP
 from tilework.ir.parser import parse_module, snapshot_locations
 from tilework.ir.printer import print_module
-from tilework.ir.property_text import is_true
 from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import PointerType
 from tilework.ir.verify import first_problem

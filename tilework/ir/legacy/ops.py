@@ -27,13 +27,13 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, BlockArgument, Dialect
 from xdsl.parser import Parser, UnresolvedOperand
 
+from tilework.ir.attr_text import UNIT, is_true
 from tilework.ir.constraints import I32
 from tilework.ir.create import set_type
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.enums import InputPrecision
 from tilework.ir.fields import operand_def, prop_def, result_def, var_operand_def
-from tilework.ir.form_reader import OLDER, Reader, Reading, compile_reader, resolve_defined
-from tilework.ir.property_text import UNIT, is_true
+from tilework.ir.form_text import OLDER, Reader, Reading, compile_reader, resolve_defined
 from tilework.ir.tt.memory_ops import DescriptorLoadOp, DescriptorStoreOp
 from tilework.ir.tt.shape_ops import ReshapeOp
 from tilework.ir.types import (

@@ -59,6 +59,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir import arith, cf, scf
+from tilework.ir.attr_text import is_true
 from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import CLASSES, encoding_attr, encoding_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
@@ -71,7 +72,6 @@ from tilework.ir.legacy.ops import (
     InsertSliceOp,
     MemDescSubviewOp,
 )
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, insert_before, put, replace_op
 from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
 from tilework.ir.tt.reduce_ops import DotOp

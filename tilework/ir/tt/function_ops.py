@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, Region
 from xdsl.traits import IsolatedFromAbove, IsTerminator, MemoryWriteEffect, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types
+from tilework.ir.attr_text import STRING, OpPrinter, bare_or_quoted, dictionary, result_types
 from tilework.ir.constraints import ANY, BOOL_LIKE, I1_PROPERTY, I32, I32_ARRAY, Kind, TensorSize, enum_property, names
 from tilework.ir.declare import Op
 from tilework.ir.enums import ProgramDim
@@ -27,7 +27,6 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.property_text import STRING, OpPrinter
 from tilework.ir.types import Shape, array_values, i1, i32_array, int_attr, shape_of, string_attr
 from tilework.light_dataclass import light_dataclass
 

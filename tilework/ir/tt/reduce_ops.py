@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tilework.ir.attr_text import is_true
 from tilework.ir.constraints import (
     I1_PROPERTY,
     I32_PROPERTY,
@@ -41,7 +42,6 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.property_text import is_true
 from tilework.ir.tt.memory_ops import mask_type
 from tilework.ir.tt.shape_ops import reduced_type, verify_dot_operands, verify_result
 from tilework.ir.types import Shape, Tensor, bit_width, element_type, f8E4M3FN, i8, i32, shape_of, tensor_type

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.attr_text import dictionary
+from tilework.ir.attr_text import OpPrinter, dictionary
 from tilework.ir.declare import Op
 from tilework.ir.fields import (
     COMBINE_RETURN,
@@ -33,8 +33,7 @@ from tilework.ir.fields import (
     var_region_def,
     var_result_def,
 )
-from tilework.ir.form_writer import operands_text, signature_text
-from tilework.ir.property_text import OpPrinter
+from tilework.ir.form_text import operands_text, signature_text
 from tilework.ir.types import array_values, i32_array
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from tilework.analysis.membar import barriers, ordered_by_mbarrier
 from tilework.analysis.single_warp import first_warp
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
+from tilework.ir.attr_text import is_true
 from tilework.ir.functions import has_body, is_private, ops_in_order, symbol_of
 from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import (
@@ -44,7 +45,6 @@ from tilework.ir.module_facts import (
     num_ctas,
     num_warps,
 )
-from tilework.ir.property_text import is_true
 from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.ttg import LocalBarrierOp
 from tilework.ir.types import TensorDescType, int_property

@@ -12,7 +12,7 @@ target.
 
 An *elementwise* rule is given the operands of its op and returns the result; all operands have the same shape, scalars
 or vectors of one width. Other rules read `low[operand]`. A class has one rule in a table, and a table says what it
-overrides. `scalars.py` and `scalars.py` fill the table of all targets. Other files are imported when a module has one
+overrides. `scalars.py` fills the table of all targets. Other files are imported when a module has one
 of their ops:
 
     MORE_RULES = {"mine.dot_rules": "tt.dot ttg.local_dot", ...}
@@ -22,7 +22,7 @@ of their ops:
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -33,12 +33,14 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import name_of, source_positions
 from tilework.ir.types import element_type
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Block as Label
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, i1
 from tilework.targets.llvm.values import Value
+
+if TYPE_CHECKING:
+    from tilework.targets.llvm.debug import LineTable
 
 Rule = Callable[..., Any]
 Table = dict[type[Operation], Rule]
@@ -365,7 +367,7 @@ class OpLowering(ABC, Generic[Held]):
         """The error about something that this target cannot do, at the user's line."""
         return PassError(f"{what} cannot be compiled for {self.device}", op.location)
 
-    def describe(self, lines: LineTable, function: Operation) -> None:
+    def describe(self, lines: "LineTable", function: Operation) -> None:
         """Give every following instruction the line of its op, if `function` knows its own."""
         if positions := source_positions(function.location):
             file, line, _ = positions[0]

@@ -21,13 +21,13 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
 
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg
+from tilework.ir.attr_text import is_true
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import distributed_of, encoding_of, is_accumulator, with_encoding
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.functions import functions
 from tilework.ir.module_facts import is_reproducible, num_warps
 from tilework.ir.module_facts import target as target_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import insert_before, put, recreate, replace_op
 from tilework.ir.types import (
     bf16,

@@ -21,11 +21,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import arith, tt, ttg
+from tilework.ir.attr_text import is_true
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import replace_op
 from tilework.ir.types import (
     Shape,

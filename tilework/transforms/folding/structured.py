@@ -17,9 +17,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilework.analysis.value_flows import Edge, branch_edges, reached
 from tilework.ir import arith, cf, scf, ttg
 from tilework.ir.arith import SelectOp, divide_up
+from tilework.ir.attr_text import is_true
 from tilework.ir.cf import make_br, make_cond_br
 from tilework.ir.nesting import body_of, enclosing_op, end_of, start_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import erase_op, move_before, recreate, replace_all_uses
 from tilework.ir.types import i1, int_property
 from tilework.transforms.folding.arith import constant_int, producer

@@ -21,11 +21,11 @@ from xdsl.ir import Operation, SSAValue
 from tilework.analysis.combine_regions import single_op
 from tilework.ir import arith, tt
 from tilework.ir.arith import SelectOp, binary
+from tilework.ir.attr_text import UNIT
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
 from tilework.ir.module_facts import is_reproducible
 from tilework.ir.nesting import body_of, only_op
-from tilework.ir.property_text import UNIT
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Tensor, bit_width, i32_array, int_property, shape_of
 from tilework.transforms.common.canonicalize import FOLDS

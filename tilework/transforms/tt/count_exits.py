@@ -26,11 +26,11 @@ from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provena
 from tilework.analysis.value_flows import reached
 from tilework.ir import arith, scf, tt
 from tilework.ir.arith import INVERSE, SGE, SGT, SLT, SWAPPED
+from tilework.ir.attr_text import is_true
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, is_inside, owner_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
 from tilework.ir.scf import make_condition, make_for, make_if, make_while, make_yield
 from tilework.ir.types import i1, is_tensor

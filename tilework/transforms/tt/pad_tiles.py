@@ -23,13 +23,13 @@ from tilework.analysis.value_flows import CONTROL_FLOW
 from tilework.errors import PassError
 from tilework.ir import arith, tt, ub
 from tilework.ir.arith import SelectOp, binary
+from tilework.ir.attr_text import is_true
 from tilework.ir.create import set_type
 from tilework.ir.effects import DIVISIONS as QUOTIENTS
 from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import IN_ORDER, is_reproducible
 from tilework.ir.nesting import body_of, end_of, only_op, start_of, values_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_before, recreate, splat_element
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.tt.shape_ops import reduced_type

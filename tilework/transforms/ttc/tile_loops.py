@@ -24,12 +24,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import cf, scf, tt, ttc
+from tilework.ir.attr_text import is_true
 from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
 from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.llvm import AssumeOp, GpuBarrierOp
 from tilework.ir.nesting import end_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import (
     attr_value,
     constant_value,

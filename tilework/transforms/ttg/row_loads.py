@@ -31,13 +31,13 @@ from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.cost import DRAM, busy_bytes, is_float_tile, keep_dram_busy, loop_cost, tile_registers
 from tilework.analysis.value_flows import reached
 from tilework.ir import arith, tt, ttg
+from tilework.ir.attr_text import is_true
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import body_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, defining_op, insert_after, move_before, recreate
 from tilework.ir.scf import LOOPS
 from tilework.ir.ttg.shared_memory_ops import LINE

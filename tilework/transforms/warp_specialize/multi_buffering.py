@@ -19,10 +19,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import aliases
 from tilework.ir import arith, scf, tt, ttg, ttng
+from tilework.ir.attr_text import is_true
 from tilework.ir.create import clone_into, create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, ops_around, ops_behind, start_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import erase_op, insert_after, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
 from tilework.ir.ttg.shared_memory_ops import memdesc_type

@@ -26,7 +26,6 @@ from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.scalars import INTEGER_OF, narrow, widen
 from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
 from tilework.targets.llvm.values import Value, constant
-from tilework.transforms.ttc.loops.hazards import ATOMICS, only_counts
 
 SPINS, RESTS = 1024, 2  # polls of the ticket between two rests (`run/pool_code.py`)
 FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
@@ -34,11 +33,6 @@ FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.
 
 def ordering_of(op: Operation) -> str:
     return "monotonic" if type(op.parent_op()) is ttc.NestOp else "acq_rel"
-
-
-def orders(op: Operation) -> bool:
-    """Return True for an atomic of a tile that fences surround."""
-    return type(op) in ATOMICS and not only_counts(op)
 
 
 @lowers(tt.AtomicRMWOp)

@@ -24,7 +24,7 @@ from tilework.ir.module_facts import is_reproducible
 from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
-from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, fork
+from tilework.targets.cpu.lower import checks, control_rules, fork
 from tilework.targets.cpu.lower.control_rules import (
     COSTLY,
     LEAST,
@@ -42,7 +42,6 @@ from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
 from tilework.targets.llvm.control_rules import call, check_parameters, lower_body
-from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.scalar_types import register_type
@@ -50,8 +49,9 @@ from tilework.targets.llvm.scalars import narrow_bfloat, narrow_half, widen_half
 from tilework.targets.llvm.types import Type, bf16, f16, f32, i1, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
-RULES = (atomic_rules, checks, control_rules, fork)  # importing these fills the table of rules
+RULES = (checks, control_rules, fork)  # importing these fills the table of rules
 MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
+    "tilework.targets.cpu.lower.atomic_rules": "tt.atomic_ tt.ordered_",
     "tilework.targets.cpu.lower.dot_rules": "ttc.dot",
     "tilework.targets.cpu.lower.gather": "ttc.gather ttc.histogram",
     "tilework.targets.cpu.lower.scan": "ttc.scan",
@@ -130,7 +130,11 @@ class Emitter:
         self.target, self.fuses = target, fuses
         self.module = Module("tilework", data_layout=layout or data_layout(host_target_machine()))
         self.module.scales = "avx512f" in target.features
-        self.lines = LineTable(self.module) if lines else None
+        self.lines = None
+        if lines:
+            from tilework.targets.llvm.debug import LineTable  # lazily: few compilations want lines
+
+            self.lines = LineTable(self.module)
         self.arena_bytes = CONTROL
         self.uses_faults = False
         self.sanitizes = self.uses_checks = False

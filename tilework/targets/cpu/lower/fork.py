@@ -41,7 +41,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
-from tilework.targets.cpu.lower.atomic_rules import orders
 from tilework.targets.cpu.lower.lanes import NEVER, RUNTIME, Linear, Stride, strides
 from tilework.targets.cpu.lower.lowering import Lowering, lowers, shaped
 from tilework.targets.cpu.lower.nest_access import (
@@ -60,6 +59,7 @@ from tilework.targets.llvm.scalar_types import element_bytes
 from tilework.targets.llvm.types import i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.observe import is_recording
+from tilework.transforms.ttc.loops.hazards import ATOMICS, only_counts
 
 # ---- Nests whose innermost dimensions are smaller than a vector: one vector spans several of them.
 #
@@ -294,6 +294,11 @@ def emit_nest(nest: Nest) -> None:
     if nest.low.target.arch == "x86_64" and nest.past:
         with nest.b.if_(reduce(nest.b.or_, nest.past.values())):
             nest.b.call("llvm.x86.sse.sfence", void, [])
+
+
+def orders(op: Operation) -> bool:
+    """Return True for an atomic of a tile that fences surround."""
+    return type(op) in ATOMICS and not only_counts(op)
 
 
 def is_ordered(op: Operation) -> bool:

@@ -21,9 +21,9 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import arith, scf, tt
 from tilework.ir.arith import SelectOp
+from tilework.ir.attr_text import is_true
 from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.nesting import body_of, end_of
-from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, element_type, int_property, is_tensor, shape_of
 from tilework.light_dataclass import light_dataclass
