@@ -71,7 +71,7 @@ TOTAL_WARPS = "ttg.total-num-warps"  # those of partitions too
 MAX_REGISTERS = "ttg.maxnreg"  # of a thread
 SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are about
 MOST_TRIPS = "tilework.most-trips"  # on a loop: an expected bound of its iterations
-LONGEST_FIRST = "tilework.longest-first"  # programs with the largest id along x start first
+LONGEST_FIRST = "tilework.longest-first"  # the axis: programs with the largest id along it start first
 RECTANGLES = "tilework.rectangles"  # JSON: how a launch makes the descriptors among the hidden arguments
 TENSOR_MAP = "tt.nv_tma_desc"  # of a pointer argument: what it points to, a tensor map, is passed by value
 # an argument that is, with the next ones, a descriptor for which a launch creates no tensor map

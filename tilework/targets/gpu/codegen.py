@@ -69,7 +69,13 @@ def lower_program_id(low: Lowering, op: Operation) -> Registers:
     """Return the id of a block, or of a cluster: a cluster runs one program, in blocks that are adjacent along x."""
     axis = int_property(op, "axis")
     found = low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1)
-    return (reordered(low, found, axis) if low.facts.longest_first and axis < len("xy") else found,)
+    first = low.facts.longest_first
+    if first == 0 and axis < len("xy"):
+        return (reordered(low, found, axis),)
+    if first == axis and axis > 0:
+        b = low.builder
+        return (b.sub(b.sub(low.gpu.num_programs(b, axis, clusters=False), 1), found),)
+    return (found,)
 
 
 def reordered(low: Lowering, found: Value, axis: int) -> Value:
@@ -285,7 +291,7 @@ MORE_RULES = {  # modules, and the prefixes of the op names that they lower
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """Return the LLVM text of all functions of a TTGIR module."""
-    longest_first = LONGEST_FIRST in module.attributes
+    longest_first = integer(module.attributes, LONGEST_FIRST)
     module = with_dots_from_memory(module, gpu.target)
     by_groups = "ttng.warp_group_dot" in load_rules(MORE_RULES, module)
     facts = Facts(num_warps(module), num_ctas(module), fuses, longest_first, by_groups)

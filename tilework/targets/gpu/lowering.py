@@ -60,7 +60,7 @@ class Facts:
     num_warps: int
     num_ctas: int = 1
     fuses: bool = True
-    longest_first: bool = False
+    longest_first: int | None = None  # the axis whose largest ids start first
     by_groups: bool = False  # warp groups run MMAs, whose addresses must be uniform in each warp
 
 

@@ -27,7 +27,7 @@ Stage: TTGIR. Cost: one walk, and the cost model of loops with dots.
 import re
 from math import ceil
 
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
@@ -39,7 +39,7 @@ from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import LONGEST_FIRST, find_target, num_ctas, num_warps
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf import make_for
-from tilework.ir.types import i32, is_tensor
+from tilework.ir.types import i32, int_attr, int_property, is_tensor
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass, module_pass
@@ -48,14 +48,15 @@ from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_s
 from tilework.transforms.ttg.row_loads import is_program_id
 from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_dots, will_split
 
-# Start programs with longer loops first, where the trip count grows with the program id along x: short ones fill the
-# tail.
+# Start programs with longer loops first, where the trip count grows with the program id along an axis: short ones fill
+# the tail.
 #
 #     for k in range(0, tl.program_id(0) * BM, BN)        causal attention: "tilework.longest-first" on the module
 #
 # Blocks start in the order of their ids; the program of a block is computed from its id
-# (`targets/gpu/codegen.py`): for eight y those with the largest x, then the next smaller x, and so on, then the next
-# eight y, which may load other data. Programs that might wait for each other (atomics, volatile loads, `while`), or
+# (`targets/gpu/codegen.py`). Along x: for eight y those with the largest x, then the next smaller x, and so on, then
+# the next eight y, which may load other data. Along y and z, where all x start before the next id: the largest id
+# first. Programs that might wait for each other (atomics, volatile loads, `while`), or
 # whose assembly reads the block id, keep their order.
 # Stage: TTGIR. Cost: one walk.
 
@@ -71,9 +72,14 @@ ALONE = frozenset({
 @module_pass("tritongpu-longest-first")
 def longest_first(module: ModuleOp) -> None:
     ops = ops_in_order(*module.regions)
-    slopes = [slope(loop.operands[1]) - slope(loop.operands[0]) for loop in ops if type(loop) is scf.ForOp]
-    if num_ctas(module) == 1 and max(slopes, default=0) > 0 <= min(slopes) and not any(map(is_bound, ops)):
-        module.attributes[LONGEST_FIRST] = UnitAttr()
+    if num_ctas(module) > 1 or any(map(is_bound, ops)):
+        return
+    loops = [op for op in ops if type(op) is scf.ForOp]
+    for axis in ProgramDim:
+        slopes = [slope(loop.operands[1], axis) - slope(loop.operands[0], axis) for loop in loops]
+        if max(slopes, default=0) > 0 <= min(slopes):
+            module.attributes[LONGEST_FIRST] = int_attr(axis, i32)
+            return
 
 
 BLOCK_REGISTERS = re.compile(r"%n?(ctaid|clusterid|cluster_\w+)")  # assembly with them is pure: uniform in a program
@@ -86,20 +92,22 @@ def is_bound(op: Operation) -> bool:
     return bool(reads_block_id) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
 
 
-def slope(value: SSAValue) -> float:
-    """Return 1 if `value` grows with the program id along x, -1 if it falls, 0 if it is constant or unknown."""
+def slope(value: SSAValue, axis: int) -> float:
+    """Return 1 if `value` likely grows with the program id along `axis`, -1 if it falls, 0 if it is constant or
+    unknown.
+    """
     op = defining_op(value)
     kind = type(op)
     if op is None:
         return 0
     if kind is tt.GetProgramIdOp:
-        return float(is_program_id(op))
+        return float(int_property(op, "axis") == axis)
     if kind in SAME:
-        return slope(op.operands[0])
-    if kind in SCALED:
-        return slope(op.operands[0]) if (constant_value(op.operands[1]) or 0) > 0 else 0
-    if kind is arith.AddiOp or kind in EITHER:
-        sides = [slope(side) for side in op.operands]
+        return slope(op.operands[0], axis)
+    if kind in SCALED and (factor := constant_value(op.operands[1])) is not None:
+        return slope(op.operands[0], axis) if factor > 0 else 0
+    if kind is arith.AddiOp or kind is arith.MuliOp or kind in EITHER:
+        sides = [slope(side, axis) for side in op.operands]
         return max(sides) if min(sides) >= 0 else 0
     return 0
 
