@@ -171,6 +171,20 @@ def sequences(q, k, v, o, starts, scale, stride, BM: tl.constexpr, BN: tl.conste
     tl.store(out, acc / total[:, None], mask=rm[:, None] < length)
 
 
+def test_loads_lose_their_masks_with_the_scores() -> None:
+    types = {"q": "*fp16", "k": "*fp16", "v": "*fp16", "o": "*fp32", "starts": "*i32", "scale": "fp32", "stride": "i32"}
+    constants = {"BM": 64, "BN": 32, "D": 16}
+    options = frontend_options(GPUTarget("cuda", 90, 32), {})
+    signature = {**types, **dict.fromkeys(constants, "constexpr")}
+    module = compile_to_ttir(sequences, signature, constants, {}, options)
+    run_pipeline(module, [*ttir_pipeline(Target.parse("cuda:90")), *SPLIT])
+    first, second = print_module(module).split("scf.for")[1:]
+    masked = [
+        [len(re.findall("%", load)) > 1 for load in re.findall(r"tt\.load ([^:]*) :", text)] for text in (first, second)
+    ]
+    assert masked == [[False, False], [True, True]]
+
+
 @pytest.mark.parametrize(("columns", "warps"), [(64, 4), (32, 8)])
 def test_causal_attention_of_odd_lengths(columns: int, warps: int, tmp_path: Path) -> None:
     lengths = (200, 1, 128, 0, 77)

@@ -55,7 +55,7 @@ class Linear:
     most: int
 
 
-@light_dataclass
+@light_dataclass(eq=False)
 class Test:
     """A comparison that is true where `margin` is positive."""
 
@@ -83,9 +83,13 @@ def split(loop: Operation) -> bool:
         return False
     forms = IndexForms()
     tests = [test for op in body_of(loop).ops if is_mask(op) if (test := test_of(op, loop, forms)) is not None]
-    falling = [test for test in tests if test.margin.step < 0]
-    if not (chosen := falling or tests):
+    selecting = [test.margin.step for test in tests if selects_elements(test.op)]
+    if not selecting:
         return False
+    falling = min(selecting) < 0
+    chosen = [test for test in tests if (test.margin.step < 0) == falling]
+    bounds = {test: most_trips(loop, test.margin, forms, step) for test in chosen}
+    chosen = [test for test in chosen if selects_elements(test.op) or bounds[test] is not None]
     code = Emitter(loop.location)
     lower, upper = map(code.sign_extended, loop.operands[:2])
     points = [first_change(code, test.margin, forms, lower, step) for test in chosen]
@@ -96,7 +100,7 @@ def split(loop: Operation) -> bool:
     is_exact = reduce(lambda one, other: code.binary(arith.AndIOp, one, other), fits)
     middle = code.select(is_exact, middle, loop.operands[0 if falling else 1])
     code.insert_before(loop)
-    trips = [most_trips(loop, test.margin, forms, step) for test in chosen]
+    trips = [bounds[test] for test in chosen]
     copies: dict[SSAValue, SSAValue] = {}
     before = clone_op(loop, copies)
     before.operands[1] = middle
@@ -119,11 +123,14 @@ def is_power(value: int) -> bool:
 
 
 def is_mask(op: Operation) -> bool:
-    """Return True if `op` compares tiles, to select elements of a tile with several dimensions."""
-    if type(op) is not arith.CmpiOp or not shape_of(op.results[0].type):
-        return False
+    """Return True if `op` compares tiles."""
+    return type(op) is arith.CmpiOp and bool(shape_of(op.results[0].type))
+
+
+def selects_elements(mask: Operation) -> bool:
+    """Return True if a comparison selects elements of a tile with several dimensions, not only those to load."""
     users = reached(
-        [use.operation for use in op.results[0].uses],
+        [use.operation for use in mask.results[0].uses],
         lambda user: [use.operation for use in user.results[0].uses] if isinstance(user, ALIKE) else (),
     )
     return any(type(user) is SelectOp and len(shape_of(user.results[0].type)) > 1 for user in users)
