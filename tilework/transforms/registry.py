@@ -40,7 +40,7 @@ PASSES: dict[str, str] = {
     "triton-remake-carried-descriptors": "tt.remake_carried_descriptors:remake_carried_descriptors",
     "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:rewrite_tensor_descriptor",
     "tt-odd-descriptors-to-pointers": "tt.rewrite_tensor_descriptor:odd_descriptors_to_pointers",
-    "tt-split-masked-loops": "tt.split_masked_loops:split_masked_loops",
+    "tt-split-masked-loops": "tt.split_masked_loops:SplitMaskedLoopsPass",
     "tt-scaled-maximum": "tt.scaled_maximum:scaled_maximum",
     "triton-count-exits": "tt.loop_exits:CountExitsPass",
     "triton-lift-skipped-loads": "tt.loop_exits:lift_marked_loads",

@@ -300,7 +300,7 @@ class CudaBackend(Backend):
         def ttgir(level: str) -> list[str]:
             passes = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, level)
             may_split = not (options.sanitize or options.reproducible or knobs.nvidia.plain_dots)
-            split = ["tt-split-masked-loops"] if may_split else []
+            split = [f"tt-split-masked-loops{{num-warps={options.num_warps}}}"] if may_split else []
             scaled = ["tt-scaled-maximum"] if options.enable_fp_fusion and not options.sanitize else []
             return [*split, *scaled, *passes]
 

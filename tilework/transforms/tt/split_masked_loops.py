@@ -20,7 +20,9 @@ Stage: TTIR, before layouts. Cost: one walk, and the address forms of comparison
 from collections.abc import Sequence
 from functools import reduce
 from itertools import chain
+from math import prod
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilework.analysis.index_forms import RULES, Atom, IndexForms, Poly, axis_atom, plus
@@ -29,7 +31,7 @@ from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import arith, scf, tt
 from tilework.ir.arith import SelectOp
 from tilework.ir.create import clone_op
-from tilework.ir.functions import ops_in_order
+from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import MOST_TRIPS
 from tilework.ir.nesting import body_of, is_defined_in
 from tilework.ir.rewrite import constant, constant_value, defining_op, insert_before, replace_all_uses
@@ -37,11 +39,13 @@ from tilework.ir.types import bit_width, i32, i64, int_attr, shape_of
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.canonicalize import canonicalize
-from tilework.transforms.passes import function_pass
+from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 
 LARGEST = 1 << 24  # coefficients of at most `MOST_TERMS` 32-bit values: sums fit 64 bits
 MOST_TERMS = 8
+MOST_REGISTERS = 192  # for results of dots: with more, what both loops need is spilled
+LANES = 32
 ALIKE = (arith.AndIOp, tt.BroadcastOp, tt.ExpandDimsOp)  # a mask that is computed from a mask
 
 
@@ -64,12 +68,21 @@ class Test:
     margin: Linear
 
 
-@function_pass("tt-split-masked-loops")
-def split_masked_loops(function: Operation) -> None:
-    loops = [op for op in ops_in_order(*function.regions) if type(op) is scf.ForOp]
-    with_dots = [loop for loop in loops if any(type(op) is tt.DotOp for op in body_of(loop).ops)]
-    if sum(map(split, with_dots)):
-        canonicalize(function)
+class SplitMaskedLoopsPass(Pass):
+    name = "tt-split-masked-loops"
+    num_warps: int = 4
+
+    def run(self, module: ModuleOp) -> None:
+        for function in filter(has_body, functions(module)):
+            loops = [op for op in ops_in_order(*function.regions) if type(op) is scf.ForOp]
+            if sum(split(loop) for loop in loops if 0 < dot_registers(loop, self.num_warps) <= MOST_REGISTERS):
+                canonicalize(function)
+
+
+def dot_registers(loop: Operation, num_warps: int) -> int:
+    """Return the registers of a thread for the results of the dots of `loop`."""
+    dots = [op for op in body_of(loop).ops if type(op) is tt.DotOp]
+    return sum(prod(shape_of(dot.results[0].type)) for dot in dots) // (num_warps * LANES)
 
 
 def split(loop: Operation) -> bool:
