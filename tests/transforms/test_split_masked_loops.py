@@ -105,6 +105,29 @@ def test_a_mask_that_is_not_linear_in_the_counter_stays(mask: str) -> None:
     assert loops(module) == 1
 
 
+@pytest.mark.parametrize(("mask", "first", "is_split"), [("row", 0, False), ("row", -1, True), ("last", 0, False)])
+def test_a_loop_whose_iterations_all_need_the_mask_stays(mask: str, first: int, is_split: bool) -> None:
+    """A program that splits its loop itself has one for the tiles of the diagonal."""
+
+    @tw.jit
+    def on_the_diagonal(
+        a, b, o, first, last, at, size, BM: tl.constexpr, BN: tl.constexpr, STEP: tl.constexpr, MASK: tl.constexpr
+    ):
+        rm, rk = tl.arange(0, BM), tl.arange(0, 16)
+        row = tl.program_id(0) * BM
+        x, y = tl.load(a + rm[:, None] * 16 + rk[None, :]), tl.load(b + rk[:, None] * BN + rm[None, :])
+        total = tl.zeros((BM, BN), tl.float32)
+        for n in range(row + STEP * BN, row + BM, BN):
+            columns = (n + rm)[None, :]
+            seen = (row + rm)[:, None] >= columns if MASK == "row" else (row + rm)[:, None] + BM <= columns
+            total += tl.where(seen, tl.dot(x, y), 0.0)
+        tl.store(o + rm[:, None] * BN + rm[None, :], total)
+
+    module = ttir(mask, first, on_the_diagonal)
+    run_pipeline(module, SPLIT)
+    assert loops(module) == (2 if is_split else 1)
+
+
 def test_only_one_of_two_loops_has_the_mask() -> None:
     module = ttir("causal", 16)
     run_pipeline(module, SPLIT)

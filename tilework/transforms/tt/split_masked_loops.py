@@ -103,6 +103,8 @@ def split(loop: Operation) -> bool:
     chosen = [test for test in tests if (test.margin.step < 0) == falling]
     bounds = {test: most_trips(loop, test.margin, forms, step) for test in chosen}
     chosen = [test for test in chosen if selects_elements(test.op) or bounds[test] is not None]
+    if any(needs_all_masks(loop, test.margin, forms) for test in chosen):
+        return False
     code = Emitter(loop.location)
     lower, upper = map(code.sign_extended, loop.operands[:2])
     points = [first_change(code, test.margin, forms, lower, step) for test in chosen]
@@ -129,6 +131,16 @@ def split(loop: Operation) -> bool:
         masked.attributes[MOST_TRIPS] = int_attr(max(trip for trip in trips if trip is not None), i32)
     remark(before, f"the {'first' if falling else 'last'} iterations run without masks that are true there")
     return True
+
+
+def needs_all_masks(loop: Operation, margin: Linear, forms: IndexForms) -> bool:
+    """Return True if no iteration selects a whole tile: programs that split their loops themselves have such loops."""
+    best = forms.of(loop.operands[0]) if margin.step < 0 else forms.of(loop.operands[1])
+    if best is None:
+        return False
+    largest = plus(plus(margin.rest, {(): margin.least}), best, margin.step)
+    largest = largest if margin.step < 0 else plus(largest, {(): -margin.step})
+    return not largest.keys() - {()} and largest.get((), 0) <= 0
 
 
 def is_power(value: int) -> bool:
