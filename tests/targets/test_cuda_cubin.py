@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from tilework import knobs
 from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.errors import PTXASError, StageError
 from tilework.targets.base import GPUTarget, find_backend
-from tilework.targets.nvidia import cubin
 from tilework.targets.nvidia.cubin import tabulate, waiting
 from tilework.tools.cli import main
 
@@ -238,87 +236,6 @@ def test_a_ptxas_that_is_gone(tmp_path: Path, fake: str) -> None:
     Path(fake).unlink()
     with pytest.raises(PTXASError, match="cannot be started"):
         arguments(tmp_path)
-
-
-# -- ptxas starts before the text is there -----------------------------------------------------------------------------
-
-
-def ends(seconds: float, path: str) -> bool:
-    """Return True as soon as no process runs a program."""
-    deadline = time.monotonic() + seconds
-    while processes_of(path) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not processes_of(path)
-
-
-@pytest.mark.parametrize("has_pidfd", [True, False])
-@pytest.mark.parametrize("waits", [True, False])
-@pytest.mark.parametrize("size", [0, 1 << 20])  # more than a pipe holds
-def test_a_started_ptxas_gets_the_text(
-    has_pidfd: bool, waits: bool, size: int, fake: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not has_pidfd:
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
-    if not waits:
-        monkeypatch.setattr(cubin, "STANDARD_INPUT", "/none")
-    text, settings = PTX + "// x\n" * (size // 5), cubin.CubinSettings("sm_90a")
-    with cubin.started("add", settings, fake):
-        assert bool(processes_of(fake)) is waits
-        found = json.loads(cubin.to_cubin(text, "add", settings, fake))
-        again = json.loads(cubin.to_cubin(text, "add", settings, fake))  # by a second process
-        other = json.loads(cubin.to_cubin(text, "add", cubin.CubinSettings("sm_80"), fake))
-    assert found["text"] == again["text"] == other["text"] == text
-    assert found["arguments"] == again["arguments"] != other["arguments"]
-
-
-def test_a_text_that_ptxas_does_not_read(tmp_path: Path) -> None:
-    """It ends before, and its output is the error."""
-    deaf = program(tmp_path / "deaf", "#!/bin/sh\necho 'ptxas fatal   : no'\nexit 1\n")
-    with pytest.raises(PTXASError, match="ptxas fatal   : no"):
-        cubin.to_cubin("// x\n" * 50000, "add", cubin.CubinSettings("sm_90a"), deaf)
-
-
-def test_a_kernel_that_does_not_compile_leaves_no_ptxas(fake: str) -> None:
-    @tilework.jit
-    def wrong(p):
-        tl.store(p, nothing)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
-
-    with pytest.raises(tilework.errors.CompilationError):
-        compile(ASTSource(wrong, {"p": "*i32"}), HOPPER)
-    settings = cubin.CubinSettings("sm_90a")
-    with pytest.raises(ZeroDivisionError), cubin.started("add", settings, fake):
-        assert processes_of(fake) and 1 // 0
-    assert ends(10, fake)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_process_that_is_forked_meanwhile(fake: str) -> None:
-    """It does not hold the pipe open that ptxas reads to its end."""
-    settings = cubin.CubinSettings("sm_90a")
-    knobs.nvidia.ptxas_timeout = 60
-    with cubin.started("add", settings, fake):
-        time.sleep(1)  # it waits
-        child = os.fork()
-        if child == 0:
-            time.sleep(600)
-        try:
-            assert json.loads(cubin.to_cubin(PTX, "add", settings, fake))["text"] == PTX
-        finally:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-
-
-@needs_ptxas
-def test_a_started_ptxas_makes_the_same_cubin(tmp_path: Path) -> None:
-    """As one that reads a file: with the text in it, which ptxas opens twice for line tables."""
-    text = PTX.replace("  ld.param", "  .loc 1 3 1\n  ld.param") + '.file 1 "kernel.py"\n'
-    settings, ptxas = cubin.CubinSettings("sm_90a"), knobs.nvidia.ptxas.path
-    with cubin.started("add", settings, ptxas):
-        time.sleep(0.2)  # it waits
-        found = cubin.to_cubin(text, "add", settings, ptxas)
-    command = [ptxas, *cubin.flags(settings), file(tmp_path, text), "-o", str(tmp_path / "add.cubin")]
-    subprocess.run(command, check=True, capture_output=True)
-    assert found == (tmp_path / "add.cubin").read_bytes() and b".nv_debug_ptx_txt" in found
 
 
 def test_6_12_a_failing_configuration_is_skipped() -> None:

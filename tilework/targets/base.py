@@ -10,7 +10,6 @@ compilation can be entered and left at any stage. Other packages join through th
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -83,10 +82,6 @@ class Backend(ABC):
     def binary_after(self, stage: str, options: "CompileOptions") -> str:
         """The stage that the driver loads, of a kernel that the output of `stage` describes."""
         return self.binary_ext
-
-    def ahead(self, name: str, binary: str, options: "CompileOptions") -> AbstractContextManager[None]:
-        """The time in which the kernel `name` is compiled up to the stage `binary`: programs may start ahead."""
-        return nullcontext()
 
     def kernel_facts(
         self, stage: str, artifact: Any, name: str, options: "CompileOptions", given: Collection[str]

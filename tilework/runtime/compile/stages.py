@@ -8,7 +8,6 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
@@ -175,12 +174,10 @@ def build(
     files = {f"{name}.source": nested(output, stage_data)}
     facts["name"] = source.name if isinstance(output, str) else kernel_symbol(output)
     overrides = Overrides(source, name, options, stages, backend)
-    entered = overrides.last or source.ext
-    binary = backend.binary_after(entered, options)
+    binary = backend.binary_after(overrides.last or source.ext, options)
     binary = binary if binary in stages else list(stages)[-1]
     timer.ir_initialization += microseconds(start)
-    ahead = backend.ahead(facts["name"], binary, options) if binary != entered else nullcontext()
-    with ahead, LongStep(f"compiling {source.name}", len(stages)) as progress:
+    with LongStep(f"compiling {source.name}", len(stages)) as progress:
         for stage, run in stages.items():
             progress.step(stage)
             start = time.perf_counter()

@@ -11,10 +11,6 @@ assembled a second time with ``.maxnreg`` (`analysis/cost.py`).
 Intermediate files are in a temporary folder. ptxas is killed, with its child processes, when it takes longer than
 TILEWORK_PTXAS_TIMEOUT (seconds; 0 is no limit) or when this process is interrupted.
 
-A third of what a small kernel costs ptxas comes before it reads the kernel. So a compilation starts it first
-(`started`), and `add.ptx` is then a link to its standard input, where it waits. The text is written to a file that
-replaces the link, and to the pipe: whichever ptxas opens has it. Line tables make it open the file a second time.
-
 NVIDIA's other assemblers are not used. nvJitLink compiles PTX for linking (``ptxas -c``), which is other code: 40
 registers instead of 32 in a kernel that sums rows. The PTX compiler library is only there to be linked statically.
 
@@ -39,21 +35,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled, StageError
 from tilework.light_dataclass import light_dataclass
-from tilework.process.forks import in_child
 from tilework.targets.nvidia.ptx_text import with_maxnreg
 from tilework.targets.observe import RECORDING
 
-STANDARD_INPUT = "/dev/stdin"
-FOREVER = 10**6  # seconds
 # performance warnings of ptxas: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
 
@@ -74,50 +65,6 @@ def flags(settings: CubinSettings) -> list[str]:
     fusion = [] if settings.fuses else ["--fmad=false"]
     level = [] if optimised else ["--opt-level", "0"]
     return [*debug, *fusion, "-v", *level, *shlex.split(settings.options or ""), f"--gpu-name={settings.cpu}"]
-
-
-class Assembly:
-    """A ptxas that was started for the kernel `name`; it waits for the text."""
-
-    def __init__(self, name: str, settings: CubinSettings, tool: str) -> None:
-        self.file = re.sub(r"[^\w.-]", "_", name)[:100]
-        self.options = (tool, *flags(settings))
-        self.folder = tempfile.TemporaryDirectory(prefix="tilework-ptxas-", ignore_cleanup_errors=True)
-        self.source, self.result = (Path(self.folder.name, f"{self.file}.{kind}") for kind in ("ptx", "cubin"))
-        self.program: Program | None = None
-        if os.path.exists(STANDARD_INPUT):
-            with suppress(OSError, PTXASError):  # it starts when the text is there, or says why it does not
-                self.source.symlink_to(STANDARD_INPUT)
-                self.program = self.start()
-
-    def start(self) -> "Program":
-        return Program([*self.options, str(self.source), "-o", str(self.result)])
-
-    def finish(self, ptx: str, limit: int) -> tuple[int | None, str, bytes]:
-        """Return exit code, output and cubin."""
-        text = ptx.encode()
-        written = self.source.with_suffix(".text")
-        written.write_bytes(text)
-        written.replace(self.source)
-        self.program = self.program or self.start()
-        code, log = self.program.finish(text, limit)
-        return code, log, self.result.read_bytes() if code == 0 and self.result.is_file() else b""
-
-    def close(self) -> None:
-        if self.program is not None:
-            self.program.close()
-        self.folder.cleanup()
-
-
-@contextmanager
-def started(name: str, settings: CubinSettings, tool: str) -> Iterator[None]:
-    """Start ptxas for a kernel that `to_cubin` assembles later in this context."""
-    with closing(Assembly(name, settings, tool)) as assembly:
-        token = STARTED.set(assembly)
-        try:
-            yield
-        finally:
-            STARTED.reset(token)
 
 
 def to_cubin(
@@ -146,13 +93,12 @@ def to_cubin(
 
 def assemble(ptx: str, name: str, settings: CubinSettings, tool: str) -> tuple[str, bytes]:
     """Return the output of ptxas and the cubin."""
-    assembly, wanted = STARTED.get(), (tool, *flags(settings))
-    file = re.sub(r"[^\w.-]", "_", name)[:100]
-    if assembly is None or (assembly.file, assembly.options) != (file, wanted):
-        assembly = Assembly(name, settings, tool)
-    STARTED.set(None)
-    with closing(assembly):
-        code, log, data = assembly.finish(ptx, knobs.nvidia.ptxas_timeout)
+    wanted, file = (tool, *flags(settings)), re.sub(r"[^\w.-]", "_", name)[:100]
+    with tempfile.TemporaryDirectory(prefix="tilework-ptxas-", ignore_cleanup_errors=True) as folder:
+        source, result = Path(folder, f"{file}.ptx"), Path(folder, f"{file}.cubin")
+        source.write_text(ptx, encoding="utf-8")
+        code, log = run([*wanted, str(source), "-o", str(result)], knobs.nvidia.ptxas_timeout)
+        data = result.read_bytes() if code == 0 and result.is_file() else b""
     if not data:
         command = shlex.join([*wanted, f"{file}.ptx", "-o", f"{file}.cubin"])
         help = "the file is the kernel's ptx stage; TRITON_KERNEL_DUMP=1 writes it"
@@ -178,100 +124,44 @@ def resources(log: str) -> list[str]:
     ]
 
 
-class Program:
-    """A program that was started, in a session of its own. Its output is kept in a file: its child processes would keep
-    a pipe open.
-    """
-
-    def __init__(self, command: list[str]) -> None:
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115 (`close` closes it)
-        try:
-            self.process = subprocess.Popen(
-                command, bufsize=0, stdin=subprocess.PIPE, stdout=self.log, stderr=self.log, start_new_session=True
-            )
-        except OSError as error:
-            self.log.close()
-            raise PTXASError(f"{command[0]} cannot be started: {error}") from None
-        WAITING.add(self)
-
-    def finish(self, text: bytes, limit: int) -> tuple[int | None, str]:
-        """Give it its standard input; return (exit code, output). The code is None if it was killed after `limit`
-        seconds.
-        """
-        try:
-            self.wait(text, limit or FOREVER)
-        except subprocess.TimeoutExpired:
-            self.log.seek(0, os.SEEK_END)
-            self.log.write(f"it was stopped after {limit} seconds (TILEWORK_PTXAS_TIMEOUT)".encode())
-        code = self.process.returncode
-        self.log.flush()
-        self.log.seek(0)
-        said = self.log.read().decode(errors="replace")
-        self.close()
-        return code, said
-
-    def wait(self, text: bytes, limit: float) -> None:
-        """Write the input and wait for the end; raise TimeoutExpired.
-
-        `Popen` with a limit sleeps between looks: up to 50 ms, and as long as the program has run. A file that stands
-        for the process is ready when it ends.
-        """
-        try:
-            ended = os.pidfd_open(self.process.pid)
-        except (AttributeError, OSError):  # Linux 5.3 has it
-            self.process.communicate(text, limit)
-            return
-        assert self.process.stdin is not None
-        pipe, left, deadline = self.process.stdin, memoryview(text), time.monotonic() + limit
-        try:
-            os.set_blocking(pipe.fileno(), False)
-            waits = select.poll()
-            waits.register(ended, select.POLLIN)
-            waits.register(pipe.fileno(), select.POLLOUT)
-            while True:
-                ready = dict(waits.poll(max(0.0, deadline - time.monotonic()) * 1e3))
-                if ended in ready:
-                    self.process.wait()
-                    return
-                if not ready:
-                    raise subprocess.TimeoutExpired(self.process.args, limit)
-                with suppress(BrokenPipeError):
-                    left = left[os.write(pipe.fileno(), left) :] if left else left
-                    if left:
-                        continue
-                waits.unregister(pipe.fileno())
-                pipe.close()
-        finally:
-            os.close(ended)
-
-    def close(self) -> None:
-        WAITING.discard(self)
-        if self.process.returncode is None:
-            stop(self.process)
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.log.close()
-
-
-WAITING: set[Program] = set()
-STARTED: ContextVar[Assembly | None] = ContextVar("STARTED", default=None)
-
-
-@in_child
-def leave_waiting() -> None:
-    """Close the pipes of programs that another thread had started before a fork: they would not see the end of their
-    input before this child ends.
-    """
-    for program in WAITING:
-        assert program.process.stdin is not None
-        program.process.stdin.close()
-    WAITING.clear()
-
-
 def run(command: list[str], limit: int) -> tuple[int | None, str]:
     """Run a program and return (exit code, output); the code is None if it was killed after `limit` seconds."""
-    with closing(Program(command)) as program:
-        return program.finish(b"", limit)
+    with tempfile.TemporaryFile() as log:  # child processes of the program would keep a pipe open
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        except OSError as error:
+            raise PTXASError(f"{command[0]} cannot be started: {error}") from None
+        code: int | None = None
+        try:
+            code = wait(process, limit)
+        except subprocess.TimeoutExpired:
+            log.seek(0, os.SEEK_END)
+            log.write(f"it was stopped after {limit} seconds (TILEWORK_PTXAS_TIMEOUT)".encode())
+        finally:
+            if code is None:
+                stop(process)
+        log.seek(0)
+        return code, log.read().decode(errors="replace")
+
+
+def wait(process: "subprocess.Popen[bytes]", limit: int) -> int:
+    """Return the exit code; raise TimeoutExpired after `limit` seconds.
+
+    `Popen.wait` with a limit sleeps between looks, up to 50 ms. The descriptor of a process is ready when it ends.
+    """
+    if limit and hasattr(os, "pidfd_open"):
+        with suppress(OSError):  # Linux 5.3 has it
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                ended = select.poll()
+                ended.register(descriptor, select.POLLIN)
+                if not ended.poll(limit * 1000):
+                    raise subprocess.TimeoutExpired(process.args, limit)
+            finally:
+                os.close(descriptor)
+    return process.wait(limit or None)
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:

@@ -10,7 +10,6 @@ The modules that do the work are imported when a stage runs; looking up a kernel
 
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -86,21 +85,15 @@ def shown(text: str) -> str:
     return text
 
 
-def cubin_settings(options: "CompileOptions") -> tuple[Any, str]:
-    """Return the settings that determine the cubin, and the path of ptxas."""
-    from tilework.targets.nvidia.cubin import CubinSettings  # lazily: the compiler loads when something is compiled
-    from tilework.targets.nvidia.ptx_text import cpu_name
-
-    tool = required_assembler(capability_of(options.arch or ""))
-    return CubinSettings(cpu_name(options.arch or ""), options.enable_fp_fusion, options.ptx_options), tool.path
-
-
 def cubin_of(text: str, options: "CompileOptions") -> bytes:
-    from tilework.targets.nvidia import ptx_text  # lazily: the compiler loads when something is compiled
-    from tilework.targets.nvidia.cubin import to_cubin
+    # lazily: the compiler loads when something is compiled
+    from tilework.targets.nvidia import ptx_text
+    from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
 
-    name = next(iter(ptx_text.entries(text)), "kernel")
-    return to_cubin(text, name, *cubin_settings(options), fewer_registers(text, target_of(options.arch or "")))
+    arch = options.arch or ""
+    settings = CubinSettings(ptx_text.cpu_name(arch), options.enable_fp_fusion, options.ptx_options)
+    name, tool = next(iter(ptx_text.entries(text)), "kernel"), required_assembler(capability_of(arch))
+    return to_cubin(text, name, settings, tool.path, fewer_registers(text, target_of(arch)))
 
 
 def fewer_registers(text: str, target: Target) -> Callable[[int], int | None] | None:
@@ -340,14 +333,6 @@ class CudaBackend(Backend):
     def binary_after(self, stage: str, options: "CompileOptions") -> str:
         """Return "cubin", or "ptx" where there is no ptxas; a cubin of the user is kept."""
         return "ptx" if stage != "cubin" and assembler(capability_of(options.arch or "")) is None else "cubin"
-
-    def ahead(self, name: str, binary: str, options: "CompileOptions") -> AbstractContextManager[None]:
-        """Start ptxas, which waits for the PTX."""
-        if binary != "cubin" or assembler(capability_of(options.arch or "")) is None:
-            return nullcontext()
-        from tilework.targets.nvidia.cubin import started  # lazily: the compiler loads when something is compiled
-
-        return started(name, *cubin_settings(options))
 
     def kernel_facts(
         self, stage: str, artifact: Any, name: str, options: "CompileOptions", given: Collection[str]
