@@ -1,25 +1,24 @@
-"""Models whose training step Inductor compiles: where its kernels come from, and how long they take with each compiler.
+"""Training steps of six models that Inductor compiles: how long they take with each compiler.
 
-    python -m benchmarks.inductor_models dump FOLDER [MODEL ...]     Inductor's kernels, as files that run by themselves
-    python -m benchmarks.inductor_models step [MODEL ...]            a step's time and the first call, both compilers
+    python -m benchmarks.inductor_models [MODEL ...]
 
-`dump` needs a GPU and Triton; a kernel's file has its arguments in `get_args()`. `step` runs each compiler twice, in
-turns, in a new process with empty caches: milliseconds of a step (forward, backward, update; the median of graph-free
-steps) and seconds of the first one, which compiles.
+Each compiler runs twice, in turns, in a new process with empty caches: milliseconds of a step (forward, backward,
+update; the median) and seconds of the first one, which compiles. `real_programs/inductor.py` records kernels of such
+models without a GPU.
 """
+
+# pyright: basic, reportMissingImports=false
 
 import argparse
 import itertools
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -248,30 +247,6 @@ def training_step(name: str) -> Callable[[], torch.Tensor]:
     return step
 
 
-def dump(folder: Path, names: Sequence[str]) -> None:
-    """Write the kernels of the models, a folder for each."""
-    for name in names:
-        with tempfile.TemporaryDirectory() as cache:
-            command = [sys.executable, "-m", "benchmarks.inductor_models", "--run", name]
-            settings = {"TORCHINDUCTOR_CACHE_DIR": cache, "TORCHINDUCTOR_BENCHMARK_KERNEL": "1"}
-            start = time.perf_counter()
-            done = subprocess.run(command, env={**os.environ, **settings}, check=False)
-            target = folder / name.replace(" ", "_")
-            target.mkdir(parents=True, exist_ok=True)
-            files = [file for file in Path(cache).rglob("*.py") if "def get_args" in file.read_text()]
-            for file in files:
-                shutil.copy(file, target)
-            print(f"{name:20} {len(files)} kernels, {time.perf_counter() - start:.0f} s, exit {done.returncode}")
-
-
-def run(name: str) -> None:
-    """Run two steps; what Inductor compiles is in its cache then."""
-    step = training_step(name)
-    step()
-    step()
-    torch.cuda.synchronize()
-
-
 def measure(name: str, compiler: str) -> dict[str, float]:
     """Return the seconds of the first step and the milliseconds of the later ones."""
     if compiler == "tilework":
@@ -315,27 +290,20 @@ def child(name: str, compiler: str) -> dict[str, float]:
     """Measure in a new process with empty caches."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "TRITON_CACHE_DIR": f"{folder}/triton"}
-        command = [sys.executable, "-m", "benchmarks.inductor_models", "--measure", compiler, name]
+        command = [sys.executable, "-m", "benchmarks.inductor_models", "--compiler", compiler, name]
         done = subprocess.run(command, env={**os.environ, **settings}, stdout=subprocess.PIPE, check=True)
         return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", help=argparse.SUPPRESS)
-    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("arguments", nargs="*", help="dump FOLDER, or step; then names of models")
+    parser.add_argument("--compiler", choices=COMPILERS, help="measure with this one only, and print JSON")
+    parser.add_argument("models", nargs="*", default=[*MODELS], help=", ".join(MODELS))
     args = parser.parse_args()
-    if args.run:
-        run(args.run)
-    elif args.measure:
-        print(json.dumps(measure(args.measure[1], args.measure[0])))
-    elif args.arguments[:1] == ["dump"] and len(args.arguments) > 1:
-        dump(Path(args.arguments[1]), args.arguments[2:] or [*MODELS])
-    elif args.arguments[:1] == ["step"]:
-        compare(args.arguments[1:] or [*MODELS])
+    if args.compiler:
+        print(json.dumps(measure(args.models[0], args.compiler)))
     else:
-        parser.error("dump FOLDER [MODEL ...] or step [MODEL ...]")
+        compare(args.models)
 
 
 if __name__ == "__main__":
