@@ -51,7 +51,7 @@ def test_one_thread_asks_for_a_line() -> None:
     """Eight parts of 16 bytes of a thread, 2 KB apart: whether the first begins a line is asked once."""
     text = compiled("ptx")
     assert len(re.findall(r"@%p\d+ prefetch\.global\.L2 \[%rd\d+\];", text)) == 8
-    assert len(re.findall(r"and\.b32 \t%r\d+, %r\d+, 127;", text)) == 1
+    assert len(re.findall(r"and\.b32 \t(%r\d+), %r\d+, 127;\n\tsetp\.lt\.u32 \t%p\d+, \1, 16;", text)) == 1
 
 
 def test_gpus_that_were_not_measured_do_not_ask() -> None:

@@ -105,8 +105,7 @@ def test_an_address_is_not_used_again() -> None:
 
 LIBRARY_KEYS = """
 from tilework.language import standard, target_info
-from tilework.language import standard
-items = [item for module in (sorting, standard, target_info) for item in vars(module).values()]
+items = [item for module in (standard, target_info) for item in vars(module).values()]
 found = [item for item in items if hasattr(item, "cache_key")]
 keys = {item.__name__: item.cache_key for item in found}
 """

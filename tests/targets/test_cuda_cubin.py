@@ -4,11 +4,9 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from tilework import knobs
 from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.errors import PTXASError, StageError
 from tilework.targets.base import GPUTarget, find_backend
+from tilework.targets.nvidia import cubin
 from tilework.targets.nvidia.cubin import tabulate, waiting
 from tilework.tools.cli import main
 
@@ -215,19 +214,13 @@ def processes_of(path: str) -> list[str]:
     return [line for line in listed.splitlines() if path in line]
 
 
-@pytest.mark.parametrize("has_pidfd", [True, False])
-def test_an_interrupt_ends_ptxas_too(
-    has_pidfd: bool, tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not has_pidfd:
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
-    interrupt = threading.Timer(1, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
-    interrupt.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            compile(file(tmp_path, f"{PTX}// hang\n"), HOPPER)
-    finally:
-        interrupt.cancel()
+def test_an_interrupt_ends_ptxas_too(tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(process: Any, limit: float) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cubin, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compile(file(tmp_path, f"{PTX}// hang\n"), HOPPER)
     assert not processes_of(fake)
 
 

@@ -104,7 +104,7 @@ def test_the_counter_of_a_loop_does_not_wrap() -> None:
     tt.store %p, %count : !tt.ptr<i32>"""
     text = module_text(["%p: !tt.ptr<i32>", "%start: i32", "%step: i32"], body, 80, 1)
     llvm = emit_module(to_module(text), 80)
-    assert re.search(r"add nsw i64 %v\d+, %v\d+", llvm) and "add nsw i32" not in llvm
+    assert "i64" not in llvm and "add nsw i32" not in llvm
     found = np.zeros(4, np.int32)
     launch(ptx_of(text, 80), "kernel", [found, 2147483000, 300], 1)
     assert found[0] == 3

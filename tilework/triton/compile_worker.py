@@ -34,4 +34,4 @@ def load_compiler() -> None:
         target, stage = ("cuda:90", "ptx") if versions.cuda else ("hip:gfx942" if versions.hip else "cpu", "llir")
         types = {"a": "*fp16", "b": "*fp16", "out": "*fp32", "count": "i32"}
         divisible = {(index,): [["tt.divisibility", 16]] for index in range(len(types))}
-        lower(ASTSource(sample, types, {"N": 64}, divisible), GPUTarget.parse(target), [stage])
+        lower(ASTSource(sample, types, {"N": 64}, divisible), GPUTarget.parse(target), ["ttir", stage])
