@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def cubins(python: str, compiler: str, names: list[str]) -> dict[str, bytes]:
 class Listing:
     """The instructions of a cubin's kernel, without predicates; where branches go to."""
 
-    code: list[str]
+    code: Sequence[str]
     labels: dict[str, int]
     registers: int
 
@@ -193,7 +194,7 @@ def opcode(line: str) -> str:
     return line.split()[1 if line.startswith("@") else 0]
 
 
-def counted(code: list[str]) -> Counter[str]:
+def counted(code: Sequence[str]) -> Counter[str]:
     """Instructions by class."""
     found: Counter[str] = Counter()
     for line in code:
