@@ -64,7 +64,7 @@ class Recorder:
 
     def normal(self, *shape: int, dtype: torch.dtype = torch.bfloat16, scale: float = 1.0,
                grad: bool = False) -> torch.Tensor:  # fmt: skip
-        """Return a tensor of normally distributed numbers, which are drawn when the launch runs."""
+        """Return a tensor that the replay of a launch fills with normally distributed values."""
         return self.made(shape, dtype, ["normal", scale], grad)
 
     def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0, dtype: torch.dtype = torch.bfloat16,
@@ -337,7 +337,7 @@ class Watching(TorchDispatchMode):
                     return NotImplemented
                 return tree_map_only(torch.Tensor, lambda one: torch.empty_strided(one.shape, one.stride(),
                                                                                   dtype=one.dtype), meta)  # fmt: skip
-        except (NotImplementedError, RuntimeError):
+        except (NotImplementedError, RuntimeError):  # an op without a meta kernel: it runs on the host tensors
             return NotImplemented
 
 

@@ -125,7 +125,7 @@ def largest(x_ptr, out_ptr, n, K: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def sample(x_ptr, out_ptr, n, temperature, seed, BLOCK: tl.constexpr):
-    """The index of a token, drawn by its logit: the largest of logit / temperature + Gumbel noise."""
+    """Sample the index of a token by its logit: the largest of logit / temperature + Gumbel noise."""
     row = tl.program_id(0)
     best = tl.full((BLOCK,), -float("inf"), tl.float32)
     index = tl.zeros((BLOCK,), tl.int32)

@@ -41,7 +41,7 @@ WIDTHS = {"": 4, "64": 8, "128": 16, "U8": 1, "S8": 1, "U16": 2, "S16": 2}
 
 @dataclass
 class Counts:
-    """What a compilation costs: counts over the whole kernel, not over its run."""
+    """Counts of a kernel's machine code, each instruction once, and the time of its compilation."""
 
     instructions: int
     registers: int

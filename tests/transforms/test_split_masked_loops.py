@@ -91,8 +91,8 @@ def test_bits(mask: str, step: int) -> None:
     run_pipeline(after, SPLIT)
     assert (loops(before), loops(after)) == (1, 2)
     rng = np.random.default_rng(step)
-    drawn = [tuple(int(n) for n in rng.integers(-80, 80, 4)) for _ in range(6)]
-    for numbers in [*BOUNDS, *drawn]:
+    random_bounds = [tuple(int(n) for n in rng.integers(-80, 80, 4)) for _ in range(6)]
+    for numbers in [*BOUNDS, *random_bounds]:
         if numbers[0] == EXTREME and step == 32:
             continue  # the counter itself would wrap around
         np.testing.assert_array_equal(values(after, *numbers), values(before, *numbers), str(numbers))

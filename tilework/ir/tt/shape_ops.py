@@ -115,7 +115,7 @@ def verify_reshaped(source: Attribute, result: Attribute) -> None:
 
 
 def verify_joined(part: Attribute, whole: Attribute) -> None:
-    """Splitting `whole` gives back the layout of `part`."""
+    """Raise VerifyException unless splitting `whole` results in the layout of `part`."""
     before, after = encoding_of(part), encoding_of(whole)
     if before is None and after is None:
         return
