@@ -121,6 +121,18 @@ def computed_dots(
 
 
 @tilework.jit
+def repeated_dots(x_ptr, h_ptr, out_ptr, COUNT, M: tl.constexpr, K: tl.constexpr, H_TRANSPOSED: tl.constexpr):
+    """Products with one matrix, which is loaded before the loop."""
+    m, k = tl.arange(0, M)[:, None], tl.arange(0, K)[None, :]
+    x = tl.load(x_ptr + m * K + k)
+    row, column = tl.arange(0, K)[:, None], tl.arange(0, K)[None, :]
+    h = tl.trans(tl.load(h_ptr + row + column * K)) if H_TRANSPOSED else tl.load(h_ptr + row * K + column)
+    for _ in range(COUNT):
+        x = tl.dot(x, h).to(h.dtype)
+    tl.store(out_ptr + m * K + k, x)
+
+
+@tilework.jit
 def computed_pairs(a_ptr, b_ptr, c_ptr, COUNT, ASKS: tl.constexpr):
     """Two such sums: what both are computed from is read first."""
     m, k = tl.arange(0, 64), tl.arange(0, 32)
@@ -384,6 +396,20 @@ def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> Non
     wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")
     np.testing.assert_array_equal(device.download(addresses[2], c), wide.sum(0))
     assert device.counters is not None and device.counters.total.conflicts * 4 < device.counters.total.wavefronts
+
+
+@pytest.mark.parametrize(("dtype", "transposed"), [("fp8e4nv", False), ("fp32", False), ("fp32", True)])
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_right_factor_from_outside_a_loop_is_copied_once(dtype: str, transposed: bool, count: int) -> None:
+    """It lies across K: the copy along K is made in front of the loop."""
+    rng = np.random.default_rng(10)
+    x, out = numbers(rng, dtype, 64, 64), np.zeros((64, 64), DTYPES[dtype])
+    h = (np.eye(64)[rng.permutation(64)] * rng.choice([-1, 1], 64)).astype(DTYPES[dtype])
+    text = ptx_of(repeated_dots, 90, 4, (*[f"*{dtype}"] * 3, "i32"), (64, 64, transposed))
+    before, loop = text[: text.rindex("wgmma.wait_group")].split("$L__BB0_1:")
+    assert "stmatrix" in before and "stmatrix" not in loop
+    launch(text, "repeated_dots", 4, x, h, out, count)
+    np.testing.assert_array_equal(out, x.astype("f8") @ np.linalg.matrix_power(h.astype("f8"), count))
 
 
 def test_a_product_of_what_is_computed_from_another_one() -> None:

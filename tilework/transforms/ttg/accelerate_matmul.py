@@ -32,8 +32,8 @@ from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import is_reproducible, num_warps
 from tilework.ir.module_facts import target as target_of
-from tilework.ir.nesting import behind
-from tilework.ir.rewrite import constant_value, insert_after, put, recreate, replace_op
+from tilework.ir.nesting import behind, ops_behind
+from tilework.ir.rewrite import constant_value, insert_after, move_before, put, recreate, replace_op
 from tilework.ir.types import (
     array_values,
     bf16,
@@ -424,7 +424,7 @@ def as_loaded(op: Operation, operand: SSAValue) -> SSAValue:
     assert isinstance(load, LOADS), load
     insert_after(load, alloc)
     view = alloc.results[0]
-    return put(op, ttg.MemDescTransOp.make(view, SWAP, op.location)) if is_swapped else view
+    return put(behind(view), ttg.MemDescTransOp.make(view, SWAP, op.location)) if is_swapped else view
 
 
 def fragments(op: Operation, view: SSAValue, type: Attribute, mma: NvidiaMma) -> SSAValue:
@@ -449,17 +449,22 @@ def is_copied_transposed(dot: Dot, mma: NvidiaMma) -> bool:
 
 def transposed_copy(op: Operation, mma: NvidiaMma) -> SSAValue:
     """Return the right operand of `op` in K-major shared memory: loaded in the layout of a left operand, and stored,
-    both without bank conflicts.
+    both without bank conflicts; where the operand was loaded, if a loop around `op` would repeat the copy.
     """
     operand = op.operands[1]
     depth, columns = shape_of(operand.type)
-    view = put(op, ttg.MemDescTransOp.make(as_loaded(op, operand), SWAP, op.location))
+    first = ttg.MemDescTransOp.make(as_loaded(op, operand), SWAP, op.location)
+    view = put(op, first)
     across = with_encoding(tensor_type((columns, depth), element_type(operand.type)), None)
     read = permuted_rows(op, fragments(op, view, across, mma), back=True)
     transposed = put(op, tt.TransOp.make(read, SWAP, op.location))
     shared = nvmma_shared((depth, columns), (0, 1), bit_width(operand.type))
     memory = ttg.memdesc_type((depth, columns), element_type(operand.type), shared)
-    return put(op, ttg.LocalAllocOp.make(transposed, memory, op.location))
+    copy = put(op, ttg.LocalAllocOp.make(transposed, memory, op.location))
+    place = behind(first.operands[0])
+    if place.parent is not op.parent:
+        move_before(place, first, *ops_behind(first, op))
+    return copy
 
 
 def loaded_encoding(value: SSAValue) -> Shared:
