@@ -70,8 +70,8 @@ FAMILIES = (
         "language",
         "Shapes",
         "tl.",
-        "arange full zeros zeros_like broadcast broadcast_to expand_dims reshape ravel view permute trans join"
-        " split cat interleave gather",
+        "arange full zeros zeros_like to_tensor broadcast broadcast_to expand_dims squeeze unsqueeze reshape ravel view"
+        " permute trans join split cat interleave gather",
     ),
     family(
         "language",

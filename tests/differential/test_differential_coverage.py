@@ -43,7 +43,7 @@ FUNCTIONS = {
     "order of programs": "swizzle2d",
     "shapes and types": "broadcast broadcast_to cat cast clamp expand_dims gather histogram interleave join "
     "maximum minimum permute"
-    " ravel reshape split trans view where",
+    " ravel reshape split squeeze to_tensor trans unsqueeze view where",
 }
 METHODS = {
     "tensor": "to advance view reshape trans permute sum max min argmax argmin cumsum cumprod reduce "

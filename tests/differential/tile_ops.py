@@ -151,7 +151,8 @@ def flips(x, AXIS: CE):
 @jit
 def reshapes(x, SHAPE: CE):
     y = tl.reshape(x, SHAPE)
-    return y, tl.ravel(y), tl.expand_dims(y, 1), tl.reshape(y * 2, x.shape)
+    column = tl.unsqueeze(y, 1)
+    return y, tl.ravel(y), tl.expand_dims(y, 1), tl.reshape(y * 2, x.shape), tl.squeeze(column, 1) + tl.to_tensor(1)
 
 
 @jit
@@ -169,6 +170,11 @@ def joins(x, y):
 @jit
 def cats(x, y):
     return tl.sort(tl.cat(x, y, can_reorder=True)), tl.sum(tl.cat(x, y, can_reorder=True))
+
+
+@jit
+def cats_in_order(x, y, AXIS: CE):
+    return tl.cat(x, y, dim=AXIS), tl.cat(y, x)
 
 
 @jit
@@ -405,7 +411,7 @@ ROWS: dict[str, Row] = {
     "flips": Row(flips, lambda x, AXIS: (np.flip(x, AXIS), x[..., ::-1]), ("fp16",), **FIRST, **EXTREME),
     "reshapes": Row(
         reshapes,
-        lambda x, SHAPE: (x.reshape(SHAPE), x.ravel(), x.reshape(SHAPE)[:, None], x * 2),
+        lambda x, SHAPE: (x.reshape(SHAPE), x.ravel(), x.reshape(SHAPE)[:, None], x * 2, x.reshape(SHAPE) + 1),
         SMALL,
         lambda shape: ((last(shape), *shape[:-1]) if len(shape) > 1 else (1, last(shape)),),
     ),
@@ -416,6 +422,12 @@ ROWS: dict[str, Row] = {
         lambda x, y: (np.sort(np.concatenate([x, y])), np.concatenate([x, y]).sum(dtype=np.int32)),
         ("i32", "i32"),
         ranks=(1,),
+    ),
+    "cats in order": Row(
+        cats_in_order,
+        lambda x, y, AXIS: (np.concatenate([x, y], AXIS), np.concatenate([y, x])),
+        ("fp16", "fp16"),
+        **AXIS,
     ),
     "gathers": Row(
         gathers,

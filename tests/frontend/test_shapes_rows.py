@@ -184,7 +184,46 @@ FUNCTIONS = {
         tl.static_assert(y.shape == [8])
         tl.store(out, tl.sum(y))
         """, [28]),
-    "cat in order": ("tl.cat(tl.arange(0, 4), tl.arange(0, 4))", Refused(AssertionError, "can_reorder")),
+    "cat in order": ("tl.store(out + tl.arange(0, 8), tl.cat(tl.arange(0, 4), tl.arange(4, 8)))", list(range(8))),
+    "cat of rows": ("""
+        y = tl.arange(0, 4).reshape(2, 2)
+        tl.store(out + tl.arange(0, 8), tl.cat(y, y + 4, dim=1).reshape(8))
+        """, [0, 1, 4, 5, 2, 3, 6, 7]),
+    "cat of columns": ("""
+        y = tl.arange(0, 4).reshape(2, 2)
+        tl.store(out + tl.arange(0, 8), tl.cat(y, y + 4, dim=-2).reshape(8))
+        """, list(range(8))),
+    "cat of two ranks": ("tl.cat(tl.arange(0, 4), tl.zeros((4, 1), tl.int32))", Refused(AssertionError, "one rank")),
+    "cat of other sizes": (
+        "tl.cat(tl.zeros((2, 4), tl.int8), tl.zeros((2, 8), tl.int8))", Refused(AssertionError, "different sizes")),
+    "cat of longer blocks": (
+        "tl.cat(tl.zeros((2, 8), tl.int8), tl.zeros((2, 16), tl.int8), dim=1)",
+        Refused(ValueError, "Cannot make_shape_compatible: incompatible dimensions at index 1: 8 and 16")),
+    "cat of a single element": (
+        "tl.cat(tl.zeros((8,), tl.int8), tl.zeros((1,), tl.int8))", Refused(AssertionError, "sizes 8 and 1")),
+    "cat of scalars": ("tl.cat(n, n)", Refused(AssertionError, "not scalars")),
+    "cat of two types": ("tl.cat(tl.arange(0, 4), tl.zeros((4,), tl.float32))", Refused(ValueError, "int32 and fp32")),
+    "squeeze": ("""
+        y = tl.squeeze(tl.arange(0, 4).reshape(2, 1, 2), 1)
+        tl.static_assert(y.shape == (2, 2) and tl.squeeze(tl.zeros((4, 1), tl.int8), -1).shape == (4,))
+        tl.store(out + tl.arange(0, 4), y.reshape(4))
+        """, [0, 1, 2, 3]),
+    "squeeze of several": (
+        "tl.squeeze(tl.arange(0, 4), 0)",
+        Refused(CompileTimeAssertionFailure, "more than one element")),
+    "squeeze out of range": (
+        "tl.squeeze(tl.zeros((4, 1), tl.int8), 2)",
+        Refused(CompileTimeAssertionFailure, "out of range")),
+    "unsqueeze": ("""
+        y = tl.unsqueeze(tl.arange(0, 4), 1)
+        tl.static_assert(y.shape == (4, 1) and tl.unsqueeze(y, -1).shape == (4, 1, 1))
+        tl.store(out + tl.arange(0, 4), tl.unsqueeze(y, 0).reshape(4))
+        """, [0, 1, 2, 3]),
+    "unsqueeze out of range": (
+        "tl.unsqueeze(tl.arange(0, 4), 3)",
+        Refused(CompileTimeAssertionFailure, "out of range")),
+    "to_tensor": (
+        "y = tl.to_tensor(5)\ntl.static_assert(y.dtype == tl.int32)\ntl.store(out, y + tl.to_tensor(n))", [8]),
     "join": ("""
         y = tl.join(tl.arange(0, 4), tl.arange(4, 8))
         tl.static_assert(y.shape == (4, 2))

@@ -24,6 +24,7 @@ FUNCTIONS = [
     *("max_contiguous", "max_constancy", "assume", "static_print", "static_assert", "device_print"),
     *("device_assert", "inline_asm_elementwise", "map_elementwise", "swizzle2d", "broadcast", "broadcast_to"),
     *("expand_dims", "reshape", "view", "ravel", "permute", "trans", "cat", "join", "split", "interleave"),
+    *("squeeze", "unsqueeze", "to_tensor"),
     *("gather", "histogram", "builtin", "const_pointer_type", "function_type", "_experimental_descriptor_load"),
     *("_experimental_descriptor_store", "str_to_ty"),
 ]

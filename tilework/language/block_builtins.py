@@ -178,17 +178,22 @@ def trans(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tens
 
 
 def cat(
-    input: tensor, other: tensor, can_reorder: bool | constexpr = False, _semantic: "Semantic" = SUPPLIED
+    input: tensor,
+    other: tensor,
+    can_reorder: bool | constexpr = False,
+    dim: int | constexpr = 0,
+    _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
-    """All elements of two 1-D blocks in one, in no particular order: ``tl.cat(a, b, can_reorder=True)``.
+    """Two blocks of one shape, one after the other along `dim`: ``tl.cat(a, b, dim=1)``.
 
-    `can_reorder` has to be True; for a known order use `join` and `reshape`, or `interleave`.
+    With `can_reorder` the elements of two 1-D blocks come in no particular order, which may be cheaper.
 
     Example:
-        both = call(tl.cat, np.array([1, 2]), np.array([3, 4]), can_reorder=True)
-        assert sorted(both) == [1, 2, 3, 4]
+        x = np.arange(8).reshape(2, 4)
+        assert_close(call(tl.cat, x, -x, dim=1), np.concatenate([x, -x], 1))
+        assert sorted(call(tl.cat, np.array([1, 2]), np.array([3, 4]), can_reorder=True)) == [1, 2, 3, 4]
     """
-    return _semantic.cat(input, other, _unwrap_if_constexpr(can_reorder))
+    return _semantic.cat(input, other, _unwrap_if_constexpr(can_reorder), _unwrap_if_constexpr(dim))
 
 
 def join(a: Value, b: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:

@@ -87,7 +87,7 @@ TYPES = (
     " constexpr_type dtype function_type pointer_type range slice static_range str_to_ty tensor tensor_descriptor"
     " tensor_descriptor_type tuple tuple_type"
 ).split()
-FOR_LIBRARIES = ("extern_elementwise", "to_tensor")  # they are here, and not in `tl`
+FOR_LIBRARIES = ("extern_elementwise",)  # here, and not in `tl`
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

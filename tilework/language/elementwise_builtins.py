@@ -28,8 +28,8 @@ def to_tensor(x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """A number as a runtime scalar: 5 becomes an int32, 2**40 an int64, 0.5 an fp32; a tensor is returned unchanged.
 
     Example:
-        assert call(tl.core.to_tensor, 5).dtype == np.int32
-        assert call(tl.core.to_tensor, 2**40).dtype == np.int64
+        assert call(tl.to_tensor, 5).dtype == np.int32
+        assert call(tl.to_tensor, 2**40).dtype == np.int64
     """
     return _semantic.to_tensor(x)
 

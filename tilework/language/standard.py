@@ -339,9 +339,11 @@ __all__ = [
     "sigmoid",
     "softmax",
     "sort",
+    "squeeze",
     "sum",
     "swizzle2d",
     "topk",
+    "unsqueeze",
     "xor_sum",
     "zeros",
     "zeros_like",
@@ -397,6 +399,31 @@ def ravel(x: core.tensor, can_reorder: core.constexpr = False) -> core.tensor:
         assert call(tl.ravel, np.arange(8).reshape(2, 4)).tolist() == list(range(8))
     """
     return core.reshape(x, [x.numel], can_reorder=can_reorder)
+
+
+@jit
+def squeeze(x: core.tensor, dim: core.constexpr) -> core.tensor:
+    """`x` without the axis `dim`, whose size is 1.
+
+    Example:
+        assert_close(call(tl.squeeze, np.arange(4).reshape(4, 1), 1), np.arange(4))
+    """
+    axis: core.constexpr = dim if dim >= 0 else dim + len(x.shape)
+    core.static_assert(axis >= 0 and axis < len(x.shape), "squeeze: dim is out of range")
+    core.static_assert(x.shape[axis] == 1, "squeeze: the axis has more than one element")
+    return core.reshape(x, x.shape[:axis] + x.shape[axis + 1 :])
+
+
+@jit
+def unsqueeze(x: core.tensor, dim: core.constexpr) -> core.tensor:
+    """`x` with a new axis of size 1 at `dim`.
+
+    Example:
+        assert call(tl.unsqueeze, np.arange(4), 1).shape == (4, 1)
+    """
+    axis: core.constexpr = dim if dim >= 0 else dim + len(x.shape) + 1
+    core.static_assert(axis >= 0 and axis <= len(x.shape), "unsqueeze: dim is out of range")
+    return core.reshape(x, x.shape[:axis] + [1] + x.shape[axis:])
 
 
 @jit

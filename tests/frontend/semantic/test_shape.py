@@ -123,9 +123,15 @@ def test_cat(kernel) -> None:
     k = kernel()
     x = k.sem.arange(0, 16)
     assert shape_of(k.sem.cat(x, x, True)) == (32,)
-    with pytest.raises(AssertionError, match="can_reorder"):
-        k.sem.cat(x, x, False)
-    assert "tt.cat %, % : tensor<16xi32> -> tensor<32xi32>" in k.lines()
+    y = k.block(tl.int32, 4, 8)
+    assert shape_of(k.sem.cat(y, y, False, 1)) == (4, 16)
+    lines = k.lines()
+    assert "tt.cat %, % : tensor<16xi32> -> tensor<32xi32>" in lines
+    at = lines.index("tt.join %, % : tensor<4x8xi32> -> tensor<4x8x2xi32>")
+    assert lines[at + 1 : at + 3] == [
+        "tt.trans % {order = array<i32: 0, 2, 1>} : tensor<4x8x2xi32> -> tensor<4x2x8xi32>",
+        "tt.reshape % : tensor<4x2x8xi32> -> tensor<4x16xi32>",
+    ]
 
 
 def test_join_and_split(kernel) -> None:

@@ -23,6 +23,7 @@ from tilework.language.typing.shapes import (
     check_range,
     check_reshape,
     common_input_shape,
+    common_shape,
     normal_axis,
     plain_shape,
     shape_of,
@@ -72,18 +73,30 @@ class Views(Elementwise):
             raise ValueError(f"`.T` needs a 2-D block, this one is {shown}\nhelp: use tl.permute(x, dims)")
         return self.permute(value, (1, 0))
 
-    def cat(self, lhs: tensor, rhs: tensor, can_reorder: bool) -> tensor:
-        """The elements of both blocks in one block twice as long, in no particular order."""
-        assert can_reorder, (
-            "current implementation of `cat` always may reorder elements: pass can_reorder=True, or use join"
-        )
+    def cat(self, lhs: tensor, rhs: tensor, can_reorder: bool, dim: int = 0) -> tensor:
+        """Both blocks in one, twice as long along `dim`; two of rank 1 in no particular order if `can_reorder`."""
+        if not can_reorder:
+            return self.cat_in_order(lhs, rhs, dim)
         assert lhs.type == rhs.type and len(shape_of(lhs)) == 1, (
             f"cat takes two 1-D blocks of one type, got {lhs.type} and {rhs.type}"
         )
         self.checked_shape((2 * shape_of(lhs)[0],))
-        if self.options.reproducible:  # in the order of both
-            return self.reshape(self.permute(self.join(lhs, rhs), (1, 0)), (2 * shape_of(lhs)[0],))
-        return self.concatenated(lhs, rhs)
+        return self.cat_in_order(lhs, rhs, 0) if self.options.reproducible else self.concatenated(lhs, rhs)
+
+    def cat_in_order(self, lhs: tensor, rhs: tensor, dim: int) -> tensor:
+        """The elements of `lhs` along `dim`, then those of `rhs`."""
+        shape, other = shape_of(lhs), shape_of(rhs)
+        assert len(shape) == len(other), f"cat takes blocks of one rank, got {len(shape)} and {len(other)}"
+        assert shape, "cat takes blocks, not scalars: use join"
+        axis = normal_axis(dim, len(shape))
+        outside = [[size for index, size in enumerate(sizes) if index != axis] for sizes in (shape, other)]
+        assert outside[0] == outside[1], f"cat along {axis} of blocks of different sizes: {list(shape)}, {list(other)}"
+        assert common_shape(shape, other) == shape == other, (
+            f"cat along {axis} of sizes {shape[axis]} and {other[axis]}"
+        )
+        order = [*range(axis), len(shape), *range(axis, len(shape))]
+        longer = (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+        return self.reshape(self.permute(self.join(lhs, rhs), order), longer)
 
     def join(self, lhs: Value, rhs: Value) -> tensor:
         """Both values side by side on a new last axis of size 2."""
