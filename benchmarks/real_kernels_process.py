@@ -25,6 +25,8 @@ BUDGET = 60e3  # microseconds of all replays of a launch
 MOST_LAUNCHES = 160  # in a graph
 MOST_BYTES = 40 << 30
 SLOW = 0.98
+FAR = 0.02  # the relative distance of results from which on they are reported
+EVERY = 61  # how many elements of an input have one whose last bit `with_other_bits` changes
 DEVICE = "cuda"
 TINY = """import triton
 import triton.language as tl
@@ -130,6 +132,8 @@ def measure(launch: Launch, folder: str | None) -> dict[str, Any]:
         return found
     found["distance"], found["worst"] = compare(launch, tensors, copies)
     del copies
+    if found["distance"] > FAR:
+        found["sensitivity"] = sensitivity(launch, tensors)
     runs = {compiler: launcher(launch, launch.load(compiler), tensors) for compiler in COMPILERS}
     times, found["launches"] = in_turns(runs)
     for compiler in COMPILERS:
@@ -150,6 +154,30 @@ def launcher(launch: Launch, kernel: Any, tensors: list[Any]) -> Callable[[], An
     values = {**launch.values(kernel, tensors), **launch.options}
     run = kernel[tuple(launch.grid)]
     return lambda: run(**values)
+
+
+def sensitivity(launch: Launch, tensors: list[Any]) -> float:
+    """Return the distance of Triton's results from its own where the last bits of some inputs are others.
+
+    If it is large too, the launch does not tell whether a compiler is right: an iteration diverges on these inputs, or
+    programs store to the same elements.
+    """
+    others = with_other_bits(corpus.materialize(launch, DEVICE))
+    launcher(launch, launch.load("triton"), others)()
+    synchronize()
+    return compare(launch, tensors, others)[0]
+
+
+def with_other_bits(tensors: list[Any]) -> list[Any]:
+    """Change the last bit of a few finite numbers of each tensor, in place."""
+    import torch
+
+    widths = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    for one in tensors:
+        if one.is_floating_point() and one.dtype.itemsize in widths:
+            bits = one.view(widths[one.dtype.itemsize])[::EVERY]
+            bits ^= one[::EVERY].isfinite().to(bits.dtype)
+    return tensors
 
 
 def compare(launch: Launch, left: list[Any], right: list[Any]) -> tuple[float, str]:

@@ -115,6 +115,11 @@ def test_a_launch_runs_under_both_compilers_and_is_timed_in_turns(sample, monkey
     assert found["distance"] == 0
     assert "softmax" in real_kernels.row(launch, found)
     real_kernels.report([{"library": launch.library, "name": launch.name, **found}])
+    monkeypatch.setattr(process, "FAR", -1.0)
+    far = process.measure(launch, None)
+    assert 0 < far["sensitivity"] < 0.01  # softmax is well-conditioned
+    diverging = {**far, "distance": 1.0, "sensitivity": 1.0}
+    assert "differ by 1.0e+00 in , Triton's own by 1.0e+00" in real_kernels.row(launch, diverging)
     other = torch.zeros(64)
     assert process.distance(other, other + 1) == 1
     assert process.distance(torch.full((4,), torch.nan), torch.full((4,), torch.nan)) == 0
