@@ -18,7 +18,9 @@ from tests.targets.gpu_run import check
 from tests.targets.gpu_text import kernel_ptx, launch
 from tests.targets.gpu_tiles import Array, Tile, blocked, compiled, element, layout, module_text, run
 from tilework.errors import PassError
+from tilework.oracles.emulator.device import Device
 from tilework.targets.gpu import reduce_rules
+from tilework.targets.nvidia import ptx_text
 
 DRAWS = range(5)
 ARCHS = [80, 90]
@@ -590,3 +592,18 @@ def test_two_lanes_of_a_column_exchange_their_totals_once(reverse: bool) -> None
     out = np.zeros_like(x)
     launch(text, "column_sums", [x, out], 4)
     np.testing.assert_array_equal(out, x[::-1].cumsum(0)[::-1] if reverse else x.cumsum(0))
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", "fp32"), ("float16", "fp16"), ("int64", "i64")])
+def test_warps_exchange_totals_of_columns_without_bank_conflicts(dtype: str, kind: str) -> None:
+    """A thread has many totals: those that move together are 16 bytes, next to those of other lanes."""
+    text = kernel_ptx(column_sums, {"x_ptr": f"*{kind}", "out_ptr": f"*{kind}"}, {"N": 64, "REVERSE": False}, 90, 2)
+    x = np.random.default_rng(4).integers(-9, 9, (64, 64)).astype(dtype)
+    device = Device(check=True, counters=True)
+    addresses = [device.upload(array) for array in (x, np.zeros_like(x))]
+    function = device.load(text).function("column_sums")
+    device.launch(function, (1,), 64, [*addresses, 0, 0], ptx_text.metadata(text)["shared"])
+    device.synchronize()
+    np.testing.assert_array_equal(device.download(addresses[1], x), x.cumsum(0).astype(dtype))
+    assert device.counters is not None
+    assert device.counters.total.conflicts == 0 < device.counters.total.wavefronts

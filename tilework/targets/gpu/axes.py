@@ -29,6 +29,8 @@ from tilework.targets.llvm.rules import REGION_ENDS
 from tilework.targets.llvm.types import i32
 from tilework.targets.llvm.values import Value, constant
 
+VECTOR_BYTES = 16
+
 
 def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
     """Emit the region for these scalars, and return its results."""
@@ -141,21 +143,22 @@ def memory_layout(
 
 def exchange_layouts(
     layout: LinearLayout,
+    size: int,
     parts: int,
-    together: int,
     lanes: Sequence[int],
     others: Sequence[int],
     warps: Sequence[int],
     readers: Mapping[int, int] | None = None,
 ) -> tuple[LinearLayout, LinearLayout]:
-    """Return the layouts in which a thread writes `1 << parts` registers for the other `warps`, and reads those of all
-    of them.
+    """Return the layouts in which a thread writes `1 << parts` registers of `size` bytes for the other `warps`, and
+    reads those of all of them.
 
-    The offset bits are, from the lowest: `together` register bits, the `lanes`, the warp bits of `readers`, the other
-    register bits, the `others` among the warps, and the other `warps`, which are further register bits when a thread
-    reads. The lane bits that are the keys of `readers` choose the warp, by the bit of the value, whose registers a lane
-    reads.
+    The offset bits are, from the lowest: the register bits of a 16-byte vector, the `lanes`, the warp bits of
+    `readers`, the other register bits, the `others` among the warps, and the other `warps`, which are further register
+    bits when a thread reads. The lane bits that are the keys of `readers` choose the warp, by the bit of the value,
+    whose registers a lane reads.
     """
+    together = min(parts, (VECTOR_BYTES // size).bit_length() - 1)
     readers = readers or {}
     rest = [bit for bit in warps if bit not in readers.values()]
     levels = [*(("register", bit) for bit in range(together)), *(("lane", bit) for bit in sorted(lanes))]

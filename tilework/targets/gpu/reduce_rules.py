@@ -139,7 +139,6 @@ class Tree(Scan):
         self.done["warp"] |= mask_of(bits)
 
 
-VECTOR_BYTES = 16
 MANY = 32  # registers of a row from which `Gpu.maxima` pays
 SHUFFLE_CYCLES = 24  # until a shuffled value can be used
 SCHEDULERS = 4  # of a multiprocessor: instructions that start in a cycle, beside one access to shared memory
@@ -324,9 +323,7 @@ def scratch_layouts(ways: Ways, size: int, readers: Mapping[int, int]) -> tuple[
     those that are left to its lane by `readers`.
     """
     registers, lanes, others = (bits_at(ways.across, level) for level in ("register", "lane", "warp"))
-    together = min(len(registers), (VECTOR_BYTES // size).bit_length() - 1)
-    warps = bits_at(ways.along, "warp")
-    return exchange_layouts(ways.layout, len(registers), together, lanes, others, warps, readers)
+    return exchange_layouts(ways.layout, size, len(registers), lanes, others, bits_at(ways.along, "warp"), readers)
 
 
 def results(op: Operation, axis: int, layout: LinearLayout, parts: Parts) -> list[Registers]:

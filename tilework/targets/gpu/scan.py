@@ -294,5 +294,8 @@ class Scan:
         left, pending = self.left(), self.pending_lanes()
         pieces, others = len(bits_at(left, "register")), [bit for bit in bits_at(left, "warp") if bit not in bits]
         lanes = [bit for bit in bits_at(left, "lane") if bit not in pending]
-        written, read = exchange_layouts(self.layout, pieces, pieces, lanes, others, bits, readers)
-        return exchange_moves(self.low, self.op, lambda size: (written, read))
+        return exchange_moves(
+            self.low,
+            self.op,
+            lambda size: exchange_layouts(self.layout, size, pieces, lanes, others, bits, readers),
+        )
