@@ -4,6 +4,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,12 @@ BOUNDS = [
     (-(2**31), 3 - 2**31, 2**31 - 1),
     (-(2**31), -(2**31), 4),
     (9, 2, 3),
+    (0, 2**31 - 1, 1 << 30),
+    (0, LARGEST, 1 << 62),
+    (-(2**31), 2**31 - 1, 2**31 - 3),
+    (-5, 2**31 - 1, 2**31 - 1),
+    (-70, 30, 10),
+    (-70, 31, 32),
 ]
 
 
@@ -35,10 +42,29 @@ def numbers(out, low, high, step, MOST: tl.constexpr):
     tl.store(out, count)
 
 
+def constant_numbers(out, low, high, step: tl.constexpr, MOST: tl.constexpr):
+    count = 0
+    for i in range(low, high, step):
+        count += 1
+        if count < MOST:
+            tl.store(out + count, i)
+    tl.store(out, count)
+
+
+def numbers_from_a_constant(out, low: tl.constexpr, high, step, MOST: tl.constexpr):
+    count = 0
+    for i in range(low, high, step):
+        count += 1
+        if count < MOST:
+            tl.store(out + count, i)
+    tl.store(out, count)
+
+
+@pytest.mark.parametrize("kernel", [numbers, constant_numbers, numbers_from_a_constant])
 @pytest.mark.parametrize("bounds", BOUNDS, ids=[f"{low:#x} to {high:#x} by {step:#x}" for low, high, step in BOUNDS])
 @pytest.mark.parametrize("device", ["native", "emulator"])
-def test_the_last_step(bounds: tuple[int, int, int], device: str, tmp_path: Path) -> None:
+def test_the_last_step(kernel: Any, bounds: tuple[int, int, int], device: str, tmp_path: Path) -> None:
     wanted, out = list(range(*bounds)), np.zeros(64, np.int64)
     with emulator(cache=str(tmp_path)) if device == "emulator" else nullcontext():
-        tilework.jit(numbers)[(1,)](out, *bounds, 60)
+        tilework.jit(kernel)[(1,)](out, *bounds, 60)
     assert out[: 1 + len(wanted)].tolist() == [len(wanted), *wanted]

@@ -52,6 +52,7 @@ from tilework.target import Feature
 from tilework.targets.gpu import arithmetic, carried_pointers, global_access, views
 from tilework.targets.gpu.device import Gpu, Warps
 from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering, Registers, lowers
+from tilework.targets.gpu.sink import sink_past_loops
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.control_rules import call, check_parameters, lower_body
 from tilework.targets.llvm.debug import LineTable
@@ -368,6 +369,7 @@ class Emitter:
         self.orders_programs |= low.orders_programs
         sweep(low.builder.function)
         if self.gpu.exchange_texts and not has_op(op, self.gpu.pipelined_ops):
+            sink_past_loops(low.builder.function)
             order_by_use(low.builder.function, self.gpu.exchange_texts)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:

@@ -197,11 +197,18 @@ class Control:
     ) -> Iterator[Loop]:
         """`loop_carrying` for bounds from which the step after the last round may overflow.
 
-        Another round follows if the index is less than ``end - step``, compared before the step is added.
+        The step is added before the comparison, as ptxas expects of loops that it unrolls. From a start that is not
+        negative no unsigned sum overflows. From any other the index ends at the first number behind the bound, which
+        it reaches though it may wrap.
         """
-        least = 1 << (start.type.bits - 1)  # the bits of the least integer
-        last = self.sub(self.smax(end, self.add(step, least)), step)
-        enters = self.icmp("slt", start, end)
+        counts_up = start.text in self.ranges if start.constant is None else signed(start.type, start.constant) >= 0
+        if counts_up:
+            end = self.smax(end, start)
+            enters = self.icmp("ult", start, end)
+        else:
+            enters = self.icmp("slt", start, end)
+            distance = self.sub(self.sub(end, start), 1)  # unsigned, from the start to the last number before the bound
+            end = self.add(start, self.add(self.sub(distance, self.urem(distance, step)), step))
         before, body, after = self.block, self.function.block("body"), self.function.block("done")
         if enters.constant == 1:
             self.br(body)
@@ -212,7 +219,8 @@ class Control:
             opened = [self.open_phi(value.type, value, before) for value in (start, *initial)]
             loop = Loop(opened[0][0], [made for made, _ in opened[1:]])
             yield loop
-            goes_on, following = self.icmp("slt", loop.index, last), self.add(loop.index, step)
+            following = self.add(loop.index, step)
+            goes_on = self.icmp("ult" if counts_up else "ne", following, end)
             latch = self.block
             for (_, close), value in zip(opened, (following, *loop.following), strict=True):
                 close(value, latch)
