@@ -64,12 +64,17 @@ LED = {"ERFCXF": 2}  # so many coefficients are also listed in two parts
 FIRST_IN_TWO = ("ROOT_ERFCF", "ERFINVF", "ERFINV_FARF")
 
 
+def log_sensitivity(f: Any) -> Any:
+    """How much a change of (log(1+f) / f - 1) / f changes log(1+f), relative to it."""
+    return abs(f) if abs(f) < 1e-6 else abs(f * f / mp.log(1 + f))
+
+
 def log2_sensitivity(f: Any) -> Any:
     """How much a change of (log2(1+f) / f - log2 e) / f changes log2(1+f), relative to it."""
     return abs(f) if abs(f) < 1e-6 else abs(f * f / mp.log(1 + f, 2))
 
 
-WEIGHTS = {"ROOT_ERFCF": erf_sensitivity, "LOG2_WEIGHTEDF": log2_sensitivity}
+WEIGHTS = {"ROOT_ERFCF": erf_sensitivity, "LOG_WEIGHTEDF": log_sensitivity, "LOG2_WEIGHTEDF": log2_sensitivity}
 
 
 def rounded(value: Any, bits: int) -> float:
@@ -227,6 +232,24 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         ROOT / 2 - 1,
         ROOT - 1,
         8,
+    ),
+    (
+        "LOG_WEIGHTEDF",
+        32,
+        "(log(1+f)/f - 1) / f",
+        series(lambda f: (mp.log(1 + f) / f - 1) / f, -ONE / 2),
+        -0.3125,
+        0.375,
+        8,
+    ),
+    (
+        "LOG2_ATANHF",
+        32,
+        "(2 atanh s - 2s) log2 e / s^3 in s^2",
+        of_square(lambda s: (2 * mp.atanh(s) - 2 * s) * LOG2E / s**3, LOG2E * 2 / 3),
+        0,
+        0.0295,
+        3,
     ),
 ]
 

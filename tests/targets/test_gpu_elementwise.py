@@ -517,3 +517,33 @@ def test_masks_of_diagonal_blocks(name: str, shift: int, is_wide: bool) -> None:
     row, column = np.arange(32)[:, None] + shift, np.arange(32)
     expected = {"ge": row >= column, "lt": row < column, "eq": row == column, "ne": row != column}[name]
     np.testing.assert_array_equal(out, np.broadcast_to(expected, out.shape))
+
+
+@tilework.jit
+def masks_of_wide_indices(out_ptr, mask_ptr, start, limit, FACTOR: tl.constexpr, FIRST: tl.constexpr, N: tl.constexpr):
+    base = (start.to(tl.int64) * FACTOR).to(tl.int32)
+    at = base.to(tl.int64) + tl.arange(FIRST, FIRST + N).to(tl.int64)
+    mask = (at >= 0).to(tl.int8) + (at < limit).to(tl.int8) * 2 + (at > 1000).to(tl.int8) * 4
+    mask += (at != -(2**40)).to(tl.int8) * 8 + (at <= 2**33).to(tl.int8) * 16 + (at == -2048).to(tl.int8) * 32
+    tl.store(out_ptr + tl.arange(0, N), at)
+    tl.store(mask_ptr + tl.arange(0, N), mask)
+
+
+@pytest.mark.parametrize("first", [0, 256])
+@pytest.mark.parametrize("factor", [512, 256, 3 * 1024, 64])
+def test_wide_indices_are_summed_before_their_extension(factor: int, first: int) -> None:
+    """If the sum of a multiple of 2**k and less than 2**k cannot wrap, it and its comparisons take 32 bits."""
+    constants = {"FACTOR": factor, "FIRST": first, "N": 256}
+    types = {"out_ptr": "*i64", "mask_ptr": "*i8", "start": "i32", "limit": "i32"}
+    text = kernel_ptx(masks_of_wide_indices, types, constants, 90, 1, overflows=True)
+    is_short = (factor & -factor) >= first + 256
+    assert is_short == (len(re.findall(r"setp\.\w+\.[sub]64", text)) <= 2 * 8)  # those with 2**33 and 2**40
+    ends = [2**31 // factor - 1, 2**31 // factor, -(2**31) // factor, 2**31 - 1, -(2**31)]
+    for start in [0, 1, 2, 3, 4, -1, -2, -8, *ends]:
+        for limit in (0, 700, -300, 2**31 - 1, -(2**31)):
+            out, mask = np.zeros(256, np.int64), np.zeros(256, np.int8)
+            launch(text, "masks_of_wide_indices", [out, mask, start, limit], 1)
+            at = int(np.array(start * factor).astype(np.int32)) + np.arange(first, first + 256)
+            np.testing.assert_array_equal(out, at)
+            bits = [at >= 0, at < limit, at > 1000, at != -(2**40), at <= 2**33, at == -2048]
+            np.testing.assert_array_equal(mask, sum(bit.astype(np.int8) << index for index, bit in enumerate(bits)))

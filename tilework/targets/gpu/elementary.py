@@ -23,14 +23,12 @@ from tilework.targets.llvm.math.lanes import (
     bits,
     clamp,
     copysign,
-    fast_two_sum,
     fma,
     from_bits,
     larger,
     polynomial,
     polynomial_paired,
     reciprocal,
-    scale,
     smaller,
     to_float,
     to_int,
@@ -38,7 +36,7 @@ from tilework.targets.llvm.math.lanes import (
     two_product,
     where,
 )
-from tilework.targets.llvm.math.logarithm import HIDES_ONE, log_reduced, plus_log_two, power_edges
+from tilework.targets.llvm.math.logarithm import HIDES_ONE
 from tilework.targets.llvm.math.special import erf_single
 from tilework.targets.llvm.math.trigonometric import choose, cosine, reduce_single, sine
 from tilework.targets.llvm.types import f32, f64, i32, i64
@@ -46,11 +44,14 @@ from tilework.targets.llvm.values import Value, constant
 
 exp2, log2_near, inverse_root = map(approximation, ("exp2", "log2", "rsqrt"))
 EXPONENT = 0x7F800000  # the exponent field
-ROOT_HALF_BITS, THREE_QUARTERS = 0x3F3504F3, 0x3F400000
+TWICE_LOG2E = tuple(2.0 * part for part in c.LOG2E_F)
+ROOT_HALF_BITS, LOG_LEAST, THREE_QUARTERS = 0x3F3504F3, 0x3F300000, 0x3F400000
 SMALLEST = 2.0**-126
 LOG2_10 = (3.321928024291992, 7.059599523244549e-08)
 
 # Exponentials
+
+EXPONENT_MAGIC = 1.5 * 2.0**23 + 127  # the low bits of its sum with an integer n are the exponent field of 2^n
 
 
 def power(x: Lanes, rate: tuple[float, float], shift: int = 0, tail: Lanes | None = None) -> Lanes:
@@ -59,9 +60,8 @@ def power(x: Lanes, rate: tuple[float, float], shift: int = 0, tail: Lanes | Non
     n is the integer below x * rate: 2^rest is 1 or more, where a unit in the last place is larger than below 1.
     It stops at 127 and -126, and the rest takes what is beyond: up to infinity, or down to 0.
     """
-    magic = 1.5 * 2.0**23 + 127  # the low bits of a sum with it are the exponent field of 2^n
-    shifted = clamp(fma(x, rate[0], -0.5), -126.0, 127.0) + magic
-    rest = fma(x, rate[1], fma(x, rate[0], magic - shifted))
+    shifted = clamp(fma(x, rate[0], -0.5), -126.0, 127.0) + EXPONENT_MAGIC
+    rest = fma(x, rate[1], fma(x, rate[0], EXPONENT_MAGIC - shifted))
     rest = rest if tail is None else rest + tail
     return exp2(rest) * from_bits((bits(shifted) + shift) << 23)
 
@@ -109,48 +109,62 @@ def cosh(x: Lanes) -> Lanes:
 # Logarithms
 
 
-def decompose(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """(f, k, y) with x = (1 + f) * 2^k and 1 + f in [1/sqrt(2), sqrt(2)], for a positive finite x; k is a float.
+def decompose(x: Lanes, least: int = ROOT_HALF_BITS) -> tuple[Lanes, Lanes, Lanes]:
+    """(f, k, y) with x = (1 + f) * 2^(k / K_UNIT) for a positive finite x; k is a float.
 
-    y is x scaled to a normal number; zeros, infinity, NaN and negative numbers remain what they are.
+    1 + f is in [m, 2m], where m has the bits `least`: 1/sqrt(2), sqrt(2). y is x scaled to a normal number; zeros,
+    infinity, NaN and negative numbers remain what they are.
     """
     tiny = x < SMALLEST
     y = where(tiny, x * 2.0**23, x)
-    exponent = exponent_of(y)
-    return from_bits(bits(y) - exponent) - 1.0, fma(to_float(exponent), 2.0**-23, where(tiny, -23.0, x.const(0.0))), y
+    exponent = exponent_of(y, least)
+    k = to_float(exponent)
+    return from_bits(bits(y) - exponent) - 1.0, where(tiny, k - 23 * K_UNIT, k), y
 
 
-def exponent_of(x: Lanes, least: int = ROOT_HALF_BITS) -> Lanes:
-    """The k of `decompose`, in the place of the exponent field."""
+K_UNIT = 2.0**23  # the last place of the exponent field
+
+
+def exponent_of(x: Lanes, least: int) -> Lanes:
+    """The k of `decompose`, an integer."""
     return (bits(x) - least) & -(1 << 23)
 
 
 def sum_of_logs(k: Lanes, f: Lanes) -> Lanes:
     """k log 2 + log(1 + f)."""
-    square = f * f
-    rest = fma(f * square, polynomial(f, c.LOGF), fma(square, -0.5, k * c.LN2_F[1]))
-    return fma(k, c.LN2_F[0], f + rest)
+    return fma(k, c.LN2_PAIR[0] / K_UNIT, fma(f, f * polynomial(f, c.LOG_WEIGHTEDF), f))
 
 
 def sum_of_logs_2(k: Lanes, f: Lanes) -> Lanes:
     scaled, scaled_low = two_product(f, c.LOG2E_F[0])
-    high, low = fast_two_sum(k, scaled)
+    high, low = plus_multiple(k, scaled)
     return high + (low + fma(f, fma(f, polynomial(f, c.LOG2_WEIGHTEDF), c.LOG2E_F[1]), scaled_low))
 
 
+def plus_multiple(k: Lanes, part: Lanes) -> Pair:
+    """k + part exactly, for a k of `decompose` and a part of at most 1/2."""
+    total = fma(k, 1 / K_UNIT, part)
+    return Pair(total, part - fma(k, -1 / K_UNIT, total))
+
+
 def sum_of_logs_10(k: Lanes, f: Lanes) -> Lanes:
-    rest = fma(k, c.LOG10_2_F[1], f * fma(f, polynomial(f, c.LOG10F), c.LOG10E_F[1]))
-    return fma(k, c.LOG10_2_F[0], fma(f, c.LOG10E_F[0], rest))
+    rest = fma(k, c.LOG10_2_F[1] / K_UNIT, f * fma(f, polynomial(f, c.LOG10F), c.LOG10E_F[1]))
+    return fma(k, c.LOG10_2_F[0] / K_UNIT, fma(f, c.LOG10E_F[0], rest))
 
 
-def logarithm(total: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
+def logarithm(total: Callable[[Lanes, Lanes], Lanes], least: int = ROOT_HALF_BITS) -> Callable[[Lanes], Lanes]:
     """A logarithm by its sum over k and f; the instruction gives it for 0, infinity, NaN and negative numbers."""
 
     def function(x: Lanes) -> Lanes:
-        f, k, y = decompose(x)
-        return where((x > 0.0) & (x < math.inf), total(k, f), log2_near(y))
+        f, k, y = decompose(x, least)
+        return where(is_regular(y), total(k, f), log2_near(y))
 
     return function
+
+
+def is_regular(x: Lanes) -> Lanes:
+    """Return True where x is positive and finite."""
+    return (x > 0.0) & (x < math.inf)
 
 
 def log1p_sum(x: Lanes, tail: Lanes | None = None, extra: Lanes | None = None) -> Lanes:
@@ -216,24 +230,53 @@ def atanh(x: Lanes) -> Lanes:
 
 
 def pow(x: Lanes, y: Lanes) -> Lanes:
-    """A constant exponent that is a small integer becomes multiplications."""
+    """x^y with the special cases of C; a constant exponent that is a small integer becomes multiplications."""
     if (multiplied := MULTIPLIED.get(y.v.constant)) is not None:
         return multiplied(x)
-    return power_edges(x, y, positive_power(abs(x), y))
+    half = y * 0.5
+    whole = trunc(y).equal(y)
+    odd = whole & trunc(half).differs(half) & (abs(y) < 2.0**24)
+    exponent = clamp(y, -FARTHEST_EXPONENT, FARTHEST_EXPONENT)
+    result = where((x < 0.0) & ~whole, math.nan, regular_power(abs(x), exponent))
+    result = with_sign(beyond_power(abs(x), exponent, result), x, odd)
+    return where(x.equal(1.0) | y.equal(0.0), 1.0, result)
 
 
-def positive_power(a: Lanes, y: Lanes, y_low: Lanes | None = None) -> Lanes:
-    """a^(y + y_low) for a >= 0, but for powers of NaN, 0 and infinity whose exponent is 0."""
+FARTHEST_EXPONENT = 2.0**40  # with it the power of every number but 1 is 0 or infinite, and no product is infinite
+
+
+def regular_power(a: Lanes, y: Lanes, y_low: Lanes | None = None) -> Lanes:
+    """a^(y + y_low) for a positive finite a, and |y| up to FARTHEST_EXPONENT."""
     f, k, _ = decompose(a)
-    high, low = plus_log_two(k, log_reduced(f, f.const(0.0)))
-    high = where(a.equal(0.0), -math.inf, where(a < math.inf, high, a))
-    exponent = y * high
-    rest = fma(y, high, -exponent) + y * low
-    rest = rest if y_low is None else fma(y_low, high, rest)
-    bounded = clamp(exponent, -120.0, 120.0)
-    n, whole = nearest(bounded, c.LOG2E[0])
-    r = fma(n, -c.LN2_F[0], bounded) + fma(n, -c.LN2_F[1], where(bounded.equal(exponent), rest, 0.0))
-    return scale(exp2(r * c.LOG2E[0]), whole)
+    inverse = reciprocal(f + 2.0)
+    s = f * inverse  # log2(1 + f) = 2 log2(e) atanh(s)
+    s_low = fma(-s, f, fma(s, -2.0, f)) * inverse
+    square = s * s
+    third = square * polynomial(square, c.LOG2_ATANHF)  # times s: the terms from s^3 on
+    scaled, scaled_low = two_product(s, TWICE_LOG2E[0])
+    rest = fma(s_low, fma(third, 3.0, TWICE_LOG2E[0]), fma(s, TWICE_LOG2E[1], scaled_low))
+    rest = fma(s, third, rest)
+    high, low = plus_multiple(k, scaled)
+    product = y * high
+    product_low = fma(y, low + rest, fma(y, high, -product))
+    product_low = product_low if y_low is None else fma(y_low, high, product_low)
+    return two_to_the(product, product_low)
+
+
+def two_to_the(x: Lanes, tail: Lanes) -> Lanes:
+    """2^(x + tail) with one rounding into subnormal results."""
+    shifted = clamp(x + tail, -126.0, 127.0) + EXPONENT_MAGIC
+    return exp2((x - (shifted - EXPONENT_MAGIC)) + tail) * from_bits(bits(shifted) << 23)
+
+
+def beyond_power(a: Lanes, y: Lanes, result: Lanes) -> Lanes:
+    """The power of 0, infinity or NaN, for an exponent other than 0; `result` elsewhere."""
+    return where(is_regular(a), result, where(y > 0.0, a, reciprocal(a)) * abs(y))
+
+
+def with_sign(result: Lanes, x: Lanes, odd: Lanes) -> Lanes:
+    """A result that is not negative, with the sign of x where the exponent is odd."""
+    return from_bits(bits(result) | (bits(x) & where(odd, bits(x).const(-(1 << 31)), 0)))
 
 
 MULTIPLIED: dict[float, Callable[[Lanes], Lanes]] = {  # larger powers would be off by more than two units
@@ -251,9 +294,8 @@ def powi(x: Lanes, n: Lanes) -> Lanes:
     y = to_float(n)
     if (multiplied := MULTIPLIED.get(y.v.constant)) is not None:
         return multiplied(x)
-    result = positive_power(abs(x), y, to_float(n - to_int(y)))
-    result = where((bits(x) < 0) & (n & 1).differs(0), -result, result)
-    return where(n.equal(0), 1.0, result)
+    result = beyond_power(abs(x), y, regular_power(abs(x), y, to_float(n - to_int(y))))
+    return where(n.equal(0), 1.0, with_sign(result, x, (n & 1).differs(0)))
 
 
 def divided(above: Lanes, below: Lanes, below_low: Lanes | None = None) -> Lanes:
@@ -490,7 +532,7 @@ def less_multiples(rest: Lanes, divisor: Lanes) -> Lanes:
     return fma(-quotient, divisor, rest)
 
 
-log, log2, log10 = map(logarithm, (sum_of_logs, sum_of_logs_2, sum_of_logs_10))
+log, log2, log10 = logarithm(sum_of_logs, LOG_LEAST), logarithm(sum_of_logs_2), logarithm(sum_of_logs_10)
 FORMULAS: dict[str, Callable[..., Lanes]] = {
     "exp": exp, "exp10": exp10, "expm1": expm1, "tanh": tanh, "sinh": sinh, "cosh": cosh,
     "log": log, "log2": log2, "log10": log10, "log1p": log1p, "asinh": asinh, "acosh": acosh, "atanh": atanh,

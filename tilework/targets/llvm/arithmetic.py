@@ -55,13 +55,15 @@ class Casts:
             return made
         if (inner := self.source(a)) is not None and (inner[0] == op or inner[0] == "zext"):
             op, a = inner  # an extension of zext has a zero sign bit, so either kind is zext again
-        if (parts := self.exact.get(a.text)) is not None and a.text in self.ranges:
+        if (parts := self.exact.get(a.text)) is not None:
             base = self.extend(op, parts[0], type)
             made = self.add(base, parts[1])
             self.exact[made.text] = (base, parts[1])
         else:
             made = self.convert(op, a, type)
         self.extensions[made.text] = (op, a)
+        if (factor := self.factors.get(a.text)) is not None:
+            self.factors[made.text] = factor
         if a.type.kind == "int" and (op == "zext" or a.text in self.ranges):
             self.bound(made, *self.ranges.get(a.text, (0, a.type.mask)))
         return made
@@ -80,7 +82,10 @@ class Casts:
             if width == wanted:
                 return source
             return self.trunc(source, type) if width > wanted else self.extend(op, source, type)
-        return self.convert("trunc", a, type)
+        made = self.convert("trunc", a, type)
+        if (factor := self.factors.get(a.text, 0) & type.scalar.mask) != 0:
+            self.factors[made.text] = factor
+        return made
 
     def bit(self: "Builder", a: Value) -> Value:
         """The 0 or 1 that was extended to the integer `a`; extending it again gives `a`."""
