@@ -6,7 +6,8 @@
     python -m benchmarks.static_kernels FOLDER --triton before.json                 Triton's counts of that run
 
 Every launch of the corpus is specialised as the launcher specialises it and compiled for sm_90. One ptxas with the same
-options assembles the PTX of both compilers, so differences are those of the code that it gets. Without TRITON_PYTHON
+options assembles the PTX of both compilers, so differences are those of the code that it gets; our cubin is the variant
+that our compiler has chosen. Without TRITON_PYTHON
 only our code is counted. `--keep DIR` leaves PTX and cubins in a folder.
 
 `occupancy` is the blocks of a kernel that fit into a multiprocessor of an H200. `loops` are backward branches; spills
@@ -25,6 +26,7 @@ import sys
 import tempfile
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -120,6 +122,8 @@ def compile_launches(compiler: str, folder: Path) -> None:
             binary = made.compile(source, target=target, options=dict(launch.options))
             seconds = time.perf_counter() - start
             result = {"ptx": binary.asm["ptx"], "shared": binary.metadata.shared, "seconds": seconds}
+            if compiler == "tilework":
+                result["cubin"] = b64encode(binary.asm["cubin"]).decode()
         except Exception as error:  # whatever a kernel runs into is its result
             result = {"error": f"{type(error).__name__}: {error}"[:2000]}
         print(json.dumps(result), file=out, flush=True)
@@ -178,7 +182,8 @@ def measured(name: str, launch: Launch, made: dict[str, Any], keep: Path | None)
         return made["error"]
     settings = CubinSettings("sm_90a", launch.options.get("enable_fp_fusion", True))
     try:
-        cubin = to_cubin(made["ptx"], launch.function, settings, knobs.nvidia.ptxas.path)
+        given = made.get("cubin")
+        cubin = b64decode(given) if given else to_cubin(made["ptx"], launch.function, settings, knobs.nvidia.ptxas.path)
     except PTXASError as error:
         return str(error)
     if keep is not None:

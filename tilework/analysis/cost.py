@@ -262,9 +262,27 @@ def registers_for_another_block(target: Target, registers: int, shared: int, war
     if target.rates is None or held is None or held.limit != "registers":
         return None
     fewer = target.limits.registers // (LANES * warps * (held.blocks + 1)) // 8 * 8
-    if held.blocks * warps >= target.rates.warps // 2 or fewer < LEAST_SHARE * registers:
+    if held.blocks * warps >= enough_warps(target.rates) or fewer < LEAST_SHARE * registers:
         return None
     return fewer
+
+
+def enough_warps(rates: Rates) -> int:
+    """Return the warps of a multiprocessor beyond which more hide little latency."""
+    return rates.warps // 2
+
+
+SPILL_BYTES = 40  # per cycle of a multiprocessor: spills of kernels that are limited by DRAM pass through L2
+
+
+def assembled_cost(target: Target, registers: int, spilled: int, shared: int, warps: int) -> float:
+    """Return the cycles of a block that depend on its registers: memory latency that no other block hides, and the
+    bytes that each thread spills and reads back.
+    """
+    rates, held = target.rates, resident_blocks(target, registers, shared, warps)
+    assert rates is not None and held is not None, "a target without rates has no costs"
+    blocks = max(min(held.blocks, enough_warps(rates) // warps), 1)
+    return rates.memory_cycles / blocks + spilled * LANES * warps / SPILL_BYTES
 
 
 def carried_registers(function: Operation) -> int:

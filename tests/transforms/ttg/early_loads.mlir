@@ -58,4 +58,24 @@ tt.func public @too_little(%p: !SP, %q: !SP) -> !SX {
   tt.return %k : !SX
 }
 
+// A scan has a result of as many registers as its operand: with all three tiles five blocks fit, whose rows leave DRAM
+// idle.
+// CHECK-LABEL: @beside_a_scan(
+// CHECK: "tt.scan"
+// CHECK: %y = tt.load %q :
+tt.func public @beside_a_scan(%p: !P, %q: !P) -> !F {
+  %x = tt.load %p : !P
+  %f = arith.extf %x : !X to !F
+  %s = "tt.scan"(%f) <{axis = 0 : i32, reverse = false}> ({
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tt.scan.return %c : f32
+  }) : (!F) -> !F
+  %y = tt.load %q : !P
+  %g = arith.extf %y : !X to !F
+  %k = arith.addf %f, %g : !F
+  %l = arith.addf %k, %s : !F
+  tt.return %l : !F
+}
+
 }

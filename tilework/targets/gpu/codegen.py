@@ -290,20 +290,22 @@ MORE_RULES = {  # modules, and the prefixes of the op names that they lower
 }
 
 
-def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
-    """Return the LLVM text of all functions of a TTGIR module."""
+def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True, by_use: bool = True) -> str:
+    """Return the LLVM text of all functions of a TTGIR module, with instructions ordered by use where that seems better
+    (`order_by_use`), or in the order of the rules.
+    """
     longest_first = integer(module.attributes, LONGEST_FIRST)
     module = with_dots_from_memory(module, gpu.target)
     by_groups = "ttng.warp_group_dot" in load_rules(MORE_RULES, module)
     facts = Facts(num_warps(module), num_ctas(module), fuses, longest_first, by_groups)
-    return Emitter(module, gpu, facts, lines).text()
+    return Emitter(module, gpu, facts, lines, by_use).text()
 
 
 class Emitter:
     """Writes one LLVM module."""
 
-    def __init__(self, source: ModuleOp, gpu: Gpu, facts: Facts, lines: bool) -> None:
-        self.source, self.gpu, self.facts = source, gpu, facts
+    def __init__(self, source: ModuleOp, gpu: Gpu, facts: Facts, lines: bool, by_use: bool) -> None:
+        self.source, self.gpu, self.facts, self.by_use = source, gpu, facts, by_use
         self.module = Module("tilework")
         self.module.exact = is_reproducible(source)
         if not self.module.exact:
@@ -370,7 +372,8 @@ class Emitter:
         sweep(low.builder.function)
         if self.gpu.exchange_texts and not has_op(op, self.gpu.pipelined_ops):
             sink_past_loops(low.builder.function)
-            order_by_use(low.builder.function, self.gpu.exchange_texts)
+            if self.by_use:
+                order_by_use(low.builder.function, self.gpu.exchange_texts)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         check_parameters(op, self.gpu.name)

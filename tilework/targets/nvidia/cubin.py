@@ -5,8 +5,8 @@
 
     ptxas -lineinfo -v --gpu-name=sm_90a add.ptx -o add.cubin
 
-A kernel whose registers leave less than half of a multiprocessor's warps, and that needs few less for another block, is
-assembled a second time with ``.maxnreg`` (`analysis/cost.py`).
+A kernel that spills, or whose registers leave less than half of a multiprocessor's warps, may be assembled a second
+time (`variants.py`).
 
 Intermediate files are in a temporary folder. ptxas is killed, with its child processes, when it takes longer than
 TILEWORK_PTXAS_TIMEOUT (seconds; 0 is no limit) or when this process is interrupted.
@@ -35,15 +35,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled, StageError
 from tilework.light_dataclass import light_dataclass
-from tilework.targets.nvidia.ptx_text import with_maxnreg
 from tilework.targets.observe import RECORDING
+
+if TYPE_CHECKING:
+    from tilework.targets.nvidia.variants import Variants
 
 # performance warnings of ptxas: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
@@ -67,20 +69,19 @@ def flags(settings: CubinSettings) -> list[str]:
     return [*debug, *fusion, "-v", *level, *shlex.split(settings.options or ""), f"--gpu-name={settings.cpu}"]
 
 
-def to_cubin(
-    ptx: str, name: str, settings: CubinSettings, tool: str, fewer: Callable[[int], int | None] | None = None
-) -> bytes:
-    """Assemble the kernel `name` with the ptxas at the path `tool`; once more where `fewer` returns a lower limit for
-    the registers that it takes. That cubin is kept if it does not spill.
-    """
+def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str, variants: "Variants | None" = None) -> bytes:
+    """Assemble the kernel `name` with the ptxas at the path `tool`; return the cheapest of its `variants`."""
     log, data = assemble(ptx, name, settings, tool)
-    used, remarks = re.findall(r"Used (\d+) registers", log), list[str]()
-    if fewer is not None and len(used) == 1 and (limit := fewer(int(used[0]))) is not None:
-        with suppress(PTXASError):
-            again = assemble(with_maxnreg(ptx, limit), name, settings, tool)
-            if " 0 bytes spill stores" in again[0]:
-                log, data = again
-                remarks.append(f"at most {limit} registers instead of {used[0]}, for another block per multiprocessor")
+    remarks: list[str] = []
+    if variants is not None and (best := answer_of(log)) is not None:
+        for text, remark in variants.others(best):
+            with suppress(PTXASError):
+                other = assemble(text, name, settings, tool)
+                found = answer_of(other[0])
+                if found is not None and variants.cost(found) < variants.cost(best):
+                    (log, data), best, remarks = other, found, [remark]
+                    if not found.spilled:
+                        break
     if knobs.nvidia.dump_ptxas_log:
         print(log)
     if (seen := RECORDING.get()) is not None:
@@ -113,14 +114,29 @@ def assemble(ptx: str, name: str, settings: CubinSettings, tool: str) -> tuple[s
     return log, data
 
 
+SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+
+
+class Answer(NamedTuple):
+    """The registers of a thread, and the bytes that it spills and reads back."""
+
+    registers: int
+    spilled: int
+
+
+def answer_of(log: str) -> Answer | None:
+    """Return the registers and spills of the only kernel that ptxas reports; None if there are others."""
+    used, spilled = USED.findall(log), SPILLS.findall(log)
+    return Answer(int(used[0]), sum(int(count) for pair in spilled for count in pair)) if len(used) == 1 else None
+
+
 def resources(log: str) -> list[str]:
     """Return the registers and spills of each kernel, as ptxas reports them."""
-    spilled = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
-    used = re.findall(r"Used (\d+) registers", log)
     return [
         f"{count} registers per thread"
         + (f", {out} bytes are spilled and {back} read back" if int(out) else ", no spills")
-        for count, (out, back) in zip(used, spilled, strict=False)
+        for count, (out, back) in zip(USED.findall(log), SPILLS.findall(log), strict=False)
     ]
 
 

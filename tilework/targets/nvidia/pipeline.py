@@ -10,6 +10,7 @@ The modules that do the work are imported when a stage runs; looking up a kernel
 
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -39,7 +40,6 @@ def required_assembler(capability: int) -> Any:
 
 NO_KERNEL = "no kernel: in PTX it is an .entry, in LLVM text a function with the calling convention ptx_kernel"
 LOWERING = ("allocate-shared-memory-nv", "triton-nvidia-gpu-proxy-fence-insertion", "convert-triton-gpu-to-llvm")
-PIPELINED = ("mma.sync", "wgmma", "cp.async")  # instructions of kernels that overlap copies, dots and arithmetic
 BANNER = "// -----// NVPTX Dump //----- //"
 
 
@@ -85,33 +85,19 @@ def shown(text: str) -> str:
     return text
 
 
-def cubin_of(text: str, options: "CompileOptions") -> bytes:
+def cubin_of(text: str, options: "CompileOptions", reordered: Callable[[], str] | None = None) -> bytes:
+    """Assemble PTX; `reordered` returns it with instructions in another order."""
     # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia import ptx_text
     from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
+    from tilework.targets.nvidia.variants import variants_of
 
     arch = options.arch or ""
     settings = CubinSettings(ptx_text.cpu_name(arch), options.enable_fp_fusion, options.ptx_options)
     name, tool = next(iter(ptx_text.entries(text)), "kernel"), required_assembler(capability_of(arch))
-    return to_cubin(text, name, settings, tool.path, fewer_registers(text, target_of(arch)))
-
-
-def fewer_registers(text: str, target: Target) -> Callable[[int], int | None] | None:
-    """Return the function from the registers of a kernel to a limit with which more blocks fit a multiprocessor; None
-    for PTX that is not ours, kernels that have a limit, and those with tensor cores or copies, which need few warps.
-    """
-    # lazily: the compiler loads when something is compiled
-    from tilework.analysis.cost import registers_for_another_block
-    from tilework.targets.nvidia import ptx_text
-
-    facts, kernels = ptx_text.metadata(text), list(ptx_text.entries(text).values())
-    if not facts or len(kernels) != 1 or knobs.nvidia.disable_ptxas_opt or any(name in text for name in PIPELINED):
-        return None
-    directives = kernels[0]
-    if "reqntid" not in directives or "maxnreg" in directives or "minnctapersm" in directives:
-        return None
-    warps = directives["reqntid"][0] // target.warp_size
-    return lambda registers: registers_for_another_block(target, registers, facts.get("shared", 0), warps)
+    is_plain = knobs.nvidia.disable_ptxas_opt or options.ptx_options
+    variants = None if is_plain else variants_of(text, target_of(arch), reordered)
+    return to_cubin(text, name, settings, tool.path, variants)
 
 
 def flag(value: bool) -> str:
@@ -302,6 +288,9 @@ class CudaBackend(Backend):
         ttir = ttir_pipeline(source, checks=checks, reproducible=options.reproducible)
         ttir = ttir if options.sanitize else [*ttir, *copying(target, options)]
 
+        # by LLVM text and PTX of this compilation, the same in another order
+        reordered: dict[str, Callable[[], str]] = {}
+
         def llir(module: Any) -> str:
             # lazily: the compiler loads when something is compiled
             from tilework.targets.nvidia.lower.emit import emit_module
@@ -311,14 +300,25 @@ class CudaBackend(Backend):
             given = f"{{compute-capability={capability}}}"
             write_reproducer("make_llir", module, [f"{name}{given}" for name in LOWERING])
             lines = not knobs.compilation.disable_line_info
-            return emit_module(module, capability, fuses=options.enable_fp_fusion, lines=lines, options=options)
+            emit = partial(
+                emit_module, module, capability, fuses=options.enable_fp_fusion, lines=lines, options=options
+            )
+            text = emit()
+            reordered[text] = lambda: emit(by_use=False)
+            return text
+
+        def ptx(text: str) -> str:
+            made = ptx_of(text, options)
+            if (other := reordered.get(text)) is not None:
+                reordered[made] = lambda: ptx_of(other(), options)
+            return shown(made)
 
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
             "ttgir": lambda module: make_ttgir(module, target, ttgir(most), lambda: ttgir("unfit")),
             "llir": llir,
-            "ptx": lambda text: shown(ptx_of(text, options)),
-            "cubin": lambda text: cubin_of(text, options),
+            "ptx": ptx,
+            "cubin": lambda text: cubin_of(text, options, reordered.get(text)),
         }
 
     def entering(self, options: "CompileOptions") -> dict[str, Stage]:

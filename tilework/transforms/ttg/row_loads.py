@@ -209,7 +209,10 @@ def independent_loads(first: Operation) -> list[Operation]:
 
 
 def pays(first: Operation, moved: list[Operation]) -> bool:
-    """Return True if the blocks that fit on a multiprocessor still request enough rows."""
+    """Return True if the blocks that fit on a multiprocessor still request enough rows.
+
+    The result of a scan is a tile that is live together with the values loaded early.
+    """
     before = list(takewhile(lambda op: op is not first, block_of(first).ops))
     early = {first, *before, *moved}
     held = [
@@ -219,4 +222,6 @@ def pays(first: Operation, moved: list[Operation]) -> bool:
     ]
     rows = [op.results[0].type for op in before if type(op) is tt.LoadOp]
     taken = sum(map(tile_registers, held + [op.results[0].type for op in moved if type(op) is tt.LoadOp]))
+    waits = [op for op in block_of(first).ops if type(op) in WAITS]
+    taken += max(sum(tile_registers(made.type) for made in op.results) for op in waits)
     return keep_dram_busy(first, rows, taken, 0)

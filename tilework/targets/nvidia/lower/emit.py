@@ -585,12 +585,14 @@ MORE_RULES = {  # modules, and the prefixes of the op names that they lower
 
 
 def emit_module(
-    module: ModuleOp, capability: int, *, fuses: bool = True, lines: bool = True, options: Any = None
-) -> str:
+    module: ModuleOp, capability: int, *, fuses: bool = True, lines: bool = True, options: Any = None,
+    by_use: bool = True,
+) -> str:  # fmt: skip
     """Return the LLVM text of all functions of a TTGIR module, after assigning warps to partitions."""
     if (most := getattr(options, "maxnreg", None)) is not None:
         module.attributes[MAX_REGISTERS] = int_attr(most, i32_type)
     if any(isinstance(op, ttg.WarpSpecializeOp) for op in ops_in_order(*module.regions)):
         allocate_warp_groups(module)
     load_rules(MORE_RULES, module)
-    return codegen.emit_module(module, NvidiaGpu(Target.parse(f"cuda:{capability}"), options), fuses=fuses, lines=lines)
+    gpu = NvidiaGpu(Target.parse(f"cuda:{capability}"), options)
+    return codegen.emit_module(module, gpu, fuses=fuses, lines=lines, by_use=by_use)
