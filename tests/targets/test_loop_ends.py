@@ -68,3 +68,28 @@ def test_the_last_step(kernel: Any, bounds: tuple[int, int, int], device: str, t
     with emulator(cache=str(tmp_path)) if device == "emulator" else nullcontext():
         tilework.jit(kernel)[(1,)](out, *bounds, 60)
     assert out[: 1 + len(wanted)].tolist() == [len(wanted), *wanted]
+
+
+@tilework.jit
+def weighted_sums(x, out, N: tl.constexpr, BLOCK: tl.constexpr):
+    """A loop of few iterations, counted by constants: its bodies replace it."""
+    total, seen = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.int32)
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = tl.load(x + at, mask=at < N, other=0.0)
+        total += tl.where(at < N, value * (1 + start // BLOCK), 0.0)
+        seen += (at < N).to(tl.int32)
+        tl.store(x + at, -value, mask=at < N)
+    tl.store(out + tl.arange(0, BLOCK), total)
+    tl.store(out + BLOCK + tl.arange(0, BLOCK), seen.to(tl.float32))
+
+
+@pytest.mark.parametrize("n", [64, 65, 128, 200, 256, 300])
+def test_short_loops(n: int, tmp_path: Path) -> None:
+    x, out = np.arange(1, 321, dtype=np.float32), np.zeros(128, np.float32)
+    rows = np.where(np.arange(320) < n, x, 0).reshape(5, 64)
+    with emulator(cache=str(tmp_path)):
+        weighted_sums[(1,)](x, out, N=n, BLOCK=64, num_warps=1)
+    assert (out[:64] == (rows * np.arange(1, 6)[:, None]).sum(0)).all()
+    assert (out[64:] == (rows > 0).sum(0)).all()
+    assert (x == np.arange(1, 321) * np.where(np.arange(320) < n, -1, 1)).all()

@@ -279,7 +279,8 @@ class CudaBackend(Backend):
         def ttgir(level: str) -> list[str]:
             passes = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, level)
             may_split = not (options.sanitize or options.reproducible or knobs.nvidia.plain_dots)
-            split = [f"tt-split-masked-loops{{num-warps={options.num_warps}}}"] if may_split else []
+            names = ("tt-unroll-short-loops", "tt-split-masked-loops")
+            split = [f"{name}{{num-warps={options.num_warps}}}" for name in names] if may_split else []
             scaled = ["tt-scaled-maximum"] if options.enable_fp_fusion and not options.sanitize else []
             return [*split, *scaled, *passes]
 

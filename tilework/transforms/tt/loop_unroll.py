@@ -8,21 +8,36 @@
 The second loop runs what is left over and is not pipelined. With constant bounds the arithmetic is done here, a
 remainder of zero needs no second loop, and a loop of one iteration becomes its body. A loop whose multiplied step would
 not fit into its type is left alone; if the step is known only at run time, the second loop then runs all iterations.
+
+`tt-unroll-short-loops` replaces innermost loops of two to four iterations, counted by constants, by their bodies: masks
+and factors that depend on the counter become constants, and all loads can be in flight at once. Loops with dots or
+descriptors are left to the pipeliner, loops with hints to the hints, and large bodies alone.
 Stage: TTIR to TTIR. Cost: one walk, and a copy of the body per unrolled iteration.
 """
+
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.ir import arith, scf
+from tilework.ir import arith, scf, tt
 from tilework.ir.create import clone_op
+from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value, insert_after, insert_before, move_before, replace_op, replace_values
-from tilework.ir.types import bit_width, i32, int_attr
+from tilework.ir.scf import LOOPS
+from tilework.ir.types import bit_width, i32, int_attr, shape_of
 from tilework.transforms.building.emitter import Emitter, iterations
-from tilework.transforms.passes import module_pass
+from tilework.transforms.common.canonicalize import canonicalize
+from tilework.transforms.common.cse import eliminate_common_subexpressions
+from tilework.transforms.passes import Pass, module_pass
 
 FACTOR = "tt.loop_unroll_factor"
+FEW = 4  # iterations of a loop that is replaced by its bodies
+MOST = 1024  # instructions of a thread in these bodies
+LANES = 32
+KEPT = ("tt.dot", "tt.descriptor_", "tt.call", "tt.experimental_descriptor_")  # ops of loops that stay
+FREE = frozenset({arith.ConstantOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.MakeRangeOp, scf.YieldOp})
 
 
 @module_pass("triton-loop-unroll")
@@ -33,6 +48,45 @@ def loop_unroll(module: ModuleOp) -> None:
             del loop.attributes[FACTOR]
             if len(loop.regions[0].blocks[0].ops) > 1:
                 unroll(loop, factor.value.data)
+
+
+class UnrollShortLoopsPass(Pass):
+    name = "tt-unroll-short-loops"
+    num_warps: int = 4
+
+    def run(self, module: ModuleOp) -> None:
+        for function in filter(has_body, functions(module)):
+            short = [op for op in ops_in_order(*function.regions) if type(op) is scf.ForOp and self.is_short(op)]
+            for loop in short:
+                lower, upper, step = (constant_value(value) for value in loop.operands[:3])
+                unroll_constant(loop, trips_of(loop), lower, upper, step)  # pyright: ignore
+            if short:
+                canonicalize(function)
+                eliminate_common_subexpressions(function)
+
+    def is_short(self, loop: Operation) -> bool:
+        trips, ops = trips_of(loop), list(ops_in_order(*loop.regions))
+        hinted = any(name.startswith("tt.") for name in loop.attributes)
+        if not 1 < trips <= FEW or hinted or "unsignedCmp" in loop.properties:
+            return False
+        if any(type(op) in LOOPS or op.name.startswith(KEPT) for op in ops):
+            return False
+        return trips * sum(self.instructions(op) for op in ops) <= MOST
+
+    def instructions(self, op: Operation) -> int:
+        """Return about how many instructions of a thread an op takes."""
+        if type(op) in FREE:
+            return 0
+        sizes = [prod(shape_of(value.type)) for value in (*op.operands, *op.results)]
+        return max(max(sizes, default=1) // (LANES * self.num_warps), 1)
+
+
+def trips_of(loop: Operation) -> int:
+    """Return the iterations of a loop with constant bounds; 0 if they are not known."""
+    lower, upper, step = (constant_value(value) for value in loop.operands[:3])
+    if not (isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int)) or step <= 0:
+        return 0
+    return max(0, -((lower - upper) // step))
 
 
 def unroll(loop: Operation, factor: int) -> None:
@@ -72,7 +126,7 @@ def largest(type: Attribute) -> int:
 
 def unroll_constant(loop: Operation, factor: int, lower: int, upper: int, step: int) -> None:
     """Bounds are known: no arithmetic, no needless loops."""
-    trips = max(0, -((lower - upper) // step))
+    trips = trips_of(loop)
     whole = trips - trips % factor
     code = Emitter(loop.location)
     type = loop.operands[0].type
