@@ -282,7 +282,8 @@ class CudaBackend(Backend):
             names = ("tt-unroll-short-loops", "tt-split-masked-loops")
             split = [f"{name}{{num-warps={options.num_warps}}}" for name in names] if may_split else []
             scaled = ["tt-scaled-maximum"] if options.enable_fp_fusion and not options.sanitize else []
-            return [*split, *scaled, *passes]
+            runs = [] if options.sanitize or knobs.nvidia.plain_dots else ["tt-load-runs"]
+            return [*runs, *split, *scaled, *passes]
 
         checks = checking_pipeline(options.sanitize) if options.sanitize else ()
         source = target.without(Feature.TMA) if options.sanitize else target

@@ -26,7 +26,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilework.analysis.value_flows import targets_of
 from tilework.ir import arith, scf, tt, ttg, ttng
 from tilework.ir.create import set_type
-from tilework.ir.encodings import with_encoding
+from tilework.ir.encodings import layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import behind, end_of, ops_behind, owner_of
 from tilework.ir.rewrite import insert_before, put, recreate
@@ -451,7 +451,7 @@ def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
         return False
     layout = target_layout(convert)
     found = backward_slice(convert._operands[0], convert, layout, remat.known, lambda op: not moves_no_data(op))
-    if found is None or not starts_from_loads(found):
+    if found is None or not starts_from_loads(found, is_spread(convert)):
         return False
     loads = [value for value in found.layouts if is_load(value)]
     if len(loads) == len(found.layouts) and not found.reused:
@@ -474,10 +474,19 @@ def is_load(value: SSAValue) -> bool:
     return isinstance(value, OpResult) and value.op.name in LOADS
 
 
-def starts_from_loads(found: Slice) -> bool:
-    """Return True if the slice starts from loads and constants: then recomputing it moves no data."""
+def is_spread(convert: Operation) -> bool:
+    """Return True if warps hold no duplicates of each other's elements after `convert`, so that arithmetic in that
+    layout is done once.
+    """
+    return all(layout_of(convert.results[0].type).by_in["warp"])
+
+
+def starts_from_loads(found: Slice, from_ranges: bool) -> bool:
+    """Return True if the slice starts from loads and constants, or with `from_ranges` also from ranges and scalars:
+    then recomputing it moves no data.
+    """
+    starts = LOADS | {arith.ConstantOp.name} | ({tt.MakeRangeOp.name, tt.SplatOp.name} if from_ranges else set[str]())
     return all(
-        isinstance(value, OpResult)
-        and (value.op.name in LOADS or value.op.name == arith.ConstantOp.name or moves_no_data(value.op))
+        isinstance(value, OpResult) and (value.op.name in starts or moves_no_data(value.op))
         for value in (*found.layouts, *found.reused.values())
     )
