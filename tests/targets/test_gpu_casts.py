@@ -57,6 +57,18 @@ def to_fp8(x, fp8e5, fp8e4nv, HAS_E4: CE):  # type: ignore[no-untyped-def]
         tl.store(fp8e4nv + at, value.to(tl.float8e4nv))
 
 
+@jit
+def small_to_floats(x, fp16, bf16, fp32, MASK: CE, OFFSET: CE, UNSIGNED: CE):  # type: ignore[no-untyped-def]
+    at = tl.arange(0, 128)
+    value = (tl.load(x + at) >> (at % 2)) & MASK
+    value = value + OFFSET
+    if UNSIGNED:
+        value = value.to(tl.uint32, bitcast=True)
+    for other in tl.static_range(3):
+        out = (fp16, bf16, fp32)[other]
+        tl.store(out + at, value.to(out.dtype.element_ty))
+
+
 def values_of(code: str) -> Array:
     """Values that every integer type holds after truncation, with fractions, halfway cases and subnormals."""
     if code in INTS:
@@ -91,3 +103,20 @@ def test_casts_are_those_of_the_interpreter(gpu: str, code: str) -> None:
         wanted = results(run_interpreter, kernel, source, codes, constants)
         wrong = [name for name, one, other in zip(codes, found, wanted, strict=True) if one != other]
         assert not wrong, f"{code} to {', '.join(wrong)}"
+
+
+MASKS = (1, 15, 127, 128, 255, 1023, 1024, 2**23 - 1, 2**23, 2**31 - 1, -1, -16)
+OFFSETS = (0, -1, -8, -128, -129, -1024, -1025, 7, 128, 1024, 1025, 2**23, -(2**23), 2**23 + 1, 2**31 - 1)
+
+
+@pytest.mark.parametrize("gpu", ["cuda:80", "cuda:90"])
+@pytest.mark.parametrize("mask", MASKS)
+def test_integers_under_a_mask_plus_a_constant(gpu: str, mask: int) -> None:
+    """Those that are small are converted without the conversion instruction."""
+    source = np.random.default_rng(abs(mask)).integers(-(2**31), 2**31, COUNT).astype(np.int32)
+    source[:8] = [0, -1, mask, (mask >> 1) << 1, mask >> 1, ~mask, 2**31 - 1, -(2**31)]
+    for offset in OFFSETS:
+        for unsigned in (False, True):
+            constants = {"MASK": mask, "OFFSET": offset, "UNSIGNED": unsigned}
+            found = results(GPUS[gpu], small_to_floats, source, FLOATS[:3], constants)
+            assert found == results(run_interpreter, small_to_floats, source, FLOATS[:3], constants), constants

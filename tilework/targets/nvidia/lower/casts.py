@@ -3,21 +3,24 @@
     arith.truncf : f32 -> bf16       cvt.rn.bf16x2.f32  %r, %high, %low
     tt.fp_to_fp : f32 -> f8E4M3FN    cvt.rn.satfinite.e4m3x2.f32  %h, %high, %low       from sm_89 on
     arith.sitofp : i8 -> f16         prmt.b32 and sub.f16x2: the byte is the low mantissa bits of 1024
+    arith.sitofp : i32 -> f16        prmt.b32, lop3.b32 and sub.f16x2, of ``(x & 15) - 8``, if the mask is small
     arith.fptosi : f32 -> i32        cvt.rzi.s32.f32  %r, %f                            saturates; NaN is 0
 
 Conversions without an instruction use the code of all targets (`targets/llvm/scalars.py`), with the same results.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import arith, tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import RoundingMode
+from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import bit_width, f8E4M3FN, f8E5M2, int_property
 from tilework.layouts.conversion import conversion, shared_plan
+from tilework.light_dataclass import light_dataclass
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.packing import convert_packed, in_groups, pack_registers, unpack_register
@@ -171,11 +174,16 @@ def to_tiny_to_zero(low: Lowering, values: list[Value], source: Attribute, targe
 
 @lowers(arith.SIToFPOp, arith.UIToFPOp, overrides=True)
 def lower_from_integer(low: Lowering, op: Operation) -> Registers:
-    """Convert with one rounding. Bytes avoid the slow conversion instruction; sm_80 has none to bf16."""
+    """Convert with one rounding. Bytes, and integers that are known to be small, avoid the slow conversion instruction;
+    sm_80 has none to bf16.
+    """
     b, registers, wanted = low.builder, low[op.operands[0]], register_type(result_type(op))
     is_signed = type(op) is arith.SIToFPOp
     if registers[0].type is i8 and wanted in (f16, bf16, f32):
         return in_groups(registers, 4, lambda group: from_bytes(low, group, wanted, is_signed))
+    if registers[0].type is i32 and (small := small_integers(low, op.operands[0])) is not None:
+        if (is_signed or small.offset >= 0) and (convert := small.conversion(low, wanted)) is not None:
+            return in_groups(small.registers, 2, convert)
     if wanted is i8 or (wanted is bf16 and not low.gpu.has(Feature.BF16_FROM_INTEGER)):
         return tuple([SCALARS[type(op)](low, op, value) for value in registers])
     return tuple([(b.sitofp if is_signed else b.uitofp)(value, wanted) for value in registers])
@@ -192,6 +200,60 @@ def from_bytes(low: Lowering, values: list[Value], wanted: Type, is_signed: bool
     large = [permute(low, packed, 0x4B000000, 0x7650 + index) for index in range(len(values))]
     wide = [b.fsub(b.bitcast(value, f32), 2.0**23 + bias) for value in large]
     return wide if wanted is f32 else [upper_half(b, value) for value in wide]
+
+
+@light_dataclass
+class SmallIntegers:
+    """Integers ``(register & mask) + offset``, of which each register's part is from 0 to `most`."""
+
+    registers: Registers
+    mask: int | None
+    most: int
+    offset: int
+
+    def conversion(self, low: Lowering, wanted: Type) -> Callable[[list[Value]], list[Value]] | None:
+        """Return the function that converts up to two registers exactly; None if a float may not hold the result."""
+        largest = self.most + abs(self.offset)
+        if wanted is f16 and self.most < 1 << 10 and abs(self.offset) <= 1 << 10:
+            return partial(self.in_mantissa, low, f16, 10, 0x6400)
+        if wanted is bf16 and bf16 in low.gpu.native_floats and self.most < 1 << 7 and abs(self.offset) <= 1 << 7:
+            return partial(self.in_mantissa, low, bf16, 7, 0x4300)
+        if (
+            self.most < 1 << 23
+            and abs(self.offset) <= 1 << 23
+            and (wanted is f32 or (wanted is bf16 and largest <= 256))
+        ):
+            return partial(self.in_floats, low, wanted)
+        return None
+
+    def in_mantissa(self, low: Lowering, wanted: Type, bits: int, power: int, values: list[Value]) -> list[Value]:
+        """Convert to floats of 16 bits: as the low mantissa bits of 2^`bits`, whose code is `power`, minus that."""
+        b = low.builder
+        pair = low.gpu.choose_bytes(b, values[0], values[-1], 0x5410)
+        pair = pair if self.mask is None else b.and_(pair, self.mask * 0x10001)
+        large = b.bitcast(b.or_(pair, power * 0x10001), vector(wanted, 2))
+        return b.lanes(b.fsub(large, float((1 << bits) - self.offset)))[: len(values)]
+
+    def in_floats(self, low: Lowering, wanted: Type, values: list[Value]) -> list[Value]:
+        """Convert to f32, as the low mantissa bits of 2^23, and from there to bf16 if that is wanted."""
+        b = low.builder
+        parts = values if self.mask is None else [b.and_(value, self.mask) for value in values]
+        large = [b.bitcast(b.or_(part, 0x4B000000), f32) for part in parts]
+        wide = [b.fsub(value, float((1 << 23) - self.offset)) for value in large]
+        return wide if wanted is f32 else [upper_half(b, value) for value in wide]
+
+
+def small_integers(low: Lowering, value: SSAValue) -> SmallIntegers | None:
+    """Return a tile of integers as small ones plus an offset; None if they are not known to be small."""
+    offset, op = 0, defining_op(value)
+    if isinstance(op, (arith.AddiOp, arith.SubiOp)) and isinstance(known := constant_value(op.rhs), int):
+        offset, value = known if isinstance(op, arith.AddiOp) else -known, op.lhs
+        op = defining_op(value)
+    if isinstance(op, arith.AndIOp) and isinstance(mask := constant_value(op.rhs), int):
+        return SmallIntegers(low[op.lhs], mask, mask, offset) if mask >= 0 else None
+    bounds = [low.builder.ranges.get(register.text) for register in low[value]]
+    most = [bound[1] for bound in bounds if bound is not None]
+    return SmallIntegers(low[value], None, max(most), offset) if len(most) == len(bounds) else None
 
 
 @lowers(arith.FPToSIOp, arith.FPToUIOp, elementwise=True, overrides=True)
