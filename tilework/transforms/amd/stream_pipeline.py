@@ -47,7 +47,7 @@ from tilework.transforms.building.emitter import Emitter, laid_out
 from tilework.transforms.passes import Pass, module_pass, op_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.expand import expand, problem
-from tilework.transforms.ttg.pipeline.latencies import Facts, early_loads
+from tilework.transforms.ttg.pipeline.latencies import Facts, Search, early_loads
 from tilework.transforms.ttg.pipeline.load_plans import MIN_COPY_BITS, copy_width, needs_other
 from tilework.transforms.ttg.pipeline.loops import (
     DOTS,
@@ -126,7 +126,7 @@ class AmdScheduleLoopsPass(Pass):
         facts = Facts(module)
         for loop in loops_in(module):
             judge = is_narrow if target_of(module).features & SLOW_NARROW_LOADS else lambda load, facts: None
-            stages, levels = early_loads(loop, self.num_stages, judge, facts)
+            stages, levels = early_loads(loop, self.num_stages, Search(body_of(loop), judge, facts))
             if levels and not assign_chained(loop, stages, levels):
                 assign_stages(loop, stages, levels)
 

@@ -8,34 +8,42 @@
 Loads that feed a dot are candidates, at a level: 0 if nothing else is loaded between them and the dot, 1 if they load
 the address (or mask) of one of those, and so on. The stages are divided among the levels. In a loop with its own
 `tt.num_stages` all loads with users are candidates: those that feed no dot are at level 0 of their first user. With the
-option `spare` a loop may get more stages (`enough_stages`). Latencies set by the user are left alone. A load through a
-kernel parameter that the loop also stores through may read a value that an earlier iteration stored: it does not start
-early, unless the loop stores where it has just loaded and moves on. Stage: TTGIR to TTGIR, attributes only. Cost:
-AxisInfo, and one walk of the body per dot; pointer provenance where a loop stores.
+option `spare` a loop may get more stages (`enough_stages`), and other small loads start one iteration early, in
+registers (`prefetched_loads`). Latencies set by the user are left alone. A load through a kernel parameter that the
+loop also stores through may read a value that an earlier iteration stored: it does not start early, unless the loop
+stores where it has just loaded and moves on. Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of
+the body per dot; pointer provenance where a loop stores.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, OpResult
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.analysis.cost import registers
 from tilework.analysis.index_forms import never_returns, same_address
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
-from tilework.ir import scf, tt
+from tilework.analysis.value_flows import reached
+from tilework.ir import arith, scf, tt
+from tilework.ir.attr_text import is_true
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op
+from tilework.ir.types import is_tensor
 from tilework.process.forks import cached_property
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
+from tilework.transforms.ttg.layout_rules import moves_no_data
 from tilework.transforms.ttg.pipeline.load_plans import is_profitable
 from tilework.transforms.ttg.pipeline.loops import (
     DOTS,
+    IN_REGISTERS,
     LATENCY,
     LOADS,
     NUM_STAGES,
     body_ops,
+    carried_producer,
     dots_in,
     enough_stages,
     loops_in,
@@ -43,6 +51,8 @@ from tilework.transforms.ttg.pipeline.loops import (
     producers,
     refusal,
     set_integer,
+    used_values,
+    users_in,
 )
 from tilework.transforms.ttg.pipeline.lower_loads import called_for
 
@@ -80,7 +90,8 @@ def assign(loop: Operation, default_stages: int, spare: bool, facts: Facts) -> N
     """Set the latency of the loads of `loop` that should start early."""
     if any(LATENCY in op.attributes for op in body_ops(loop)):
         return
-    stages, levels = early_loads(loop, default_stages, is_profitable, facts)
+    search = Search(body_of(loop), is_profitable, facts)
+    stages, levels = early_loads(loop, default_stages, search)
     if spare and levels and not any(levels.values()):
         stages = enough_stages(loop, stages, list(levels))
     kept = {load: level for load, level in levels.items() if level < stages - 1}
@@ -93,9 +104,56 @@ def assign(loop: Operation, default_stages: int, spare: bool, facts: Facts) -> N
         latency = (stages - 1) // (max(kept.values()) + 1)
         for load in kept:
             set_integer(load, LATENCY, latency)
+        for load in prefetched_loads(search, levels) if spare else ():
+            set_integer(load, LATENCY, 1)
+            load.attributes[IN_REGISTERS] = UnitAttr()
 
 
-def early_loads(loop: Operation, default_stages: int, judge: Judge, facts: Facts) -> tuple[int, dict[Operation, int]]:
+# Small loads besides the operands of dots: scales of rows and columns, entries of a page table, a mask.
+#
+#     scf.for ... {                                   %s0 = tt.load %ps
+#       %s = tt.load %ps                              scf.for ... iter_args(%s = %s0) {
+#       %d = tt.dot %a, %b, %zero           ==>         %next = tt.load (%ps + step), %is_not_last
+#       %acc' = %acc + %d * %s                          %d = tt.dot %a, %b, %zero
+#                                                       %acc' = %acc + %d * %s
+#
+# Copies and dots of such a loop are asynchronous, and few warps run on a multiprocessor: it would wait for the whole
+# latency of memory in each iteration. A buffer in shared memory is not worth its barrier.
+
+FEW = 4  # registers of a thread for one load
+ALL = 8  # for those of a loop
+
+
+def prefetched_loads(search: "Search", copied: Collection[Operation]) -> list[Operation]:
+    """Return the loads, besides those `copied`, of few registers whose addresses do not depend on another load."""
+    left, body = ALL, search.body
+    loop, found = body.parent_op(), list[Operation]()
+    assert loop is not None
+
+    def earlier(op: Operation) -> list[Operation]:
+        """Return the ops that compute operands of `op`, in this iteration and in the preceding one."""
+        carried = [carried_producer(value, loop) for value in used_values(op)]
+        return [*producers(op, body), *(producer for producer in carried if producer is not None)]
+
+    needed = set(reached(copied, earlier))
+    for op in body.ops:
+        if type(op) is not tt.LoadOp or op in needed or is_true(op.properties.get("isVolatile")):
+            continue
+        before = reached(earlier(op), earlier)
+        taken = registers(op.results[0].type) if is_tensor(op.results[0].type) else 1
+        if taken > min(FEW, left) or any(type(other) in LOADS or not is_cheap(other) for other in before):
+            continue
+        if search.overtaken(op) is None and any(True for _ in users_in(op, body)):
+            left -= taken
+            found.append(op)
+    return found
+
+
+def is_cheap(op: Operation) -> bool:
+    return moves_no_data(op) or type(op) in (tt.SplatOp, tt.MakeRangeOp, arith.ConstantOp)
+
+
+def early_loads(loop: Operation, default_stages: int, search: "Search") -> tuple[int, dict[Operation, int]]:
     """Return the stages of `loop`, and its loads worth starting early, each with the number of such loads between it
     and the computation.
     """
@@ -110,7 +168,6 @@ def early_loads(loop: Operation, default_stages: int, judge: Judge, facts: Facts
     if (reason := refusal(loop)) is not None:
         remark(loop, f"the loop is not pipelined: {reason}")
         return stages, {}
-    search = Search(body_of(loop), judge, facts)
     levels = search.levels_of(ops, dots, NUM_STAGES in loop.attributes)
     if not levels and not dots:
         remark(loop, "the loop is not pipelined: no load feeds a dot. tl.range(..., num_stages=N) pipelines all loads")

@@ -32,7 +32,7 @@ from tilework.layouts.linear import LayoutError, LinearLayout
 from tilework.layouts.to_linear import contig_per_thread, order, order_for_memory, thread_order, to_linear
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.pipeline.loops import LOADS, body_ops, enclosing_op, yield_of
+from tilework.transforms.ttg.pipeline.loops import IN_REGISTERS, LOADS, body_ops, enclosing_op, yield_of
 from tilework.transforms.ttg.pipeline.schedule import Cluster, Schedule
 
 # The layout in which a load can be copied to shared memory, if at all.
@@ -277,6 +277,9 @@ def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisF
     distance = min(map(distance_to, uses))
     if distance <= 0:
         return None
+    if IN_REGISTERS in load.attributes:
+        del load.attributes[IN_REGISTERS]
+        return "it is small, and no operand of a dot as it is"
     try:
         encoding = buffer_encoding(load)
     except Clash as clash:

@@ -21,6 +21,7 @@ from tilework.transforms.remarks import remark
 
 LATENCY = "tt.latency"
 SELF_LATENCY = "tt.self_latency"
+IN_REGISTERS = "tt.in_registers"  # of a load that starts early, but not as a copy to shared memory
 STAGE = "loop.stage"
 CLUSTER = "loop.cluster"
 MAX_STAGE = "tt.scheduled_max_stage"

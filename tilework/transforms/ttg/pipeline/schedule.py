@@ -9,7 +9,7 @@
 2. An `scf.if` that these ops depend on runs before all others, any other `scf.if` after them.
 3. A dependency in the same iteration runs with the first op that needs it.
 4. A dependency from the preceding iteration (the next pointer) may run one stage later, just before its user.
-5. All other ops run in the last stage.
+5. All other ops run in the last stage. Loads into registers are the first ops of an iteration, for the next one.
 
 Stage: TTGIR to TTGIR, attributes only. Cost: a few walks of each body with latencies.
 """
@@ -29,6 +29,7 @@ from tilework.transforms.passes import module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import (
     CLUSTER,
+    IN_REGISTERS,
     LATENCY,
     MAX_STAGE,
     SELF_LATENCY,
@@ -200,6 +201,10 @@ def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     """Schedule `loop`, whose ops in `latencies` should start that many stages before their users."""
     schedule = assign_key_ops(loop, latencies)
     first = schedule.clusters[0]
+    if prefetched := [op for op in latencies if IN_REGISTERS in op.attributes]:
+        front = schedule.front_cluster()
+        for op in prefetched:
+            schedule.assign(op, schedule.slots[op][0], front)
     if SKIPS in loop.attributes:
         advance_carried(loop, schedule)
     assign_ifs(loop, schedule)
