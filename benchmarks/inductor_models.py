@@ -290,8 +290,10 @@ def child(name: str, compiler: str) -> dict[str, float]:
     """Measure in a new process with empty caches."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "TRITON_CACHE_DIR": f"{folder}/triton"}
+        environment = {**os.environ, **settings}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have bytecode
         command = [sys.executable, "-m", "benchmarks.inductor_models", "--compiler", compiler, name]
-        done = subprocess.run(command, env={**os.environ, **settings}, stdout=subprocess.PIPE, check=True)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         return json.loads(done.stdout.splitlines()[-1])
 
 
