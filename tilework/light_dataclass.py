@@ -78,6 +78,8 @@ def __repr__(self: Any) -> str:
 
 
 def __eq__(self: Any, other: object) -> Any:
+    if self is other:
+        return True
     if type(other) is not type(self):
         return NotImplemented
     compared = self.__light_fields__.compared

@@ -19,6 +19,7 @@ import ast
 import linecache
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -121,30 +122,32 @@ def callsite_loc(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
 
 def name_of(loc: Attribute) -> str | None:
     """The first name in a location: its own, then that of the callee, then that of the caller."""
-    if isinstance(loc, NameLoc):
-        return loc.desc.data or None
-    if isinstance(loc, CallSiteLoc):
-        return name_of(loc.callee) or name_of(loc.caller)
-    if isinstance(loc, FusedLoc) and isinstance(loc.locations, ArrayAttr):
-        return next((name for inner in loc.locations if (name := name_of(inner))), None)
+    located: Any = loc
+    kind = located.__class__  # faster than `isinstance`, which asks the metaclass
+    if kind is NameLoc:
+        return located.desc.data or None
+    if kind is CallSiteLoc:
+        return name_of(located.callee) or name_of(located.caller)
+    if kind is FusedLoc and isinstance(located.locations, ArrayAttr):
+        return next((name for inner in located.locations if (name := name_of(inner))), None)
     return None
 
 
 def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
     """File, line (from 1) and column (from 0) of the op itself, then of the calls that led there."""
-    match loc:
-        case FileLineColLoc():
-            file, line, column = loc.filename.data, loc.line.data, loc.column.data
-            line, column = vars(loc).get("start") or expression_start(file, line, column)
-            return [(file, line, column)]
-        case NameLoc():
-            return source_positions(loc.location)
-        case CallSiteLoc():
-            return source_positions(loc.callee) + source_positions(loc.caller)
-        case FusedLoc(locations=ArrayAttr(data=parts)):
-            return next((found for part in parts if (found := source_positions(part))), [])
-        case _:
-            return []
+    located: Any = loc
+    kind = located.__class__  # faster than `isinstance`, which asks the metaclass
+    if kind is NameLoc:
+        return source_positions(located.location)
+    if kind is FileLineColLoc:
+        file, line, column = located.filename.data, located.line.data, located.column.data
+        line, column = vars(located).get("start") or expression_start(file, line, column)
+        return [(file, line, column)]
+    if kind is CallSiteLoc:
+        return source_positions(located.callee) + source_positions(located.caller)
+    if kind is FusedLoc and isinstance(located.locations, ArrayAttr):
+        return next((found for part in located.locations if (found := source_positions(part))), [])
+    return []
 
 
 POSITIONS.append(source_positions)

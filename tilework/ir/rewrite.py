@@ -9,6 +9,7 @@
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -23,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from tilework.ir import arith
 from tilework.ir.create import create_op, erase_op, replace_all_uses
 from tilework.ir.effects import TERMINATORS, writes
-from tilework.ir.types import int_attr, is_float
+from tilework.ir.types import element_type, int_attr, is_float
 
 
 def recreate(
@@ -128,8 +129,7 @@ def defining_op(value: SSAValue) -> Operation | None:
 
 def splat_attr(value: int | float, type: Attribute) -> Attribute:
     """`value` as a constant of `type`: ``1 : i32``, or ``dense<1>`` for a tensor. Interned."""
-    element = type.element_type if isinstance(type, TensorType) else type
-    if is_float(element):
+    if is_float(element_type(type)):
         # The key is the bits: 0.0 and -0.0 are equal, and a NaN is not equal to itself.
         return float_constant(struct.pack("<d", value), type)
     return int_constant(int(value), type)
@@ -167,15 +167,17 @@ def constant_value(value: SSAValue) -> int | float | None:
 
 def attr_value(attribute: Attribute) -> int | float | None:
     """The value of a scalar constant or a splat, or None."""
-    if isinstance(attribute, IntegerAttr):
-        value = attribute.value.data
-        return value & 1 if is_bool(attribute.type) else value
-    if isinstance(attribute, FloatAttr):
-        return attribute.value.data
-    if isinstance(attribute, DenseIntOrFPElementsAttr):
-        memo = vars(attribute)
+    constant: Any = attribute
+    kind = constant.__class__  # faster than `isinstance`, which asks the metaclass
+    if kind is IntegerAttr:
+        value = constant.value.data
+        return value & 1 if is_bool(constant.type) else value
+    if kind is FloatAttr:
+        return constant.value.data
+    if kind is DenseIntOrFPElementsAttr:
+        memo = vars(constant)
         if "_splat" not in memo:
-            memo["_splat"] = splat_element(attribute)
+            memo["_splat"] = splat_element(constant)
         return memo["_splat"]
     return None
 

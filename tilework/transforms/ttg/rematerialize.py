@@ -62,11 +62,6 @@ class Slice:
         """The ops that define its values."""
         return {value.op: None for value in self.layouts if isinstance(value, OpResult)}
 
-    @property
-    def can_clone(self) -> bool:
-        """True if every op may be recomputed."""
-        return all(map(can_clone, self.ops))
-
     def agrees(self, other: "Slice") -> bool:
         """Return True if no value has different layouts in the two slices."""
         return all(self.layouts.get(value, layout) == layout for value, layout in other.layouts.items())
@@ -80,9 +75,16 @@ class Slice:
 
 
 def backward_slice(
-    value: SSAValue, user: Operation, layout: Distributed, known: Known, stop: Stop | None = None
+    value: SSAValue,
+    user: Operation,
+    layout: Distributed,
+    known: Known,
+    stop: Stop | None = None,
+    must_clone: bool = False,
 ) -> Slice | None:
-    """Return the slice that computes `value`, an operand of `user`, in `layout`; None if there is none."""
+    """Return the slice that computes `value`, an operand of `user`, in `layout`; None if there is none, or if
+    `must_clone` and an op of it cannot be recomputed.
+    """
     found = Slice()
     pending = [(value, user, layout)]
 
@@ -93,6 +95,8 @@ def backward_slice(
     while pending:
         value, user, layout = pending.pop()
         if found.layouts.setdefault(value, layout) != layout:
+            return None
+        if must_clone and isinstance(value, OpResult) and not can_clone(value.op):
             return None
         existing = known.get((value, layout))
         if existing is not None and properly_dominates(existing, user):
@@ -114,9 +118,8 @@ def expand(
     stop: Stop | None,
 ) -> bool:
     """Push the values that `value` is computed from; return False if it cannot have `layout`."""
-    if isinstance(value, BlockArgument):
+    if not isinstance(value, OpResult):
         return expand_argument(value, layout, push)
-    assert isinstance(value, OpResult)
     op = value.op
     name = op.name
     if name == scf.ForOp.name or name == scf.WhileOp.name:
@@ -149,9 +152,10 @@ def expand(
 
 
 def expand_argument(
-    value: BlockArgument, layout: Distributed, push: Callable[[SSAValue, Operation, Distributed], None]
+    value: SSAValue, layout: Distributed, push: Callable[[SSAValue, Operation, Distributed], None]
 ) -> bool:
     """Push the initial value and the yielded value of a loop-carried argument."""
+    assert isinstance(value, BlockArgument)
     loop = value.block.parent_op()
     if not isinstance(loop, scf.ForOp) or value.index == 0:
         return False
@@ -347,8 +351,7 @@ class Rematerializer:
 
     def slice_of(self, value: SSAValue, user: Operation, layout: Distributed, stop: Stop | None = None) -> Slice | None:
         """Return the slice for an operand of `user`, if all of it may be recomputed."""
-        found = backward_slice(value, user, layout, self.known, stop)
-        return found if found is not None and found.can_clone else None
+        return backward_slice(value, user, layout, self.known, stop, must_clone=True)
 
     def rebuild_for(
         self,
@@ -422,11 +425,11 @@ class Rebuild:
     def sources(self, value: SSAValue) -> Sequence[SSAValue]:
         """Return the values of the slice from which `value` is computed."""
         layout = self.layouts[value]
-        if isinstance(value, BlockArgument):
+        if not isinstance(value, OpResult):
+            assert isinstance(value, BlockArgument)
             loop = value.block.parent_op()
             assert loop is not None
             return [initial_value(loop, argument) for argument in self.arguments(value.block)]
-        assert isinstance(value, OpResult)
         op = value.op
         if op.name == scf.IfOp.name:
             return [
@@ -467,10 +470,10 @@ class Rebuild:
 
     def make(self, value: SSAValue) -> None:
         """Recompute `value` in its new layout, after its sources."""
-        if isinstance(value, BlockArgument):
+        if not isinstance(value, OpResult):
+            assert isinstance(value, BlockArgument)
             self.extend_loop(value.block)
             return
-        assert isinstance(value, OpResult)
         op = value.op
         if op.name == scf.IfOp.name:
             self.extend_if(op)

@@ -154,8 +154,8 @@ def is_free(store: Operation, encoding: Distributed) -> bool:
     """Return True if pointers and mask can be recomputed in a layout without loads."""
     for index, value in enumerate(store.operands):
         if index != 1 and is_tensor(value.type):
-            found = backward_slice(value, store, encoding, {})
-            if found is None or not found.can_clone or any(type(op) in LOADS for op in found.ops):
+            found = backward_slice(value, store, encoding, {}, must_clone=True)
+            if found is None or any(type(op) in LOADS for op in found.ops):
                 return False
     return True
 
