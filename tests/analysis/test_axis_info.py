@@ -88,6 +88,13 @@ KNOWN: dict[str, tuple[str, str, Numbers]] = {
         RANGE + "%c = arith.constant dense<16> : tensor<128xi32>\n %m = arith.remsi %r, %c : tensor<128xi32>",
         ([16], [16], [1]),
     ),
+    "remainder of a remainder": (
+        "",
+        RANGE
+        + "%c = arith.constant dense<16> : tensor<128xi32>\n %d = arith.constant dense<24> : tensor<128xi32>\n"
+        + "%s = arith.remsi %r, %c : tensor<128xi32>\n %m = arith.remsi %s, %d : tensor<128xi32>",
+        ([8], [8], [1]),
+    ),
     "remainder by one": (
         "",
         RANGE + "%c = arith.constant dense<1> : tensor<128xi32>\n %m = arith.remsi %r, %c : tensor<128xi32>",

@@ -22,6 +22,7 @@ from tests.targets.gpu_text import (
     to_module,
 )
 from tests.targets.gpu_tiles import Tile, blocked, module_text
+from tilework.compiler import ASTSource, GPUTarget, lower
 from tilework.targets.nvidia.lower.emit import emit_module
 
 ARCHS = (80, 90)
@@ -463,6 +464,33 @@ def test_64_bit_division_of_a_program_id_takes_32_bits(length: int) -> None:
     np.testing.assert_array_equal(out[:80:2], quotient)
     np.testing.assert_array_equal(out[80:], program - quotient * length)
     np.testing.assert_array_equal(out[1:80:2], np.sign(program) * ((program * 10**12) % abs(length)))
+
+
+@tilework.jit
+def repeated_rows(x_ptr, out_ptr, width, rows, columns, N: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * N + tl.arange(0, N)
+    row, column = at // width, at % width
+    x = tl.load(x_ptr + row % rows * columns + column % columns)
+    tl.store(out_ptr + row * width + column, x)
+
+
+@pytest.mark.parametrize(("is_aligned", "width", "rows", "columns"), [(True, 48, 3, 16), (False, 35, 4, 7)])
+def test_remainders_of_neighbours_are_neighbours(is_aligned: bool, width: int, rows: int, columns: int) -> None:
+    """If divisors are multiples of 16, four elements are loaded at once, by the address of the first. The remainder of
+    a remainder takes 32 bits."""
+    attrs: Any = {(index,): [["tt.divisibility", 16]] for index in ((0, 1, 2, 4) if is_aligned else (0, 1))}
+    types = {"x_ptr": "*i32", "out_ptr": "*i32", "width": "i32", "rows": "i32", "columns": "i32", "N": "constexpr"}
+    source = ASTSource(repeated_rows, types, {"N": 128}, attrs)
+    text = lower(source, GPUTarget("cuda", 90, 32), ["ptx"], num_warps=1)["ptx"]
+    assert isinstance(text, str)
+    assert is_aligned == bool(re.search(r"ld\.global\.v4", text))
+    assert text.count("rem.s32") == (1 if is_aligned else 4)
+    x = np.arange(rows * columns, dtype=np.int32)
+    count = width * 2 * rows * 128
+    out = np.zeros(count, np.int32)
+    launch(text, "repeated_rows", [x, out, width, rows, columns], 1, count // 128)
+    row, column = np.divmod(np.arange(count), width)
+    np.testing.assert_array_equal(out, x[row % rows * columns + column % columns])
 
 
 @tilework.jit

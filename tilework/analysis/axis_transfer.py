@@ -300,21 +300,16 @@ def divide(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 
 def aligned_groups(op: Operation, a: AxisInfo, b: AxisInfo) -> PerAxis:
-    """Return the number of elements of `a` between two multiples of `b`; 1 unless `a` is one run and `b` uniform.
+    """Return the number of elements of a run of `a` between two multiples of `b`; 1 unless `b` is uniform.
 
     Their quotients are equal and their remainders a run: 32, 33, ... 47 divided by a multiple of 16. That does not hold
     for -16, -15, ... -1: a quotient is rounded towards zero, so that the first of them is in a group of its own.
     """
     type = op.results[0].type
     groups = tuple(
-        gcd(c, da, db) if one_run and uniform else 1
-        for c, da, db, one_run, uniform in zip(
-            a.contiguity,
-            a.divisibility,
-            b.divisibility,
-            spans(a.contiguity, type),
-            spans(b.constancy, type),
-            strict=True,
+        gcd(c, da, db) if uniform else 1
+        for c, da, db, uniform in zip(
+            a.contiguity, a.divisibility, b.divisibility, spans(b.constancy, type), strict=True
         )
     )
     is_unsigned = op.__class__ in (arith.DivUIOp, arith.RemUIOp)

@@ -103,7 +103,16 @@ def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
         return b.neg(lhs) if name == "sdiv" else constant(lhs.type, 0)
     if is_signed and (sides := short_sides(low, lhs, rhs)) is not None:
         return b.sext(b.binary(name, sides[0], not_zero(low, sides[1])), lhs.type)
-    return b.binary(name, lhs, not_zero(low, rhs))
+    made = b.binary(name, lhs, not_zero(low, rhs))
+    return non_negative_remainder(b, made, rhs) if name == "srem" and lhs.text in b.ranges else made
+
+
+def non_negative_remainder(b: Builder, made: Value, divisor: Value) -> Value:
+    """Return a remainder of a non-negative integer, extended from the type from which its divisor is."""
+    extended = b.source(divisor)
+    short = b.trunc(made, extended[1].type) if extended is not None and extended[0] == "sext" else made
+    b.bound(short, 0, short.type.mask >> 1)
+    return b.sext(short, made.type)
 
 
 def short_sides(low: Lowering, lhs: Value, rhs: Value) -> tuple[Value, Value] | None:
@@ -136,7 +145,10 @@ def lower_integer_sum(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> V
         if (extended := b.source(factor)) is None or (added := low_bits(b, rest, extended[1])) is None:
             continue
         return b.extend(extended[0], b.add(extended[1], added), lhs.type)
-    return b.add(lhs, rhs)
+    made = b.add(lhs, rhs)
+    if (left := b.ranges.get(lhs.text)) is not None and (right := b.ranges.get(rhs.text)) is not None:
+        b.bound(made, left[0] + right[0], left[1] + right[1])
+    return made
 
 
 def low_bits(b: Builder, value: Value, factor: Value) -> Value | None:
