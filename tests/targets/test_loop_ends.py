@@ -12,6 +12,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulator_fixture import emulator
+from tilework.compiler import ASTSource, compile
+from tilework.target import GPUTarget
 
 LARGEST = 2**63 - 1
 BOUNDS = [
@@ -93,3 +95,18 @@ def test_short_loops(n: int, tmp_path: Path) -> None:
     assert (out[:64] == (rows * np.arange(1, 6)[:, None]).sum(0)).all()
     assert (out[64:] == (rows > 0).sum(0)).all()
     assert (x == np.arange(1, 321) * np.where(np.arange(320) < n, -1, 1)).all()
+
+
+@tilework.jit
+def row_sums(x, out, rows):
+    total = tl.zeros([128], tl.float32)
+    for row in range(rows):
+        total += tl.load(x + row * 128 + tl.arange(0, 128))
+    tl.store(out + tl.arange(0, 128), total)
+
+
+def test_loops_compare_at_their_end() -> None:
+    """ptxas unrolls such loops, so that several loads are in flight."""
+    signature = {"x": "*fp32", "out": "*fp32", "rows": "i32"}
+    made = compile(ASTSource(row_sums, signature), target=GPUTarget("cuda", 90, 32))
+    assert "bra.uni" not in made.asm["ptx"] and made.asm["ptx"].count("bra") == 2

@@ -193,20 +193,21 @@ class Control:
         initial: Sequence[Value],
         *,
         unroll: int | None = None,
+        may_wrap: bool = False,
         hints: Sequence[str] = (),
     ) -> Iterator[Loop]:
-        """`loop_carrying` for bounds from which the step after the last round may overflow.
+        """`loop_carrying` whose rounds end with the comparison, as ptxas expects of loops that it unrolls.
 
-        The step is added before the comparison, as ptxas expects of loops that it unrolls. From a start that is not
-        negative no unsigned sum overflows. From any other the index ends at the first number behind the bound, which
-        it reaches though it may wrap.
+        `may_wrap` says that the step after the last round may overflow: from a start that is not negative no unsigned
+        sum does; from any other the index ends at the first number behind the bound, which it reaches though it wraps.
         """
+        enters, relation = self.icmp("slt", start, end), "slt"
         counts_up = start.text in self.ranges if start.constant is None else signed(start.type, start.constant) >= 0
-        if counts_up:
-            end = self.smax(end, start)
+        if may_wrap and counts_up:
+            end, relation = self.smax(end, start), "ult"
             enters = self.icmp("ult", start, end)
-        else:
-            enters = self.icmp("slt", start, end)
+        elif may_wrap:
+            relation = "ne"
             distance = self.sub(self.sub(end, start), 1)  # unsigned, from the start to the last number before the bound
             end = self.add(start, self.add(self.sub(distance, self.urem(distance, step)), step))
         before, body, after = self.block, self.function.block("body"), self.function.block("done")
@@ -220,7 +221,7 @@ class Control:
             loop = Loop(opened[0][0], [made for made, _ in opened[1:]])
             yield loop
             following = self.add(loop.index, step)
-            goes_on = self.icmp("ult" if counts_up else "ne", following, end)
+            goes_on = self.icmp(relation, following, end)
             latch = self.block
             for (_, close), value in zip(opened, (following, *loop.following), strict=True):
                 close(value, latch)

@@ -136,8 +136,9 @@ class Carried:
 def lower_for(low: Low, op: Operation, kind: type[Carried] = Carried, unroll: int | None = 1) -> list[Any]:
     start, end, step = (low.scalar(operand) for operand in op.operands[:3])
     carried = kind(low, op)
-    build = low.builder.loop_up_to if may_wrap(end, step) else low.builder.loop_carrying
-    with build(start, end, step, carried.start(), unroll=unroll, hints=licm_hints(op)) as loop:
+    wraps = may_wrap(end, step)
+    build = low.builder.loop_up_to if wraps or unroll is None else low.builder.loop_carrying
+    with build(start, end, step, carried.start(), unroll=unroll, may_wrap=wraps, hints=licm_hints(op)) as loop:
         induction = low.held([op.operands[0].type], [loop.index])
         following = low.region(op.regions[0].block, [*induction, *carried.held(loop.carried)])
         low.check_joined(op, carried.initial, following)
