@@ -9,14 +9,14 @@ import pytest
 from tests.targets.cuda_tools import needs_ptxas
 from tilework import jit, knobs
 from tilework import language as tl
-from tilework.analysis.cost import assembled_cost, registers_for_another_block
+from tilework.analysis.cost import assembled_cost, registers_for_another_block, registers_for_blocks
 from tilework.compiler import ASTSource, GPUTarget, lower
 from tilework.errors import PTXASError
 from tilework.target import Target
 from tilework.targets.nvidia import cubin
 from tilework.targets.nvidia.cubin import Answer, CubinSettings, answer_of, assemble, to_cubin
 from tilework.targets.nvidia.ptx_text import with_maxnreg
-from tilework.targets.nvidia.variants import Variants, variants_of
+from tilework.targets.nvidia.variants import Variants, loaded_registers, variants_of
 
 HOPPER = Target.parse("cuda:90")
 VALUES = 60
@@ -63,13 +63,35 @@ def test_cost() -> None:
     """Another block is worth the latency that it hides, up to half of the warps; spills cost their bytes."""
     cost = partial(assembled_cost, HOPPER, shared=0, warps=16)
     assert cost(68, 0) == 2 * cost(64, 0) and cost(64, 0) == cost(32, 0)
-    assert cost(64, 8) < cost(68, 0) < cost(64, 40)
+    assert cost(64, 40) < cost(68, 0) < cost(64, 400)
     assert cost(255, 0) < cost(32, 400)
+    assert cost(64, 0) == cost(64, 0, loaded=48) < cost(63, 0, loaded=48) < cost(68, 0, loaded=48)
 
 
-def others(ptx: str, answer: Answer, reordered: str | None = None) -> list[str]:
+@pytest.mark.parametrize(
+    ("registers", "shared", "warps", "most"), [(42, 0, 32, 64), (48, 0, 16, 64), (68, 0, 16, 128), (30, 0, 4, 32)]
+)
+def test_most_registers_of_as_many_blocks(registers: int, shared: int, warps: int, most: int) -> None:
+    assert registers_for_blocks(HOPPER, registers, shared, warps) == most
+
+
+def test_runs_of_loads() -> None:
+    assert loaded_registers(kernel()) == VALUES
+    assert loaded_registers("") == 0
+    loads = (
+        "@%p2 ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd5];\nld.global.L1::evict_last.v2.b64 {%rd1, %rd2}, [%rd5];\n"
+    )
+    assert loaded_registers(loads) == loaded_registers(loads + "st.global.b32 [%rd1], %r1;\n" + loads) == 8
+    assert loaded_registers(loads + "ld.global.b16 %rs1, [%rd5];\nld.shared.b32 %r1, [%r2];") == 9
+    assert loaded_registers("".join(f"{loads}{end}\n" for end in ("bar.sync 0;", "@%p1 bra $L1;", "$L1:"))) == 8
+
+
+def others(ptx: str, answer: Answer, reordered: str | None = None, loaded: int = 0) -> list[str]:
     found = variants_of(ptx, HOPPER, None if reordered is None else lambda: reordered)
-    return [] if found is None else [text for text, _ in found.others(answer)]
+    if found is None:
+        return []
+    found = Variants(found.ptx, found.target, found.shared, found.warps, loaded, found.reordered)
+    return [text for text, _ in found.others(answer)]
 
 
 def limited(*limits: int) -> list[str]:
@@ -78,6 +100,8 @@ def limited(*limits: int) -> list[str]:
 
 def test_other_variants() -> None:
     assert others(kernel(), Answer(60, 0), "other") == []  # two blocks, half of the warps
+    assert others(kernel(), Answer(48, 0), "other", loaded=40) == [*limited(64), "other"]
+    assert others(kernel(), Answer(48, 0), "other", loaded=60) == ["other"]  # with 76 registers one block fits
     assert others(kernel(), Answer(68, 0)) == others(kernel(), Answer(68, 0), kernel()) == limited(64)
     assert others(kernel(), Answer(68, 0), "other") == [*limited(64), "other"]
     assert others(kernel(), Answer(128, 0), "other") == others(kernel(), Answer(128, 400), "other") == ["other"]
@@ -119,7 +143,7 @@ def test_cheapest_variant_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         data = to_cubin(kernel(), "scale", CubinSettings("sm_90a"), "ptxas", variants_of(kernel(), HOPPER, None))
         return data[0], len(answers) - len(left)
 
-    first, two_blocks, spilling, little = Answer(74, 0), Answer(58, 0), Answer(64, 800), Answer(64, 4)
+    first, two_blocks, spilling, little = Answer(78, 0), Answer(58, 0), Answer(64, 800), Answer(64, 4)
     assert kept(first) == (0, 1)
     assert kept(first, two_blocks, two_blocks) == (1, 2)
     assert (

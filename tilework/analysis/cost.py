@@ -272,17 +272,25 @@ def enough_warps(rates: Rates) -> int:
     return rates.warps // 2
 
 
-SPILL_BYTES = 40  # per cycle of a multiprocessor: spills of kernels that are limited by DRAM pass through L2
+def registers_for_blocks(target: Target, registers: int, shared: int, warps: int) -> int:
+    """Return the most registers of a thread with which as many blocks fit a multiprocessor as with `registers`."""
+    held = resident_blocks(target, registers, shared, warps)
+    return target.limits.registers // (LANES * warps * max(held.blocks if held is not None else 1, 1)) // 8 * 8
 
 
-def assembled_cost(target: Target, registers: int, spilled: int, shared: int, warps: int) -> float:
-    """Return the cycles of a block that depend on its registers: memory latency that no other block hides, and the
-    bytes that each thread spills and reads back.
+SPILL_BYTES = 45  # per cycle of a multiprocessor: spills of kernels that are limited by DRAM pass through L2
+
+
+def assembled_cost(target: Target, registers: int, spilled: int, shared: int, warps: int, loaded: int = 0) -> float:
+    """Return the cycles of a block that depend on its registers: its lifetime, in which other blocks run, and the bytes
+    that each thread spills and reads back. A block whose loads fill `loaded` registers at a time waits for memory half
+    as long again if it has not that many.
     """
     rates, held = target.rates, resident_blocks(target, registers, shared, warps)
     assert rates is not None and held is not None, "a target without rates has no costs"
     blocks = max(min(held.blocks, enough_warps(rates) // warps), 1)
-    return rates.memory_cycles / blocks + spilled * LANES * warps / SPILL_BYTES
+    lives = LIVES + (0.5 if loaded and registers < loaded + OTHERS else 0)
+    return lives * rates.memory_cycles / blocks + spilled * LANES * warps / SPILL_BYTES
 
 
 def carried_registers(function: Operation) -> int:

@@ -9,16 +9,18 @@
 |---|---|
 | spills below the registers that a thread may have: ptxas sometimes gives up, at 32 registers | the limit named |
 | few warps on a multiprocessor, for its registers | a limit with which another block fits |
+| fewer registers than loads fill, where more would not cost a block | that limit named |
 | the same, or spills | instructions in another order |
 
-The last two are for kernels without tensor cores and copies, which hide latency with few warps. The other order is that
-of the rules, not of uses, with floats of 16 bits unpacked again after exchanges between lanes (`gpu/codegen.py`). PTX
-that is not ours, and kernels whose registers the user limits, are assembled once.
+All but the first are for kernels without tensor cores and copies, which hide latency with few warps. The other order is
+that of the rules, not of uses, with floats of 16 bits unpacked again after exchanges between lanes (`gpu/codegen.py`).
+PTX that is not ours, and kernels whose registers the user limits, are assembled once.
 """
 
+import re
 from collections.abc import Callable, Iterator
 
-from tilework.analysis.cost import assembled_cost, registers_for_another_block
+from tilework.analysis.cost import OTHERS, assembled_cost, registers_for_another_block, registers_for_blocks
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 from tilework.targets.nvidia import ptx_text
@@ -26,6 +28,8 @@ from tilework.targets.nvidia.cubin import Answer
 
 PIPELINED = ("mma.sync", "wgmma", "cp.async")  # instructions of kernels that overlap copies, dots and arithmetic
 MOST_REGISTERS = 255  # of a thread
+LOAD = re.compile(r"\bld\.global[.\w:]*?(?:\.v([248]))?\.[bsuf](\d+)\s")
+ENDS = re.compile(r"\bst\.|\bbar\.|\bbra\b|\bshfl\.|^\$", re.MULTILINE)  # of a run of loads
 
 
 @light_dataclass
@@ -36,14 +40,16 @@ class Variants:
     target: Target
     shared: int
     warps: int
+    loaded: int  # registers that a run of loads fills
     reordered: Callable[[], str] | None
 
     def cost(self, answer: Answer) -> float:
-        return assembled_cost(self.target, answer.registers, answer.spilled, self.shared, self.warps)
+        return assembled_cost(self.target, *answer, self.shared, self.warps, self.loaded)
 
     def others(self, answer: Answer) -> Iterator[tuple[str, str]]:
         """Yield variants that may cost less than the one with this answer, each with a remark."""
-        if self.cost(answer) <= self.cost(Answer(1, 0)):
+        size = self.shared, self.warps
+        if self.cost(answer) <= assembled_cost(self.target, 1, 0, *size):
             return
         most = min(MOST_REGISTERS, self.target.limits.registers // (self.target.warp_size * self.warps) // 8 * 8)
         if answer.spilled and answer.registers < most:
@@ -52,11 +58,15 @@ class Variants:
             return
         if any(name in self.ptx for name in PIPELINED):
             return
-        fewer = registers_for_another_block(self.target, answer.registers, self.shared, self.warps)
-        if fewer is not None and not answer.spilled:
-            yield ptx_text.with_maxnreg(self.ptx, fewer), f"at most {fewer} registers, for another block"
+        if not answer.spilled:
+            fewer = registers_for_another_block(self.target, answer.registers, *size)
+            more = min(MOST_REGISTERS, registers_for_blocks(self.target, answer.registers, *size))
+            if fewer is not None:
+                yield ptx_text.with_maxnreg(self.ptx, fewer), f"at most {fewer} registers, for another block"
+            elif answer.registers < self.loaded + OTHERS <= more:
+                yield ptx_text.with_maxnreg(self.ptx, more), f"up to {more} registers, for all loads at once"
         if self.reordered is not None and (text := self.reordered()) != self.ptx:
-            yield text, "instructions in the order of the source"
+            yield text, "instructions in another order"
 
 
 def variants_of(ptx: str, target: Target, reordered: Callable[[], str] | None) -> Variants | None:
@@ -67,4 +77,12 @@ def variants_of(ptx: str, target: Target, reordered: Callable[[], str] | None) -
     directives = kernels[0]
     if "reqntid" not in directives or "maxnreg" in directives or "minnctapersm" in directives:
         return None
-    return Variants(ptx, target, facts.get("shared", 0), directives["reqntid"][0] // target.warp_size, reordered)
+    warps = directives["reqntid"][0] // target.warp_size
+    return Variants(ptx, target, facts.get("shared", 0), warps, loaded_registers(ptx), reordered)
+
+
+def loaded_registers(ptx: str) -> int:
+    """Return the most registers that loads fill without a store, a branch or an exchange between them."""
+    return max(
+        sum(-(-int(count or 1) * int(bits) // 32) for count, bits in LOAD.findall(run)) for run in ENDS.split(ptx)
+    )
