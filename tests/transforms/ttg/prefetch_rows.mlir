@@ -13,13 +13,13 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK-NEXT: %[[D:.*]] = arith.constant 703 : i32
 // CHECK-NEXT: %[[L:.*]] = arith.addi %row, %[[D]] : i32
 // CHECK-NEXT: %[[IN:.*]] = arith.cmpi ult, %[[L]], %[[N]] : i32
-// CHECK-NEXT: scf.if %[[IN]] {
 // CHECK-NEXT: %[[S:.*]] = arith.muli %[[L]], %n : i32
 // CHECK-NEXT: %[[A:.*]] = tt.addptr %in, %[[S]] :
 // CHECK-NEXT: %[[T:.*]] = tt.splat %[[A]] :
 // CHECK-NEXT: %[[P:.*]] = tt.addptr %[[T]], %i :
-// CHECK-NEXT: ttg.fetch %[[P]] mask %m :
-// CHECK-NEXT: }
+// CHECK-NEXT: %[[ALL:.*]] = tt.splat %[[IN]] : i1
+// CHECK-NEXT: %[[M:.*]] = arith.andi %[[ALL]], %m :
+// CHECK-NEXT: ttg.fetch %[[P]] mask %[[M]] :
 // CHECK: %w = tt.load
 // CHECK-NOT: ttg.fetch
 tt.func public @rows(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %weights: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %n: i32 {tt.divisibility = 16 : i32}) {
@@ -50,10 +50,10 @@ tt.func public @rows(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %weights: 
 // CHECK-LABEL: @masks(
 // CHECK: %[[L:.*]] = arith.addi %row,
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[L]], %[[N:.*]] : i32
-// CHECK: scf.if %[[INSIDE]] {
 // CHECK: %[[K:.*]] = arith.cmpi slt, %[[L]], %n : i32
 // CHECK: %[[M:.*]] = tt.splat %[[K]] : i1
-// CHECK: ttg.fetch %[[P:.*]] mask %[[M]] :
+// CHECK: %[[W:.*]] = arith.andi %[[ALL:.*]], %[[M]] :
+// CHECK: ttg.fetch %[[P:.*]] mask %[[W]] :
 tt.func public @masks(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %n: i32) {
   %row = tt.get_program_id x : i32
   %size = arith.constant 4096 : i32

@@ -6,15 +6,13 @@ The prefetch keeps DRAM busy during the reduction:
     %p = ... %row ...                        %p = ... %row ...
     %x = tt.load %p, %m                      %x = tt.load %p, %m
     %s = "tt.reduce"(%x)              ==>    %later = arith.addi %row, 704
-                                             scf.if %later < tt.get_num_programs x
-                                               ttg.fetch (... %later ...) mask %m
+                                             ttg.fetch (... %later ...) mask (%m & %later < tt.get_num_programs x)
                                              %s = "tt.reduce"(%x)
 
 A block that has loaded its row requests nothing from DRAM until it ends, and the block that replaces it starts to load
 only then. Rows prefetched here are in L2 when a later block loads them. The prefetch distance is the number of rows
 that keeps DRAM busy (`analysis/cost.py`): nearer rows have not arrived when they are loaded, farther ones evict
-each other from L2 (docs/cost-model.md). The branch skips all of it for the last programs, and keeps ptxas from moving
-loads of this program behind its reductions: all that precede them are issued before the branch.
+each other from L2 (docs/cost-model.md).
 
 Fires for DRAM-bound programs without loops, and for loads of whole lines, at least eight bytes per thread, at addresses
 computed from the program id along x and arguments, of rows that neighbouring programs do not share: the prefetch covers
@@ -27,12 +25,12 @@ from itertools import takewhile
 from math import ceil, prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.cost import DRAM, busy_bytes, is_float_tile, keep_dram_busy, loop_cost, tile_registers
 from tilework.analysis.value_flows import reached
-from tilework.ir import arith, scf, tt, ttg
+from tilework.ir import arith, tt, ttg
 from tilework.ir.attr_text import is_true
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.encodings import encoding_of
@@ -40,10 +38,10 @@ from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import block_of, defining_op, insert_after, move_before, move_behind, recreate
+from tilework.ir.rewrite import block_of, defining_op, insert_after, move_before, recreate
 from tilework.ir.scf import LOOPS
 from tilework.ir.ttg.shared_memory_ops import LINE
-from tilework.ir.types import bit_width, element_type, i32, int_property, is_tensor, shape_of
+from tilework.ir.types import bit_width, element_type, i1, i32, int_property, is_tensor, shape_of, with_element
 from tilework.layouts.to_linear import order
 from tilework.transforms.building.emitter import Emitter, mask_of
 from tilework.transforms.passes import function_pass, module_pass
@@ -70,10 +68,7 @@ def prefetch_rows(module: ModuleOp) -> None:
             facts = axis_info(module)
             rows = {op: made for op, made in rows.items() if reads_lines(op, facts) and is_own_row(op, made)}
             if rows:
-                last = next(reversed(rows))
-                early = [op for op in independent_loads(last) if op in before]
-                move_behind(last, *early)
-                fetch(rows, rows_ahead(rows), [last, *early][-1])
+                fetch(rows, rows_ahead(rows))
 
 
 def is_limited_by_dram(function: Operation) -> bool:
@@ -135,8 +130,9 @@ def rows_ahead(rows: Collection[Operation]) -> int:
     return ceil(rates.multiprocessors * busy_bytes(rates) / each)
 
 
-def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int, last: Operation) -> None:
-    """Prefetch the loads of the program `distance` further on, at pointers that these ops compute, after `last`."""
+def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int) -> None:
+    """Prefetch the loads of the program `distance` further on, at pointers that these ops compute."""
+    last = next(reversed(list(rows)))
     code = Emitter(last.location)
     count = code.append(tt.GetNumProgramsOp.make(ProgramDim.X, code.loc))
     later: dict[SSAValue, SSAValue] = {}
@@ -151,12 +147,11 @@ def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int, last: Op
     assert inside is not None, "rows depend on the program id"
     for row in rows:
         tile, mask = row.operands[0], mask_of(row)
-        code.ops.append(ttg.FetchOp.make(later[tile], None if mask is None else later.get(mask, mask), code.loc))
-    decided = next(at for at, op in enumerate(code.ops, 1) if op is inside.owner)
-    end = scf.YieldOp.create()
-    branch = scf.IfOp.create(operands=(inside,), regions=[Region(Block([*code.ops[decided:], end])), Region()])
-    branch.location = end.location = code.loc
-    insert_after(last, *code.ops[:decided], branch)
+        where = code.append(tt.SplatOp.make(inside, with_element(tile.type, i1), code.loc))  # pyright: ignore
+        if mask is not None:
+            where = code.binary(arith.AndIOp, where, later.get(mask, mask))
+        code.ops.append(ttg.FetchOp.make(later[tile], where, code.loc))
+    insert_after(last, *code.ops)
 
 
 # Issue all loads of a program that reduces a row at once, so that it waits for memory once, not twice.
