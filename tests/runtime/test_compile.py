@@ -223,31 +223,3 @@ def test_the_error_of_a_later_launch_keeps_nothing_alive() -> None:
         gc.collect()
         assert [reference() for reference in alive] == [None] * 3 and gpu.loads == 0
     fill.device_caches.clear()
-
-
-def test_collections_are_rare_during_a_compilation() -> None:
-    before, seen = gc.get_threshold(), []
-    with stages.rare_collections():
-        with stages.rare_collections():  # another thread compiles as well
-            seen.append(gc.get_threshold())
-        seen.append(gc.get_threshold())
-    assert seen == [(stages.YOUNG_OBJECTS, *before[1:])] * 2 and gc.get_threshold() == before
-    with pytest.raises(ValueError, match="kernel"), stages.rare_collections():
-        raise ValueError("kernel")
-    assert gc.get_threshold() == before
-
-
-@pytest.mark.parametrize("own", [0, 2 * stages.YOUNG_OBJECTS])
-def test_thresholds_of_the_program_are_kept(own: int) -> None:
-    before = gc.get_threshold()
-    try:
-        gc.set_threshold(own, 5, 5)
-        with stages.rare_collections():
-            assert gc.get_threshold() == (own, 5, 5)
-        assert gc.get_threshold() == (own, 5, 5)
-        gc.set_threshold(*before)
-        with stages.rare_collections():
-            gc.set_threshold(own, 5, 5)
-        assert gc.get_threshold() == (own, 5, 5)
-    finally:
-        gc.set_threshold(*before)

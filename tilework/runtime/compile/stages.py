@@ -4,13 +4,10 @@ it.
 >>> lower(source, GPUTarget("cuda", 90, 32), ["ttir", "ptx"], num_warps=8)["ptx"]
 """
 
-import gc
 import json
-import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
 from tilework.language.dependencies import deeply
-from tilework.process.forks import held_at_fork
 from tilework.runtime.compile.compiled import Timer, microseconds
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.kernel_cache import managers as cache
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
     Output = ModuleOp | str | bytes  # the output of a stage
 
 CALLS_PER_REGION = 3  # a region counts as so many levels of a syntax tree
-YOUNG_OBJECTS = 200_000  # of a compilation, more than small kernels make: so many may wait for the garbage collector
 # of the device that kernels are for, where those that it cannot run shall be refused as soon as that is known
 device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits", default=None)
 
@@ -156,34 +151,6 @@ def read_output(stage: str, data: bytes, path: str) -> "Output":
     return data.decode() if stage in TEXT_STAGES else data
 
 
-_COLLECTING = held_at_fork(threading.RLock())  # a signal handler may compile while this very thread does
-_BEFORE: list[tuple[int, int, int]] = []  # the thresholds of the collector, once for each compilation under way
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Let the garbage collector run less often during a compilation.
-
-    Ops and their results refer to each other, so each compilation leaves much garbage at its end, and little before.
-    With Python's thresholds the collector looks at live IR hundreds of times, and takes it for old: then it looks at
-    all objects of the program, which takes longer than a small kernel does. Thresholds that are higher already, or that
-    the program sets in the meantime, are kept.
-    """
-    with _COLLECTING:
-        first, *others = found = gc.get_threshold()
-        _BEFORE.append(_BEFORE[0] if _BEFORE else found)
-        if 0 < first < YOUNG_OBJECTS:
-            gc.set_threshold(YOUNG_OBJECTS, *others)
-    try:
-        yield
-    finally:
-        with _COLLECTING:
-            before = _BEFORE.pop()
-            if not _BEFORE and gc.get_threshold()[0] == YOUNG_OBJECTS:
-                gc.set_threshold(*before)
-
-
-@rare_collections()
 def build(
     source: ASTSource | IRSource,
     target: GPUTarget,
