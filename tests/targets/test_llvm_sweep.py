@@ -4,10 +4,10 @@ from functools import reduce
 
 import llvmlite.binding as llvm
 
-from tilework.targets.gpu.codegen import order_by_use, sweep, unpack_again
+from tilework.targets.gpu.codegen import order_by_use, sweep
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.types import f32, i32, ptr, void
+from tilework.targets.llvm.types import i32, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -119,26 +119,3 @@ def test_loads_and_effects_keep_their_order() -> None:
 
     made = [text for text in ordered(write) if text in ("load", "store")]
     assert made == ["load"] * MANY + ["store", "load", "store"]
-
-
-def test_floats_are_unpacked_again_after_an_exchange() -> None:
-    forms = {"shl": "call i32 @lower(i32 {})", "and": "call i32 @upper(i32 {})"}
-    module = Module("m")
-    for name in forms.values():
-        module.declare(name.split("@")[1].split("(")[0], i32, [i32])
-    function = module.function("f", void, [(i32, "n"), (ptr, "p")])
-    b = Builder(function)
-    n, p = function.args
-    low, high = (b.bitcast(bits, f32) for bits in (b.shl(n, 16), b.and_(n, -65536)))
-    other = b.bitcast(b.and_(n, 16), f32)  # no float of 16 bits
-    total = b.call("exchange", f32, [b.fadd(low, high)])
-    b.store(b.fadd(b.fmul(low, total), low), p, align=4)
-    b.store(b.fmul(other, high), p, align=4)
-    total = b.call("exchange", f32, [low])
-    with b.if_(b.icmp("slt", n, 3)):
-        b.store(high, p, align=4)
-    b.ret()
-    unpack_again(function, ["@exchange"], forms)
-    text = module.text()
-    llvm.parse_assembly(text).verify()
-    assert text.count("call i32 @lower") == 1 and "call i32 @upper" not in text

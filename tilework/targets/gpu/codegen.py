@@ -17,7 +17,7 @@ them.
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
@@ -56,7 +56,7 @@ from tilework.targets.gpu.sink import sink_past_loops
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.control_rules import call, check_parameters, lower_body
 from tilework.targets.llvm.debug import LineTable
-from tilework.targets.llvm.module import Block, Function, Module, plain_symbol
+from tilework.targets.llvm.module import Function, Module, plain_symbol
 from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.types import Type, array, i8, i32, i64, pointer, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
@@ -189,7 +189,9 @@ def order_by_use(function: Function, exchanges: Sequence[str]) -> None:
     """
     for block in function.blocks:
         if len(block.lines) >= LONG:
-            outside = used_outside(function, block)
+            rest = [line for line in block.lines if " = phi " in line]
+            rest += [line for other in function.blocks if other is not block for line in other.lines]
+            outside = set(NAME.findall("\n".join(rest)))
             lines = parsed(block.lines, function.effects)
             before = live(lines, outside, exchanges)
             if before.most > MANY:
@@ -197,13 +199,6 @@ def order_by_use(function: Function, exchanges: Sequence[str]) -> None:
                 after = live(ordered, outside, exchanges)
                 if after.most < before.most and after.later <= FEW:
                     block.lines = [line.text for line in ordered]
-
-
-def used_outside(function: Function, block: Block) -> set[str]:
-    """Return the values that phis and other blocks use."""
-    rest = [line for line in block.lines if " = phi " in line]
-    rest += [line for other in function.blocks if other is not block for line in other.lines]
-    return set(NAME.findall("\n".join(rest)))
 
 
 def parsed(lines: Sequence[str], effects: Collection[str]) -> list[Line]:
@@ -279,50 +274,6 @@ def live(lines: Sequence[Line], outside: Collection[str], exchanges: Sequence[st
     return Live(most, later)
 
 
-UNPACKED = re.compile(r"  (%[-\w.$]+) = (?:(shl) i32 (%[-\w.$]+), 16|(and) i32 (%[-\w.$]+), -65536)(?=,|$)")
-AS_FLOAT = re.compile(r"  (%[-\w.$]+) = bitcast i32 (%[-\w.$]+) to float(?=,|$)")
-
-
-def unpack_again(function: Function, exchanges: Sequence[str], forms: Mapping[str, str]) -> None:
-    """Unpack floats of 16 bits a second time after an exchange between lanes, so that not their 32 bits are live there.
-
-        %x = shl i32 %packed, 16                        %x = shl i32 %packed, 16
-        %m = exchange(max(%x, ...))             ==>     %m = exchange(max(%x, ...))
-        %d = %x - %m                                    %again = form("shl", %packed)
-                                                        %d = %again - %m
-
-    `forms` are the instructions, by opcode; LLVM would share a second one with the same text.
-    """
-    for block in function.blocks:
-        block.lines = unpacked_again(block.lines, used_outside(function, block), exchanges, forms)
-
-
-def unpacked_again(
-    lines: Sequence[str], outside: Collection[str], exchanges: Sequence[str], forms: Mapping[str, str]
-) -> list[str]:
-    halves: dict[str, tuple[str, str]] = {}  # of a packed value: opcode and packed value
-    floats: dict[str, tuple[str, str]] = {}  # the same of the floats that halves are
-    names: dict[str, tuple[str, int]] = {}  # of those floats: the last name, and the number of exchanges before it
-    exchanged, made = 0, list[str]()
-    for line in lines:
-        if (found := UNPACKED.match(line)) is not None:
-            halves[found[1]] = found[2] or found[4], found[3] or found[5]
-        elif (found := AS_FLOAT.match(line)) is not None and found[2] in halves and found[1] not in outside:
-            floats[found[1]], names[found[1]] = halves[found[2]], (found[1], exchanged)
-        else:
-            for name in dict.fromkeys(NAME.findall(line)):
-                if name in floats and names[name][1] != exchanged:
-                    opcode, packed = floats[name]
-                    again = f"{name}.{exchanged}"
-                    made.append(f"  {again}.bits = {forms[opcode].format(packed)}")
-                    made.append(f"  {again} = bitcast i32 {again}.bits to float")
-                    names[name] = again, exchanged
-            line = NAME.sub(lambda used: names.get(used[0], used)[0], line)
-        made.append(line)
-        exchanged += any(part in line for part in exchanges)
-    return made
-
-
 RULES = (arithmetic, carried_pointers, global_access, views)  # importing these fills the table of rules
 MORE_RULES = {  # modules, and the prefixes of the op names that they lower
     "tilework.targets.gpu.atomic_rules": "tt.atomic_ tt.ordered_begin tt.ordered_end",
@@ -341,7 +292,7 @@ MORE_RULES = {  # modules, and the prefixes of the op names that they lower
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True, by_use: bool = True) -> str:
     """Return the LLVM text of all functions of a TTGIR module, with instructions ordered by use where that seems better
-    (`order_by_use`), or in the order of the rules, with floats unpacked again (`unpack_again`).
+    (`order_by_use`), or in the order of the rules.
     """
     longest_first = integer(module.attributes, LONGEST_FIRST)
     module = with_dots_from_memory(module, gpu.target)
@@ -423,8 +374,6 @@ class Emitter:
             sink_past_loops(low.builder.function)
             if self.by_use:
                 order_by_use(low.builder.function, self.gpu.exchange_texts)
-            elif self.gpu.unpacking:
-                unpack_again(low.builder.function, self.gpu.exchange_texts, self.gpu.unpacking)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
         check_parameters(op, self.gpu.name)

@@ -324,10 +324,6 @@ class Gpu(ABC):
     # registers a thread needs (`codegen.order_by_use`).
     exchange_texts: ClassVar[tuple[str, ...]] = ()
 
-    # LLVM text by which the lower (shl) and the upper (and) half of a packed register become 32 bits, in other words
-    # than by those instructions (`codegen.unpack_again`).
-    unpacking: ClassVar[Mapping[str, str]] = {}
-
     # Arithmetic
 
     carried_bit: ClassVar[Type] = i1  # the type of an i1 in phis

@@ -13,8 +13,8 @@
 | the same, or spills | instructions in another order |
 
 All but the first are for kernels without tensor cores and copies, which hide latency with few warps. The other order is
-that of the rules, not of uses, with floats of 16 bits unpacked again after exchanges between lanes (`gpu/codegen.py`).
-PTX that is not ours, and kernels whose registers the user limits, are assembled once.
+that of the rules (`gpu/codegen.order_by_use`). PTX that is not ours, and kernels whose registers the user limits, are
+assembled once.
 """
 
 import re

@@ -345,10 +345,6 @@ class NvidiaGpu(AtomicInstructions):
     carried_bit = i32  # ptxas miscompiles predicates that a loop carries and negates
     pipelined_ops = (*Gpu.pipelined_ops, "ttng.")
     exchange_texts = ("@llvm.nvvm.barrier", "@llvm.nvvm.shfl")
-    unpacking = {
-        opcode: f'call i32 asm "prmt.b32 $0, $1, 0, {selector:#x};", "=r,r"(i32 {{}})'
-        for opcode, selector in (("shl", 0x1044), ("and", 0x3244))
-    }
     approximations = APPROXIMATIONS
     fast_functions = FAST
     links_libraries = True
