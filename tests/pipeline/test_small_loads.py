@@ -11,7 +11,7 @@ from tests.pipeline.test_loops_copy_early import ttgir
 from tests.runtime.emulator_fixture import emulator
 from tilework.runtime.launch.python.jit import jit
 
-K, N = 32, 32
+K, N = 32, 256
 
 
 @jit
@@ -78,3 +78,10 @@ def test_loads_of_the_next_iteration(use: str, early: list[str]) -> None:
     turn = text.partition("scf.for")[2].partition("scf.yield")[0]
     masked = re.findall(r"%(row|column)\w* = tt\.load %\w+, %", turn)
     assert [f"{name}s" for name in masked] == early
+
+
+def test_many_warps_need_no_early_loads() -> None:
+    constants = {"USE": "", "BM": 32, "BN": 64, "BK": K}
+    text = ttgir(scaled_products, "*fp16 *fp16 *fp32 *fp32 *fp32 i32", constants, 8)
+    turn = text.partition("scf.for")[2].partition("scf.yield")[0]
+    assert "async_copy" in turn and not re.findall(r"%(row|column)\w* = tt\.load %\w+, %", turn)
