@@ -155,9 +155,9 @@ tt.func @descriptor(%da: !tt.tensordesc<tensor<64x32xf16>>, %db: !tt.tensordesc<
 // CHECK: #shared1 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 32}>
 // CHECK-LABEL: tt.func @tf32(
 // CHECK: %[[M:.*]] = ttg.local_alloc %b : (tensor<32x64xf32, #blocked>) -> !ttg.memdesc<32x64xf32, #shared, #smem>
+// CHECK: %[[T:.*]] = ttg.memdesc_trans %[[M]] {order = array<i32: 1, 0>}
 // CHECK: %[[A:.*]] = tt.trans %a {order = array<i32: 1, 0>}
 // CHECK: %[[R:.*]] = ttg.local_alloc %[[A]] : (tensor<32x64xf32, #blocked1>) -> !ttg.memdesc<32x64xf32, #shared1, #smem>
-// CHECK: %[[T:.*]] = ttg.memdesc_trans %[[M]] {order = array<i32: 1, 0>}
 // CHECK: ttg.memdesc_reshape %[[T]] : !ttg.memdesc<64x32xf32, #shared1, #smem> -> !ttg.memdesc<2x2x4x4x32xf32,
 // CHECK: %[[F:.*]] = ttg.local_load {{.*}} -> tensor<64x32xf32, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>>
 // CHECK: %[[D:.*]] = ttng.warp_group_dot %[[F]], %[[R]],
