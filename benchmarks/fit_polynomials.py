@@ -48,7 +48,7 @@ def root_erfc(a: Any) -> Any:
 
 
 def erf_sensitivity(a: Any) -> Any:
-    """How much a change of `root_erfc` at a changes erf(a) = 1 - r^8, relative to it."""
+    """The relative effect of a change of `root_erfc` at a on erf(a) = 1 - r^8."""
     return mp.mpf(2) if a < 1e-6 else 2 * mp.root(mp.erfc(a), 8) ** 7 * a / mp.erf(a)
 
 
@@ -65,12 +65,12 @@ FIRST_IN_TWO = ("ROOT_ERFCF", "ERFINVF", "ERFINV_FARF")
 
 
 def log_sensitivity(f: Any) -> Any:
-    """How much a change of (log(1+f) / f - 1) / f changes log(1+f), relative to it."""
+    """The relative effect of a change of (log(1+f) / f - 1) / f on log(1+f)."""
     return abs(f) if abs(f) < 1e-6 else abs(f * f / mp.log(1 + f))
 
 
 def log2_sensitivity(f: Any) -> Any:
-    """How much a change of (log2(1+f) / f - log2 e) / f changes log2(1+f), relative to it."""
+    """The relative effect of a change of (log2(1+f) / f - log2 e) / f on log2(1+f)."""
     return abs(f) if abs(f) < 1e-6 else abs(f * f / mp.log(1 + f, 2))
 
 
