@@ -30,8 +30,8 @@ def packed_dot(
     """Weights of some bits, packed along K, in rows or columns of memory, with a mask or without."""
     EACH: tl.constexpr = 32 // BITS
     rm, rn, rk = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
-    row: tl.constexpr = 1 if IS_ALONG_K else BN
-    column: tl.constexpr = 128 // EACH if IS_ALONG_K else 1
+    row: tl.constexpr = tl.constexpr(1) if IS_ALONG_K else BN
+    column: tl.constexpr = 128 // EACH if IS_ALONG_K else tl.constexpr(1)
     pointers = b + (rk // EACH)[:, None] * row + rn[None, :] * column
     acc = tl.zeros((BM, BN), tl.float32)
     for start in range(first, size, BK):
