@@ -35,31 +35,26 @@ BOUNDS = [
 ]
 
 
-def numbers(out, low, high, step, MOST: tl.constexpr):
+@tilework.jit
+def store_numbers(out, low, high, step, MOST: tl.constexpr):
     count = 0
     for i in range(low, high, step):
         count += 1
         if count < MOST:
             tl.store(out + count, i)
     tl.store(out, count)
+
+
+def numbers(out, low, high, step, MOST: tl.constexpr):
+    store_numbers(out, low, high, step, MOST)
 
 
 def constant_numbers(out, low, high, step: tl.constexpr, MOST: tl.constexpr):
-    count = 0
-    for i in range(low, high, step):
-        count += 1
-        if count < MOST:
-            tl.store(out + count, i)
-    tl.store(out, count)
+    store_numbers(out, low, high, step, MOST)
 
 
 def numbers_from_a_constant(out, low: tl.constexpr, high, step, MOST: tl.constexpr):
-    count = 0
-    for i in range(low, high, step):
-        count += 1
-        if count < MOST:
-            tl.store(out + count, i)
-    tl.store(out, count)
+    store_numbers(out, low, high, step, MOST)
 
 
 @pytest.mark.parametrize("kernel", [numbers, constant_numbers, numbers_from_a_constant])
