@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.ir import Block
 
-from tilework.analysis.combine_regions import is_choice, is_commutative
+from tilework.analysis.combine_regions import in_axis_order, is_choice, is_commutative
+from tilework.ir import arith, tt
 from tilework.ir.parser import parse_module
 
 SELECTS = "%x = arith.select %c, %a, %b : {0}\n%y = arith.select %c, %i, %j : i32\ntt.reduce.return %x, %y : {0}, i32"
@@ -155,3 +156,29 @@ def test_a_value_compared_with_a_constant_is_no_choice() -> None:
     assert not is_choice(region_of("i32", f"{body}\n{SELECTS.format('i32')}"))
     body = "%zero = arith.constant 0 : i32\n%c = arith.cmpi slt, %zero, %i : i32"
     assert not is_choice(region_of("i32", f"{body}\n{SELECTS.format('i32')}"))
+
+
+CHOSEN = "%y = arith.select %c, %i, %j : i32"
+POSITIONS: dict[str, tuple[int, str, int]] = {
+    "one of the positions": (0, CHOSEN, 0),
+    "positions that are negative": (-4, CHOSEN, 1),
+    "the difference of the positions": (0, "%y = arith.subi %j, %i : i32", 1),
+}
+
+
+@pytest.mark.parametrize(("start", "result", "left"), POSITIONS.values(), ids=POSITIONS)
+def test_comparisons_of_positions_are_known_where_one_is_returned(start: int, result: str, left: int) -> None:
+    text = f"""
+tt.func @f(%v: tensor<8xi32>) {{
+  %r = tt.make_range {{end = {start + 8} : i32, start = {start} : i32}} : tensor<8xi32>
+  %m:2 = "tt.reduce"(%v, %r) <{{axis = 0 : i32}}> ({{
+  ^bb0(%a: i32, %i: i32, %b: i32, %j: i32):
+    %c = arith.cmpi ult, %i, %j : i32
+    %x = arith.select %c, %a, %b : i32
+    {result}
+    tt.reduce.return %x, %y : i32, i32
+  }}) : (tensor<8xi32>, tensor<8xi32>) -> (i32, i32)
+  tt.return
+}}"""
+    (reduce,) = [op for op in parse_module(text).walk() if isinstance(op, tt.ReduceOp)]
+    assert sum(isinstance(op, arith.CmpiOp) for op in in_axis_order(reduce).region.block.ops) == left

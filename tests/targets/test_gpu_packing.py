@@ -60,3 +60,24 @@ def cast(x_ptr, out_ptr):
 def test_converted_bytes_are_stored_as_the_instruction_packs_them(types: tuple[str, str]) -> None:
     text = kernel_ptx(cast, dict(zip(("x_ptr", "out_ptr"), types, strict=True)), {}, 90, 4)
     assert "cvt.rn.satfinite" in text and "prmt" not in text
+
+
+@tilework.jit
+def widen_each(x_ptr, out_ptr, stride):
+    at = tl.arange(0, 128)
+    tl.store(out_ptr + at, tl.load(x_ptr + at * stride).to(tl.float32))
+
+
+@pytest.mark.parametrize(("stride", "shifts", "masks"), [("i32", 4, 0), (1, 2, 2)])
+def test_a_bfloat_that_is_loaded_alone_is_widened_alone(stride: str | int, shifts: int, masks: int) -> None:
+    """Packing it first costs an instruction, and ptxas then loads late."""
+    is_argument = isinstance(stride, str)
+    types = {"x_ptr": "*bf16", "out_ptr": "*fp32"} | ({"stride": stride} if is_argument else {})
+    text = kernel_ptx(widen_each, types, {} if is_argument else {"stride": stride}, 90, 1)
+    assert len(re.findall(r"shl\.b32\s.*, 16;", text)) == shifts
+    assert text.count(", -65536;") == masks and "mov.b32 \t%r" not in text
+    x = np.random.default_rng(6).integers(0, 1 << 16, 256).astype("u2")
+    out = np.zeros(128, "f4")
+    launch(text, "widen_each", [x, out, *([2] if is_argument else [])], 1)
+    expected = x[::2] if is_argument else x[:128]
+    np.testing.assert_array_equal(out.view("u4"), expected.astype("u4") << 16)

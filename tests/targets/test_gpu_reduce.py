@@ -607,3 +607,84 @@ def test_warps_exchange_totals_of_columns_without_bank_conflicts(dtype: str, kin
     np.testing.assert_array_equal(device.download(addresses[1], x), x.cumsum(0).astype(dtype))
     assert device.counters is not None
     assert device.counters.total.conflicts == 0 < device.counters.total.wavefronts
+
+
+@tilework.jit
+def first_largest(a, i, b, j):
+    is_first = (a > b) | ((a == b) & (i < j))
+    return tl.where(is_first, a, b), tl.where(is_first, i, j)
+
+
+@tilework.jit
+def last_largest(a, i, b, j):
+    is_second = (b > a) | ((a == b) & (j >= i))
+    return tl.where(is_second, b, a), tl.where(is_second, j, i)
+
+
+@tilework.jit
+def furthest(a, i, b, j):
+    return tl.where(i > j, a, b), tl.where(i > j, i, j)
+
+
+@tilework.jit
+def sum_of_positions(a, i, b, j):
+    return tl.where(i <= j, a, b), i + j
+
+
+@tilework.jit
+def reduced(x_ptr, value_ptr, at_ptr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, KIND: tl.constexpr,
+            FUNCTION: tl.constexpr):  # fmt: skip
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    size: tl.constexpr = M if AXIS == 0 else N
+    position = tl.expand_dims(tl.arange(0, size), 1 - AXIS)
+    if KIND == "wide":
+        position = position.to(tl.int64)
+    elif KIND == "backward":
+        position = size - 1 - position
+    value, at = tl.reduce((x, tl.broadcast_to(position, (M, N))), AXIS, FUNCTION)
+    rest: tl.constexpr = N if AXIS == 0 else M
+    tl.store(value_ptr + tl.arange(0, rest), value)
+    tl.store(at_ptr + tl.arange(0, rest), at.to(tl.int32))
+
+
+@pytest.mark.parametrize("kind", ["plain", "wide", "backward"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "function", [first_largest, last_largest, furthest, sum_of_positions], ids=lambda one: one.__name__
+)
+def test_functions_of_values_and_positions(function: Any, axis: int, kind: str) -> None:
+    """A thread knows the order of its own positions along the axis; what is not one is compared, or added, as it is."""
+    constants = {"M": 32, "N": 64, "AXIS": axis, "KIND": kind, "FUNCTION": function}
+    text = kernel_ptx(reduced, {"x_ptr": "*i32", "value_ptr": "*i32", "at_ptr": "*i32"}, constants, 90, 4)
+    x = np.random.default_rng(axis).integers(-4, 4, (32, 64)).astype(np.int32)
+    size, rest = x.shape[axis], x.shape[1 - axis]
+    value, at = np.zeros((2, rest), np.int32)
+    launch(text, "reduced", [x, value, at], 4)
+    rows = np.moveaxis(x, axis, 1)
+    order = np.arange(size)[:: -1 if kind == "backward" else 1]
+    by_position = rows[:, order]
+    last = size - 1 - by_position[:, ::-1].argmax(1)
+    wanted: dict[Any, tuple[Array, Array]] = {
+        first_largest: (rows.max(1), by_position.argmax(1)),
+        last_largest: (rows.max(1), last),
+        furthest: (by_position[:, -1], np.full(rest, size - 1)),
+        sum_of_positions: (by_position[:, 0], np.full(rest, size * (size - 1) // 2)),
+    }
+    if function is not sum_of_positions:  # its value depends on sums of positions
+        np.testing.assert_array_equal(value, wanted[function][0])
+    np.testing.assert_array_equal(at, wanted[function][1])
+
+
+@tilework.jit
+def largest_at(x_ptr, out_ptr, N: tl.constexpr):
+    tl.store(out_ptr + tl.program_id(0), tl.argmax(tl.load(x_ptr + tl.program_id(0) * N + tl.arange(0, N)), 0))
+
+
+def test_positions_of_a_thread_are_not_compared() -> None:
+    """Lanes and warps compare positions; a thread adds its first one to the position that it has chosen."""
+    counts = {}
+    for size in (512, 4096):  # 4 and 32 elements of a thread
+        text = kernel_ptx(largest_at, {"x_ptr": "*fp32", "out_ptr": "*i32"}, {"N": size}, 90, 4)
+        counts[size] = [len(re.findall(name, text)) for name in (r"setp\.\w+\.[su]32", r"\bor\.b32|add\.s32")]
+    (compared, added), (compared_by_four, added_by_four) = counts[4096], counts[512]
+    assert compared == compared_by_four and added == added_by_four

@@ -101,6 +101,7 @@ def limited(*limits: int) -> list[str]:
 def test_other_variants() -> None:
     assert others(kernel(), Answer(60, 0), "other") == []  # two blocks, half of the warps
     assert others(kernel(), Answer(48, 0), "other", loaded=40) == [*limited(64), "other"]
+    assert others(kernel(), Answer(30, 0), "other", loaded=16) == ["other"]  # ptxas aims at 32 by itself
     assert others(kernel(), Answer(48, 0), "other", loaded=60) == ["other"]  # with 76 registers one block fits
     assert others(kernel(), Answer(68, 0)) == others(kernel(), Answer(68, 0), kernel()) == limited(64)
     assert others(kernel(), Answer(68, 0), "other") == [*limited(64), "other"]

@@ -25,6 +25,9 @@ of the two tuples, and the same one if they are swapped:
 
 It does not matter which of two NaNs is chosen.
 
+The positions of elements along the axis are known to ascend where a thread combines its own registers, so that function
+compares none (`in_axis_order`): one of the two tuples of argmax is chosen by `%a >= %b`.
+
 A GPU combines the registers of a thread first, then lanes, then warps. If a layout follows the axis in this way,
 elements are combined in their order; a layout that `wraps` has registers after warps, and is combined bit by bit of the
 index (`follows_axis`).
@@ -34,17 +37,18 @@ import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import product
 from math import isnan, nan
+from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.ir import arith
+from tilework.ir import arith, tt, ttg
 from tilework.ir.arith import CMPF_PREDICATES, CMPI_PREDICATES, SelectOp, predicate_of
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import layout_of
 from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import end_of, only_op
-from tilework.ir.rewrite import constant_value, defining_op
-from tilework.ir.types import axis_of, is_float
+from tilework.ir.rewrite import constant, constant_value, defining_op, replace_op
+from tilework.ir.types import axis_of, i1, int_property, is_float, shape_of
 from tilework.layouts.linear import LinearLayout
 
 Scalar = int | float
@@ -210,3 +214,57 @@ def wraps(layout: LinearLayout, axis: int) -> bool:
     ]
     levels = [level for position, level in sorted(positions) if position]
     return levels != sorted(levels)
+
+
+SAME_POSITIONS = (arith.ExtSIOp, arith.ExtUIOp, tt.BroadcastOp, ttg.ConvertLayoutOp)
+
+
+def is_position(value: SSAValue, axis: int) -> bool:
+    """Return True for an integer that is not negative and ascends with the position along `axis`."""
+    op = defining_op(value)
+    if isinstance(op, tt.MakeRangeOp):
+        return axis == 0 and int_property(op, "start") >= 0
+    if isinstance(op, tt.ExpandDimsOp):
+        added = axis_of(op)
+        return axis != added and is_position(op.operands[0], axis - (axis > added))
+    if not isinstance(op, SAME_POSITIONS) or shape_of(op.operands[0].type)[axis] != shape_of(value.type)[axis]:
+        return False
+    return is_position(op.operands[0], axis)
+
+
+class Ordered(NamedTuple):
+    """The function of a reduction for tuples of which the first comes first along the axis."""
+
+    region: Region
+    chosen: Sequence[int]  # operands that are positions of which the function chooses one, and does nothing else
+
+
+def in_axis_order(op: Operation) -> Ordered:
+    """Return the function of a reduction with constants for the comparisons of two positions along the axis, if it
+    returns one of the two: with anything else the left one would be no position after the first combination.
+    """
+    region, axis, count = op.regions[0], axis_of(op), len(op.operands)
+    positions = [index for index, operand in enumerate(op.operands) if is_position(operand, axis)]
+    if len(region.blocks) > 1 or not positions:
+        return Ordered(region, ())
+    made = region.clone()
+    block = made.blocks[0]
+    both = {index: (block.args[index], block.args[count + index]) for index in positions}
+    pairs = {index: pair for index, pair in both.items() if is_one_of(end_of(block).operands[index], pair)}
+    for inner in [op for op in block.ops if isinstance(op, arith.CmpiOp)]:
+        left, right = inner.operands
+        if (left, right) in pairs.values():
+            replace_op(inner, constant(bool(compared(inner, 0, 1)), i1, inner.location))
+        elif (right, left) in pairs.values():
+            replace_op(inner, constant(bool(compared(inner, 1, 0)), i1, inner.location))
+    return Ordered(made, [index for index, pair in pairs.items() if is_chosen(block, index, pair)])
+
+
+def is_one_of(result: SSAValue, pair: tuple[SSAValue, SSAValue]) -> bool:
+    choice = defining_op(result)
+    return isinstance(choice, SelectOp) and set(choice.operands[1:]) == set(pair)
+
+
+def is_chosen(block: Block, index: int, pair: tuple[SSAValue, SSAValue]) -> bool:
+    """Return True if a result is one of two values, and nothing else uses it or them."""
+    return all(value.has_one_use() for value in (end_of(block).operands[index], *pair))

@@ -19,6 +19,7 @@ too. Two values are converted at once, as the halves of a register: the lower fo
 import math as python_math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any, NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
@@ -145,10 +146,105 @@ def lower_integer_sum(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> V
         if (extended := b.source(factor)) is None or (added := low_bits(b, rest, extended[1])) is None:
             continue
         return b.extend(extended[0], b.add(extended[1], added), lhs.type)
-    made = b.add(lhs, rhs)
-    if (left := b.ranges.get(lhs.text)) is not None and (right := b.ranges.get(rhs.text)) is not None:
-        b.bound(made, left[0] + right[0], left[1] + right[1])
+    return integer_sum(b, lhs, rhs)
+
+
+def integer_sum(b: Builder, lhs: Value, rhs: Value) -> Value:
+    """Add integers: in 32 bits if both are extended from those and the sum fits, with constants last."""
+    left, right = range_of(b, lhs), range_of(b, rhs)
+    if left is None or right is None or left[1] + right[1] > lhs.type.mask >> 1:
+        return b.add(lhs, rhs)
+    bounds = left[0] + right[0], left[1] + right[1]
+    if (short := in_32_bits(b, lhs, rhs, bounds[1])) is not None:
+        return in_64_bits(b, short, integer_sum(b, *short.sides), bounds)
+    if (made := b.add(lhs, rhs)).constant is not None:
+        return made
+    (base, fixed), (other, more) = apart(b, lhs), apart(b, rhs)
+    return exact_sum(b, b.add(base, other), fixed + more, bounds, made)
+
+
+@lowers(arith.MuliOp, elementwise=True, overrides=True)
+def lower_integer_product(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
+    """Multiply; the product of an exact sum and a constant is one too, with the constant last: 64 * (x + 16) is
+    64 * x + 1024.
+    """
+    return integer_product(low.builder, lhs, rhs)
+
+
+def integer_product(b: Builder, lhs: Value, rhs: Value) -> Value:
+    """Multiply integers: in 32 bits if both are extended from those and the product fits."""
+    value, times = (rhs, lhs) if lhs.constant is not None else (lhs, rhs)
+    left, right = range_of(b, value), range_of(b, times)
+    if left is None or right is None or left[1] * right[1] > lhs.type.mask >> 1:
+        return b.mul(lhs, rhs)
+    bounds = left[0] * right[0], left[1] * right[1]
+    if (short := in_32_bits(b, value, times, bounds[1])) is not None:
+        return in_64_bits(b, short, integer_product(b, *short.sides), bounds)
+    if (made := b.mul(lhs, rhs)).constant is not None or times.constant is None:
+        return made
+    base, fixed = apart(b, value)
+    return exact_sum(b, b.mul(base, times), fixed * right[0], bounds, made)
+
+
+class Short(NamedTuple):
+    """Two 64-bit integers as the 32-bit integers that they are extended from; constants are as either."""
+
+    extension: str
+    sides: tuple[Value, Value]
+
+
+def in_32_bits(b: Builder, lhs: Value, rhs: Value, greatest: int) -> Short | None:
+    """Return the 32-bit integers from which non-negative operands are extended, if the result fits 32 bits too: half
+    the instructions for sums, products and comparisons of it.
+    """
+    sources = [None if side.constant is not None else b.source(side) or ("", side) for side in (lhs, rhs)]
+    found = [source for source in sources if source is not None]
+    if lhs.type is not i64 or greatest > i32.mask >> 1 or any(value.type is not i32 for _, value in found) or not found:
+        return None
+    sides = [
+        constant(i32, side.constant) if source is None else source[1]
+        for side, source in zip((lhs, rhs), sources, strict=True)
+    ]
+    return Short("sext" if any(kind == "sext" for kind, _ in found) else "zext", (sides[0], sides[1]))
+
+
+def in_64_bits(b: Builder, short: Short, result: Value, bounds: tuple[int, int]) -> Value:
+    """Return a non-negative 32-bit result in 64 bits, with its bounds."""
+    b.bound(result, *bounds)
+    return b.extend(short.extension, result, i64)
+
+
+def exact_sum(b: Builder, base: Value, fixed: int, bounds: tuple[int, int], like: Value) -> Value:
+    """Return ``base + fixed``, a sum of non-negative integers that cannot wrap and is within bounds; what is known of
+    `like`, the same number, is known of it.
+    """
+    made = b.add(base, fixed)
+    if fixed and made.constant is None and base.constant is None:
+        b.exact[made.text] = base, fixed
+        b.bound(base, max(bounds[0] - fixed, 0), bounds[1] - fixed)
+        if like.text in b.factors:
+            b.factors.setdefault(made.text, b.factors[like.text])
+        if like.text in b.aligned:
+            b.aligned.setdefault(made.text, b.aligned[like.text])
+    b.bound(made, *bounds)
     return made
+
+
+def range_of(b: Builder, value: Value) -> tuple[int, int] | None:
+    """Return the least and the greatest that an integer can be, if it is not negative."""
+    if value.constant is None:
+        return b.ranges.get(value.text)
+    known: Any = value.constant
+    least = signed(value.type, known) if known.__class__ is int else -1
+    return (least, least) if least >= 0 else None
+
+
+def apart(b: Builder, value: Value) -> tuple[Value, int]:
+    """Return the parts of an exact sum of which neither is negative, and any other integer of which that is known."""
+    if value.constant is not None:
+        return constant(value.type, 0), value.constant
+    base, fixed = b.exact.get(value.text, (value, 0))
+    return (base, fixed) if fixed >= 0 and base.text in b.ranges else (value, 0)
 
 
 def low_bits(b: Builder, value: Value, factor: Value) -> Value | None:

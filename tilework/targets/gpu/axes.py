@@ -59,18 +59,26 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
 
 def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:
     """Combine all parts as a balanced tree that keeps their order."""
-    left = [list(part) for part in parts]
     # 16-bit values are combined in pairs, so several go to one call
-    is_one_by_one = single_op(region) is None or left[0][0].type.bits == 16
+    if single_op(region) is None or parts[0][0].type.bits == 16:
+        return fold_by_halves(low, region, parts)
+    left = [list(part) for part in parts]
     while len(left) > 1:
-        firsts, seconds = left[: len(left) & ~1 : 2], left[1::2]
-        if is_one_by_one:
-            pairs = [call(low, region, [*first, *second]) for first, second in zip(firsts, seconds, strict=True)]
-        else:
-            sides = [tuple([value for (value,) in side]) for side in (firsts, seconds)]
-            pairs = [[value] for value in low.region(region.blocks[0], sides)[0]]
+        sides = [tuple([value for (value,) in side]) for side in (left[: len(left) & ~1 : 2], left[1::2])]
+        pairs = [[value] for value in low.region(region.blocks[0], sides)[0]]
         left = [*pairs, *left[len(left) & ~1 :]]
     return left[0]
+
+
+def fold_by_halves(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:
+    """Combine the parts of each subtree before those of the next: few results are live at a time, and the parts behind
+    them may still be on their way from memory.
+    """
+    if len(parts) == 1:
+        return list(parts[0])
+    half = 1 << (len(parts) - 1).bit_length() - 1
+    first, second = (fold_by_halves(low, region, side) for side in (parts[:half], parts[half:]))
+    return call(low, region, [*first, *second])
 
 
 class Bit(NamedTuple):

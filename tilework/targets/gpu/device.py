@@ -100,7 +100,7 @@ class Emission(Protocol):
     builder: Builder
     gpu: "Gpu"
     packed: dict[tuple[str, ...], Value]
-    bytes: dict[str, tuple[Value, int]]
+    held_in: dict[str, tuple[Value, int]]
 
 
 class MatrixForm(Protocol):

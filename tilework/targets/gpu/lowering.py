@@ -79,7 +79,7 @@ class Lowering(OpLowering[Any]):
         super().__init__(module, builder, gpu.rules, facts.fuses)
         self.facts, self.gpu, self.device, self.bit = facts, gpu, gpu.name, gpu.carried_bit
         self.packed: dict[tuple[str, ...], Value] = {}  # registers, by the names of their elements (`packing.py`)
-        self.bytes: dict[str, tuple[Value, int]] = {}  # the register that holds an 8-bit element, and its byte index
+        self.held_in: dict[str, tuple[Value, int]] = {}  # the register that holds a small element, and its index there
         self.barriers = Barriers()
         self.around: Around | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
@@ -105,7 +105,7 @@ class Lowering(OpLowering[Any]):
     def of_warps(self, warps: Warps) -> Self:
         """Return a copy for a partition of warps, in which thread and warp ids start at its first warp."""
         found, b = copy(self), self.builder
-        found.warps, found.values, found.packed = warps, dict(self.values), {}
+        found.warps, found.values, found.packed, found.held_in = warps, dict(self.values), {}, {}
         found.warp = b.sub(self.warp, warps.first) if warps.count > 1 else constant(i32, 0)
         found.thread = b.sub(self.thread, warps.first * self.gpu.warp_size) if warps.count > 1 else self.lane
         return found

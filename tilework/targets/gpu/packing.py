@@ -58,7 +58,7 @@ def pack_register(low: Emission, elements: Sequence[Value]) -> Value:
 
 def chosen_bytes(low: Emission, elements: Sequence[Value]) -> Value | None:
     """Pack four bytes that come from at most two registers; None if they do not."""
-    positions = [low.bytes.get(element.text) for element in elements]
+    positions = [low.held_in.get(element.text) for element in elements]
     found = [position for position in positions if position is not None]
     sources = list({packed.text: packed for packed, _ in found}.values())
     if None in positions or len(sources) > 2:
@@ -92,8 +92,7 @@ def unpack_register(low: Emission, packed: Value, element: Type) -> list[Value]:
         return [b.bitcast(packed, element)]
     elements = b.lanes(b.bitcast(packed, vector(element, REGISTER_BITS // element.bits)))
     low.packed[tuple([found.text for found in elements])] = packed
-    if element.bits == 8:
-        low.bytes.update({found.text: (packed, at) for at, found in enumerate(elements) if found.constant is None})
+    low.held_in.update({found.text: (packed, at) for at, found in enumerate(elements) if found.constant is None})
     return elements
 
 

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, Region
 
-from tilework.analysis.combine_regions import follows_axis, lanes_agree, single_op
+from tilework.analysis.combine_regions import follows_axis, in_axis_order, lanes_agree, single_op
 from tilework.ir import arith, tt
 from tilework.ir.encodings import is_accumulator, layout_of
 from tilework.ir.rewrite import defining_op
@@ -61,7 +61,7 @@ from tilework.targets.gpu.scan import Scan, Values
 from tilework.targets.gpu.shared_access import exchange_moves
 from tilework.targets.gpu.views import register_coords
 from tilework.targets.llvm.types import f32, i32
-from tilework.targets.llvm.values import Value
+from tilework.targets.llvm.values import Value, constant
 
 
 def reduced_by_tree(
@@ -189,11 +189,22 @@ def in_threads(low: Lowering, op: Operation, ways: Ways) -> Parts:
         found = low.gpu.maxima(low.builder, [[sources[0][row | other] for other in along] for row in rows])
         if found is not None:
             return {row: [value] for row, value in zip(rows, found, strict=True)}
-    combine = fold_products if is_of_products(low, op) else fold
-    return {
-        row: combine(low, op.regions[0], [[registers[row | other] for registers in sources] for other in along])
-        for row in rows
-    }
+    if is_of_products(low, op):
+        parts = {row: [[sources[0][row | other]] for other in along] for row in rows}
+        return {row: fold_products(low, op.regions[0], values) for row, values in parts.items()}
+    region, chosen = in_axis_order(op)
+    positions = [coords[axis_of(op)] for coords in register_coords(ways.layout)]
+
+    def part(row: int, other: int) -> list[Value]:
+        """Return the operands of a register, relative to the first of its row where they are only chosen."""
+        offset, values = positions[row | other] - positions[row], [registers[row | other] for registers in sources]
+        return [constant(value.type, offset) if at in chosen else value for at, value in enumerate(values)]
+
+    def combined(row: int) -> list[Value]:
+        made = fold(low, region, [part(row, other) for other in along])
+        return [low.builder.add(sources[at][row], value) if at in chosen else value for at, value in enumerate(made)]
+
+    return {row: combined(row) for row in rows}
 
 
 def is_of_products(low: Lowering, op: Operation) -> bool:

@@ -9,7 +9,7 @@
 |---|---|
 | spills below the registers that a thread may have: ptxas sometimes gives up, at 32 registers | the limit named |
 | few warps on a multiprocessor, for its registers | a limit with which another block fits |
-| fewer registers than loads fill, where more would not cost a block | that limit named |
+| fewer registers than loads fill and ptxas aims at, where more would not cost a block | that limit named |
 | the same, or spills | instructions in another order |
 
 All but the first are for kernels without tensor cores and copies, which hide latency with few warps. The other order is
@@ -60,10 +60,11 @@ class Variants:
             return
         if not answer.spilled:
             fewer = registers_for_another_block(self.target, answer.registers, *size)
+            aim = registers_for_blocks(self.target, 1, *size)  # ptxas takes so many by itself
             more = min(MOST_REGISTERS, registers_for_blocks(self.target, answer.registers, *size))
             if fewer is not None:
                 yield ptx_text.with_maxnreg(self.ptx, fewer), f"at most {fewer} registers, for another block"
-            elif answer.registers < self.loaded + OTHERS <= more:
+            elif answer.registers < self.loaded + OTHERS <= more and more > aim:
                 yield ptx_text.with_maxnreg(self.ptx, more), f"up to {more} registers, for all loads at once"
         if self.reordered is not None and (text := self.reordered()) != self.ptx:
             yield text, "instructions in another order"

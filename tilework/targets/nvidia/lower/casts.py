@@ -52,7 +52,7 @@ def cast(low: Lowering, op: Operation, exchanged: bool, values: list[Value]) -> 
     elif wanted in (f16, bf16) and values[0].type.is_float:
         found = to_16_bits(low, values, source, wanted, to_zero, exchanged)
     elif values[0].type is bf16 and wanted is f32:
-        found = from_bfloats(low, values)
+        found = [from_bfloat(low, value) for value in values]
     return found if found is not None else [SCALARS[type(op)](low, op, value) for value in values]
 
 
@@ -75,10 +75,11 @@ def permute(low: Lowering, packed: Value, other: int, selector: int) -> Value:
 # 16 bits
 
 
-def from_bfloats(low: Lowering, values: list[Value]) -> list[Value]:
-    """Widen bf16, which is the upper half of f32."""
-    b, packed = low.builder, pack_one(low, values)
-    return [b.bitcast(half, f32) for half in (b.shl(packed, 16), b.and_(packed, -65536))][: len(values)]
+def from_bfloat(low: Lowering, value: Value) -> Value:
+    """Widen bf16, which is the upper half of f32, by one instruction on the register that holds the element."""
+    b = low.builder
+    packed, at = low.held_in.get(value.text) or (b.zext(b.bitcast(value, i16), i32), 0)
+    return b.bitcast(b.and_(packed, -65536) if at else b.shl(packed, 16), f32)
 
 
 def is_only_exchanged(op: Operation) -> bool:
