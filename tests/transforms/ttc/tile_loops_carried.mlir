@@ -105,6 +105,32 @@ tt.func public @branches(%x: !tt.ptr<i32>, %c: i1, %n: i32) {
     %a = arith.addi %r, %s : tensor<16xi32>
     scf.yield %a : tensor<16xi32>
   } else {
+    %b = arith.muli %r, %s : tensor<16xi32>
+    scf.yield %b : tensor<16xi32>
+  }
+  tt.store %q, %v : tensor<16x!tt.ptr<i32>>
+  tt.return
+}
+
+// A tile that one branch passes on is updated in place by the other.
+
+// CHECK-LABEL: tt.func public @one_branch(
+// CHECK: %[[B:.*]] = ttc.alloc : !ttc.buf<16xi32>
+// CHECK: ttc.write %{{.*}}, %[[B]]
+// CHECK: scf.if %c {
+// CHECK: ttc.write %{{.*}}, %[[B]]
+// CHECK: } else {
+// CHECK-NEXT: }
+// CHECK: ttc.read %[[B]]
+tt.func public @one_branch(%x: !tt.ptr<i32>, %c: i1, %n: i32) {
+  %r = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>
+  %s = tt.splat %n : i32 -> tensor<16xi32>
+  %p = tt.splat %x : !tt.ptr<i32> -> tensor<16x!tt.ptr<i32>>
+  %q = tt.addptr %p, %r : tensor<16x!tt.ptr<i32>>, tensor<16xi32>
+  %v = scf.if %c -> (tensor<16xi32>) {
+    %a = arith.addi %r, %s : tensor<16xi32>
+    scf.yield %a : tensor<16xi32>
+  } else {
     scf.yield %s : tensor<16xi32>
   }
   tt.store %q, %v : tensor<16x!tt.ptr<i32>>

@@ -180,20 +180,41 @@ def end_block(converter: "Converter", terminator: Operation) -> None:
 
 
 def convert_if(converter: "Converter", op: Operation) -> None:
+    """A result that one branch passes on, and the other replaces, is updated in place."""
     schedule = converter.schedule
+    passed = passed_tiles(op)
     buffers = [exact_buffer(schedule, result) for result in tiles(op.results)]
+    pairs = [(value, buffer) for value, buffer in zip(passed, buffers, strict=True) if value is not None]
+    for value, buffer in pairs:
+        schedule.write(value, buffer)
     schedule.flush(op)
     for region in op.regions:
         if not region.blocks:
             continue
-        with converter.inside(()):
+        with converter.inside(pairs):
             block = region.block
             converter.convert_block(block)
-            for value, buffer in zip(tiles(end_of(block).operands), buffers, strict=True):
-                schedule.write(value, buffer)
+            update(schedule, list(zip(tiles(end_of(block).operands), buffers, strict=True)))
             end_block(converter, end_of(block))
     converter.keep(op, buffers)
     converter.control.append(op)
+
+
+def passed_tiles(op: Operation) -> list[SSAValue | None]:
+    """For each tile that branches yield, the one from before them that a branch yields and only `op` uses, or None."""
+    yielded = [tiles(end_of(region.block).operands) for region in op.regions if region.blocks]
+    inside = set(blocks_within(op))
+    found: list[SSAValue | None] = []
+    for values in zip(*yielded, strict=True):
+        passed = [
+            value
+            for value in dict.fromkeys(values)
+            if value not in found
+            and home_of(value) not in inside
+            and all(use.operation.parent_block() in inside for use in value.uses)
+        ]
+        found.append(passed[0] if passed and len(set(values)) > 1 else None)
+    return found
 
 
 def convert_while(converter: "Converter", op: Operation) -> None:
