@@ -223,10 +223,11 @@ def expression(text: str) -> ast.expr:
 
 
 def is_foreign(value: Any) -> bool:
-    """Return True for modules of libraries, and for enumerations: what their attributes mean is written down."""
+    """Return True for what is no value of a kernel, and has some as attributes that are written down: modules of
+    libraries, enumerations, limits of torch's number types."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] not in (*COMPILERS, "math")
-    return isinstance(value, enum.Enum | enum.EnumType)
+    return isinstance(value, enum.Enum | enum.EnumType) or type(value).__name__ in ("finfo", "iinfo")
 
 
 def global_names(code: CodeType) -> set[str]:

@@ -5,14 +5,17 @@
     python -m benchmarks.real_kernels run CORPUS --compile-only [--compiler tilework]
 
 `record` needs torch, Triton and the libraries (`benchmarks.real_programs`), and writes FOLDER and FOLDER.zip
-(`benchmarks.corpus`). `run` needs torch, Triton, tilework and a GPU, and none of the libraries: all launches are first
-compiled by several processes into a fresh cache, then one process runs each launch under both compilers, compares what
-they write and replays CUDA graphs of launches in turns. A launch that crashes or hangs costs that launch only.
+(`benchmarks.corpus`); what it records takes the place of what FOLDER has of the same programs. `run` needs torch,
+Triton, tilework and a GPU, and none of the libraries: all launches are first compiled by several processes into a fresh
+cache, then one process runs each launch under both compilers, compares what they write and replays CUDA graphs of
+launches in turns. A launch that crashes or hangs costs that launch only.
 `--compile-only` needs no GPU.
 """
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import queue
 import subprocess
@@ -56,14 +59,31 @@ def record(given: argparse.Namespace) -> None:
     from benchmarks.real_programs import PROGRAMS
 
     writer = corpus.Writer(given.out)
-    if Path(given.out, "launches.json").exists():
-        for launch in corpus.read(given.out):
-            if launch.library != given.library or given.only:
-                writer.add(launch)
     record_launches.record(given.library, PROGRAMS[given.library], writer, given.only)
+    if Path(given.out, "launches.json").exists():
+        add_others(writer, corpus.read(given.out), list(PROGRAMS))
     writer.finish()
     counts = {name: len(found) for name, found in corpus.by_library(writer.launches.values()).items()}
     print(f"{sum(counts.values())} launches: {counts}")
+
+
+def add_others(writer: corpus.Writer, known: Iterable[Launch], libraries: list[str]) -> None:
+    """Add known launches of programs that the writer has none of, and order all of them by library and program."""
+    recorded = set(map(program_of, writer.launches.values()))
+    for launch in known:
+        if program_of(launch) not in recorded:
+            writer.add(launch)
+    places = {name: place for place, name in enumerate(libraries)}
+
+    def place(launch: Launch) -> tuple[int, tuple[str, str]]:
+        return places.get(launch.library, len(places)), program_of(launch)
+
+    writer.launches = dict(sorted(writer.launches.items(), key=lambda item: place(item[1])))
+
+
+def program_of(launch: Launch) -> tuple[str, str]:
+    """Return the library and the program that a launch was recorded from."""
+    return launch.library, launch.name.partition(":")[0]
 
 
 # Worker processes -----------------------------------------------------------------------------------------------------
@@ -123,8 +143,9 @@ class Worker:
 
 
 def ask_all(path: str, requests: list[dict[str, Any]], workers: int, seconds: float,
-            shown: Callable[[int, dict[str, Any]], None]) -> list[dict[str, Any]]:  # fmt: skip
-    """Return the answers of several processes, in the order of the requests."""
+            shown: Callable[[int, dict[str, Any]], None], most: float = math.inf) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the answers of several processes, in the order of the requests: empty ones after `most` seconds."""
+    end = time.perf_counter() + most
     left = queue.SimpleQueue[int]()
     for index in range(len(requests)):
         left.put(index)
@@ -132,14 +153,12 @@ def ask_all(path: str, requests: list[dict[str, Any]], workers: int, seconds: fl
 
     def work() -> None:
         worker = Worker(path, dict(os.environ))
-        while True:
-            try:
+        with contextlib.suppress(queue.Empty):
+            while time.perf_counter() < end:
                 index = left.get_nowait()
-            except queue.Empty:
-                worker.stop()
-                return
-            found[index] = worker.ask(requests[index], seconds)
-            shown(index, found[index])
+                found[index] = worker.ask(requests[index], seconds)
+                shown(index, found[index])
+        worker.stop()
 
     threads = [threading.Thread(target=work) for _ in range(min(workers, len(requests)))]
     for thread in threads:
@@ -191,11 +210,13 @@ def run(given: argparse.Namespace) -> None:
         def show(at: int, found: dict[str, Any]) -> None:
             print(row(launches[indices[at]], found), flush=True)
 
-        measured = ask_all(path, requests, 1, MEASURE_SECONDS, show)
-        print(f"measured {len(indices)} launches in {time.perf_counter() - begin:.0f} s")
+        measured = ask_all(path, requests, 1, MEASURE_SECONDS, show, given.seconds)
+        count = sum(map(bool, measured))
+        print(f"measured {count} of {len(indices)} launches in {time.perf_counter() - begin:.0f} s")
     rows = [
         {"library": launches[index].library, "name": launches[index].name, "compiled": one, **result}
         for index, one, result in zip(indices, compiled, measured, strict=True)
+        if result
     ]
     if given.json:
         Path(given.json).write_text(json.dumps(rows, indent=1))
@@ -286,6 +307,7 @@ def main() -> None:
     running.add_argument("corpus")
     running.add_argument("--json", help="write all figures to this file")
     running.add_argument("--shard", help="every n-th launch: 0/4")
+    running.add_argument("--seconds", type=float, default=math.inf, help="begin no launch after so many seconds")
     running.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes that compile")
     running.add_argument("--cubins", help="keep the binaries of slow kernels in this folder")
     running.add_argument("--compile-only", action="store_true", help="compile for an H200, without a GPU")

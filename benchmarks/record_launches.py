@@ -8,10 +8,13 @@ Contents of tensors are recorded as a recipe: inputs that a program made with `R
 are known; other floating-point tensors get positive random numbers. Integers (indices, lengths) are kept as they are.
 """
 
+# pyright: basic, reportMissingImports=false
+
 import contextlib
 import functools
 import importlib
 import inspect
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -99,7 +102,7 @@ class Recorder:
         bound = bind(kernel, args, kwargs)
         options = {name: kwargs[name] for name in OPTIONS if kwargs.get(name) is not None}
         meta = {**bound, **options}
-        sizes = grid(meta) if callable(grid) else grid
+        sizes: Any = grid(meta) if callable(grid) else grid
         functions = tuple(unwrapped(value) for value in bound.values() if is_function(value))
         key = (id(kernel), *map(id, functions))
         if key not in self.texts:
@@ -439,6 +442,16 @@ class NoContext:
         return lambda *args, **kwargs: None
 
 
+class Philox:
+    """The random numbers of a GPU: a seed and an offset."""
+
+    def get_state(self) -> torch.Tensor:
+        return torch.tensor([1, 0]).view(torch.uint8)
+
+    def set_state(self, state: torch.Tensor) -> None:
+        pass
+
+
 class PlainOperator:
     """A custom operator of torch that is just its function: a registered one would look for its CUDA kernel."""
 
@@ -484,6 +497,8 @@ def pretend_cuda() -> None:
         setattr(torch.cuda, name, NoContext)
     for name in ("tensor", "as_tensor"):  # in a backward pass no mode sees them
         setattr(torch, name, functools.partial(on_cpu, getattr(torch, name)))
+    torch.cuda.default_generators = (Philox(),)
+    os.environ["GEMS_VENDOR"] = "nvidia"  # FlagGems would ask nvidia-smi
     torch.library.wrap_triton = lambda kernel: kernel
     torch.library.register_fake = lambda *args, **kwargs: lambda function: function
     torch.accelerator.device_index, torch.accelerator.current_device_index = NoContext, lambda: 0

@@ -2,9 +2,10 @@
 
 # pyright: basic, reportMissingImports=false
 
+import enum
 import re
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,8 +13,24 @@ from benchmarks.real_programs.registry import F32, Anything, bare, program
 from benchmarks.record_launches import Recorder
 
 
+class Capability(NamedTuple):
+    """vLLM's version of a GPU."""
+
+    major: int
+    minor: int
+
+    def to_int(self) -> int:
+        return 10 * self.major + self.minor
+
+
+class KVQuantMode(enum.IntEnum):
+    """The modes of vLLM's cache that kernels of attention compare with; the file that has them imports all of vLLM."""
+
+    NONE, INT8_PER_TOKEN_HEAD, FP8_PER_TOKEN_HEAD, INT4_PER_TOKEN_HEAD = 0, 2, 3, 4
+
+
 class Platform(Anything):
-    """vLLM's description of an H200."""
+    """The description of an H200 that vLLM and SGLang ask."""
 
     def fp8_dtype(self) -> torch.dtype:
         return torch.float8_e4m3fn
@@ -27,31 +44,35 @@ class Platform(Anything):
     def has_device_capability(self, *args: Any) -> bool:
         return True
 
-    def get_device_capability(self, *args: Any) -> tuple[int, int]:
-        return 9, 0
+    def get_device_capability(self, *args: Any) -> Capability:
+        return Capability(9, 0)
 
 
 def vllm_files() -> None:
     bare("vllm", "vllm.v1", "vllm.v1.attention", "vllm.v1.attention.ops", "vllm.v1.sample", "vllm.v1.sample.ops",
          "vllm.v1.worker", "vllm.v1.worker.gpu", "vllm.v1.worker.gpu.sample", "vllm.model_executor",
-         "vllm.model_executor.determinism", "vllm.model_executor.layers", "vllm.model_executor.layers.mamba",
-         "vllm.model_executor.layers.mamba.ops", "vllm.model_executor.layers.fused_moe",
+         "vllm.model_executor.determinism", "vllm.model_executor.warmup", "vllm.model_executor.layers",
+         "vllm.model_executor.layers.mamba", "vllm.model_executor.layers.mamba.ops",
+         "vllm.model_executor.layers.fused_moe",
          "vllm.model_executor.layers.quantization", "vllm.model_executor.layers.quantization.utils",
          "vllm.model_executor.layers.quantization.compressed_tensors", "vllm.utils",
-         stubs=("vllm.logger", "vllm.envs", "vllm.platforms", "vllm._custom_ops", "vllm.config", "vllm.distributed",
-                "vllm.model_executor.warmup", "vllm.utils.gpu_sync_debug", "vllm.utils.platform_utils",
-                "vllm.utils.torch_utils", "vllm.utils.mem_utils", "vllm.utils.nccl", "vllm.sampling_params",
+         stubs=("vllm.logger", "vllm.envs", "vllm.platforms", "vllm._custom_ops", "vllm.config",
+                "vllm.distributed", "vllm.utils.gpu_sync_debug", "vllm.utils.platform_utils", "vllm.utils.torch_utils",
+                "vllm.utils.mem_utils", "vllm.utils.nccl", "vllm.sampling_params",
                 "vllm.v1.outputs", "vllm.v1.worker.gpu.buffer_utils", "vllm.v1.kv_cache_interface",
                 "vllm.v1.worker.gpu.sample.logits_processor", "vllm.triton_utils",
                 "vllm.model_executor.layers.quantization.utils.quant_utils", "vllm.forward_context",
+                "vllm.model_executor.layers.fused_moe.utils", "vllm.model_executor.layers.fused_moe.modular_kernel",
                 "vllm.model_executor.custom_op", "vllm.scalar_type", "vllm.model_executor.parameter"))  # fmt: skip
     import triton
     import vllm.platforms
     import vllm.triton_utils as utils
     import vllm.utils.platform_utils
+    import vllm.v1.kv_cache_interface
 
     sys.modules.setdefault("regex", re)
     vllm.platforms.current_platform = Platform()
+    vllm.v1.kv_cache_interface.KVQuantMode = KVQuantMode
     vllm.utils.platform_utils.num_compute_units = lambda *args: 132
     utils.triton, utils.tl, utils.HAS_TRITON = triton, triton.language, True
     utils.tldevice = triton.language.extra.libdevice
@@ -220,8 +241,10 @@ def sglang_files() -> None:
          "sglang.kernels.ops.gemm", "sglang.kernels.ops.quantization", "sglang.kernels.ops.elementwise",
          "sglang.kernels.ops.attention.fla", "sglang.kernels.ops.diffusion", "sglang.kernels.ops.diffusion.norm",
          "sglang.kernels.ops.diffusion.rope", "sglang.kernels.ops.diffusion.modulate",
-         stubs=("sglang.srt", "sglang.kernels.kernel_api_logging", "sglang.kernels.numerics",
-                "sglang.kernels.ops.diffusion.common", "sgl_kernel"))  # fmt: skip
+         stubs=("sglang.srt", "sglang.kernels.kernel_api_logging", "sglang.multimodal_gen", "sgl_kernel"))  # fmt: skip
+    import sglang.multimodal_gen.runtime.platforms as platforms
+
+    platforms.current_platform = Platform()
 
 
 @program("sglang")
