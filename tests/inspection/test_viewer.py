@@ -9,6 +9,7 @@ import pytest
 from tests.runtime.forked_script import run_forked
 from tilework.inspect.profiler import viewer
 from tilework.tools.proton import main as proton_main
+from tilework.tools.proton import parse_arguments
 
 H200 = {"arch": "90", "bus_width": 6144, "clock_rate": 1980000, "memory_clock_rate": 3201000, "num_sms": 132}
 
@@ -124,6 +125,15 @@ def test_the_command_runs_a_program_in_its_session(tmp_path: Path, argument: str
     (part,) = json.loads((tmp_path / "out.hatchet").read_text())[0]["children"]
     assert part["frame"]["name"] == "part" and part["children"][0]["metrics"]["count"] == 1
     assert not (tmp_path / "ignored.hatchet").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [["-k", "None"], ["-k", "triton"], ["--hook=triton", "-c", "python", "-d", "trace"], ["-m", "x"]]
+)
+def test_options_of_the_command(options: list[str]) -> None:
+    """As Triton's command takes them; the mode is not used."""
+    found, program = parse_arguments([*options, "script.py", "-k", "of the script"])
+    assert program == ["script.py", "-k", "of the script"] and found.hook in (None, "None", "triton")
 
 
 def test_the_command_says_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:

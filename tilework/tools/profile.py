@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if not report.kernels:
         print(f"   {chosen.why_nothing(code)}")
     files: list[tuple[str | None, Any]] = [
-        (args.output, statistics.tree.text),
+        (args.output, lambda: statistics.tree.contents("hatchet").decode()),
         (args.trace, lambda: json.dumps(trace_of(statistics))),
         (args.html, lambda: page_of(report, statistics)),
     ]

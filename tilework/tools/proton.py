@@ -35,7 +35,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> tuple[argparse.Namespa
     add("-c", "--context", choices=CONTEXTS, default="shadow", help="a kernel's path: its scopes, or its call stack")
     add("-m", "--mode", help="accepted, as by Triton's command, and not used")
     add("-d", "--data", choices=tuple(DATA), default="tree", help="what is collected")
-    add("-k", "--hook", choices=("triton",), help="triton: names, flops and bytes from launch_metadata")
+    add("-k", "--hook", choices=("None", "triton"), help="triton: names, flops and bytes from launch_metadata")
     add("program", nargs=argparse.REMAINDER, metavar="(script.py | pytest) ARGUMENT ...", help="what to run")
     found = parser.parse_args(argv)
     if not found.program:
@@ -76,7 +76,7 @@ def do_setup_and_execute(target_args: Sequence[str]) -> int:
 
 def run_profiling(args: argparse.Namespace, target_args: Sequence[str]) -> int:
     """Run the program in a session; its exit code."""
-    begin(args.name, args.context, args.data, args.backend, None, args.hook)
+    begin(args.name, args.context, args.data, args.backend, None, None if args.hook == "None" else args.hook)
     flags.command_line = True
     try:
         return do_setup_and_execute(target_args)

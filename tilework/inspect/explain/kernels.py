@@ -122,9 +122,7 @@ def called(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[A
 
 def compiled_kernels(fn: Any) -> list[Any]:
     """The compiled specialisations of a kernel in this process, in order of creation."""
-    return [
-        kernel for entry in fn.device_caches.values() for kernel in entry[0].values() if hasattr(kernel, "metadata")
-    ]
+    return [kernel for entry in fn.device_caches.values() for kernel in entry[0].values() if "metadata" in vars(kernel)]
 
 
 def tuned_names(tuners: Sequence[Any]) -> set[str]:

@@ -392,6 +392,7 @@ def explore_kernel(
             request
             for entry in getattr(jit_function(kernel), "device_caches", {}).values()
             for compiled in entry[0].values()
+            if "metadata" in vars(compiled)  # not one that is still being compiled
             for request in requests_of(compiled, targets)
         ]
     if not requests:

@@ -12,7 +12,7 @@
 `tilework profile script.py` needs no change of the program, and says what to look at first: docs/profiler.md.
 """
 
-from tilework.inspect.profiler import mode
+from tilework.inspect.profiler import data, mode
 from tilework.inspect.profiler import sessions as context
 from tilework.inspect.profiler import viewer as specs
 from tilework.inspect.profiler.profile import (
@@ -25,6 +25,7 @@ from tilework.inspect.profiler.profile import (
     exit_scope,
     exit_state,
     finalize,
+    metadata_state,
     profile,
     scope,
     start,
@@ -36,12 +37,14 @@ __all__ = [
     "activate",
     "context",
     "cpu_timed_scope",
+    "data",
     "deactivate",
     "enter_scope",
     "enter_state",
     "exit_scope",
     "exit_state",
     "finalize",
+    "metadata_state",
     "mode",
     "profile",
     "scope",

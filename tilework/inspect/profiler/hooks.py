@@ -16,20 +16,24 @@ kernel's author:
     def metadata(grid, kernel, args):
         return {"name": f"add [n={args['n']}]", "bytes": 12 * args["n"], "flops32": args["n"]}
 
-That function is called before each launch; the kernels that it launches itself are filed under a node of their own,
-which viewers leave out. `InstrumentationHook` refuses ``backend="instrumentation"``: tilework compiles no clocks into
-kernels.
+Every number, sequence of numbers or tensor of it is a metric. A tensor on a device is copied there, and read when the
+profile is; while a graph is captured, it is left out. It is called before each launch; the kernels that it launches
+itself are filed under a node of their own, which viewers leave out. `InstrumentationHook` refuses
+``backend="instrumentation"``: tilework compiles no clocks into kernels.
 """
 
+import re
 from abc import abstractmethod
 from collections import defaultdict
 from typing import Any, ClassVar
 
 from tilework import knobs
 from tilework.inspect.profiler import stacks
+from tilework.inspect.profiler.launches import launch_metric
 from tilework.inspect.profiler.mode import InstrumentationMode, interpret_mode
 from tilework.inspect.profiler.recorder import RECORDER, Operation
 from tilework.inspect.profiler.stacks import flags
+from tilework.process.triton_version import follows
 
 
 class Hook:
@@ -65,9 +69,9 @@ class HookManager:
     session_hooks: ClassVar[dict[int, dict[Hook, bool]]] = defaultdict(dict)
 
     @staticmethod
-    def init_handle(*args: Any) -> None:
+    def init_handle(module: Any, function: Any, name: str, metadata_group: dict[str, str], hash: str) -> None:
         for hook in HookManager.active_hooks:
-            hook.init_handle(*args)
+            hook.init_handle(module, function, name, metadata_group, hash)
 
     @staticmethod
     def enter(metadata: Any) -> None:
@@ -157,12 +161,15 @@ class InstrumentationHook(Hook):
 COMPUTE_METADATA_SCOPE_NAME = "__proton_launch_metadata"
 
 
+NO_METRICS = ("name", "function", "stream")  # of what launch_metadata returns
+
+
 class LaunchHook(Hook):
     """The hook of `launch_metadata`, a singleton."""
 
     priority = 100
     flops_width: ClassVar[list[int]] = [8, 16, 32, 64]
-    metrics: ClassVar[list[str]] = [*(f"flops{width}" for width in flops_width), "bytes", "flops"]
+    metrics: ClassVar[list[str]] = [*(f"flops{width}" for width in flops_width), "bytes", "flops"]  # with derived units
     _instance: ClassVar["LaunchHook | None"] = None
 
     def __new__(cls) -> "LaunchHook":
@@ -170,18 +177,34 @@ class LaunchHook(Hook):
             cls._instance = super().__new__(cls)
         return cls._instance
 
+    def __init__(self) -> None:
+        if not hasattr(self, "include"):  # there is one, and each call of the class initializes it
+            self.configure()
+
+    def configure(self, *, include: str | None = None, exclude: str | None = None) -> None:
+        """Evaluate the metadata of kernels whose names `include` matches, and `exclude` does not, from now on."""
+        self.include = None if include is None else re.compile(include)
+        self.exclude = None if exclude is None else re.compile(exclude)
+
+    def applies(self, name: str) -> bool:
+        """Return True if the patterns select a kernel."""
+        is_included = self.include is None or self.include.search(name) is not None
+        return is_included and (self.exclude is None or self.exclude.search(name) is None)
+
     def enter(self, metadata: Any) -> None:
         """Evaluate the author's metadata, and keep it for the launch."""
         RECORDER.thread.operation = None
-        if not metadata.extras:  # the kernel has no launch_metadata
+        if not metadata.extras or not self.applies(str(metadata.data["name"])):  # no launch_metadata, or not wanted
             return
         before = stacks.LOCAL.stack.state
         stacks.set_state(COMPUTE_METADATA_SCOPE_NAME)
         try:
             found = metadata.get()
+            names = [name for name in found if name not in NO_METRICS] if follows("launch-metrics") else self.metrics
+            values = {name: launch_metric(found[name]) for name in names if name in found}
         finally:
             stacks.set_state(before)
-        metrics = {name: found[name] for name in self.metrics if name in found}
+        metrics = {name: value for name, value in values.items() if value is not None}
         RECORDER.thread.operation = Operation(str(found["name"]), metrics)
 
     def exit(self, metadata: Any) -> None:

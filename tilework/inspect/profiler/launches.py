@@ -9,16 +9,19 @@ Python, and native launches with the same grid and integers do the same work.
 """
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from math import prod
 from typing import Any, NamedTuple
 
 from tilework.inspect.profiler.stacks import Path
+from tilework.runtime.devices.active_driver import DEVICE, driver, location_of
 from tilework.runtime.devices.launcher import Extent, Launcher
 
 KINDS = ("inc", "exc", "pty")
 Number = int | float
+Value = Number | list[Number]  # of a metric
 
 
 class Metric(NamedTuple):
@@ -35,11 +38,13 @@ class Metric(NamedTuple):
         return cls(text, "inc")
 
 
-def joined(name: str, kind: str, before: Number | str | None, value: Number | str) -> Number | str:
-    """A metric of a node with one more value; a property is replaced."""
+def joined(name: str, kind: str, before: Value | str | None, value: Value | str) -> Value | str:
+    """Return a metric of a node with one more value: a property is replaced, numbers and vectors are added."""
     if before is None or kind == "pty" or isinstance(value, str) or isinstance(before, str):
         return value
-    if type(before) is not type(value):
+    if isinstance(before, list) and isinstance(value, list) and len(before) == len(value):
+        return [one + other for one, other in zip(before, value, strict=True)]
+    if type(before) is not type(value) or isinstance(before, list) or isinstance(value, list):
         raise RuntimeError(
             f"Metric value type mismatch for {name}: it was {type(before).__name__} ({before}) and is"
             f" {type(value).__name__} ({value}) now"
@@ -47,13 +52,80 @@ def joined(name: str, kind: str, before: Number | str | None, value: Number | st
     return before + value
 
 
-def checked(metrics: dict[str, Number]) -> dict[str, Number]:
-    """Return the metrics of a user as numbers; TypeError for anything else."""
-    for name, value in metrics.items():
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not isinstance(name, str) or not (is_number or hasattr(value, "item")):
-            raise TypeError(f"a metric is a name and a number, not {name!r}: {value!r}")
-    return {name: value if isinstance(value, int | float) else value.item() for name, value in metrics.items()}
+def metric_value(value: Any) -> Value | None:
+    """Return a number, a sequence of numbers, an array or a tensor of at most one dimension as a metric; None for
+    anything else. Tensors are read at once, wherever they are. Leading dimensions of size 1 do not count, and a tensor
+    with a single element is a number."""
+    if hasattr(value, "tolist"):
+        if not is_vector(value):
+            return None
+        value = value.tolist()
+        while isinstance(value, list) and len(value) == 1:
+            (value,) = value
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, bool) else value
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return None
+    items = [metric_value(item) for item in value]
+    numbers = [item for item in items if isinstance(item, int | float)]
+    if len(numbers) < len(items):
+        return None
+    return [*map(float, numbers)] if any(isinstance(item, float) for item in numbers) else [*numbers]
+
+
+def is_vector(value: Any) -> bool:
+    """Return True for an array of at most one dimension, without those of size 1 that come first."""
+    return len([*dropwhile(lambda size: size == 1, getattr(value, "shape", ()))]) <= 1
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A metric of a launch on a device: a copy in stream order, since a read would wait for the device at each
+    launch."""
+
+    copy: Any
+
+    def read(self) -> Value | None:
+        return metric_value(self.copy)
+
+
+def launch_metric(value: Any) -> Value | Unread | None:
+    """Return the value as `metric_value`, but tensors on a device as `Unread`; None for a tensor on a device while a
+    graph is captured, which would compute the value at each replay, not now."""
+    value = tuple(value) if isinstance(value, list) else value
+    if not location_of(value) & DEVICE:
+        return metric_value(value)
+    if not all(map(is_vector, value if isinstance(value, tuple) else (value,))) or is_capturing():
+        return None
+    return Unread(copied(value))
+
+
+def copied(value: Any) -> Any:
+    """Return the value with copies of the tensors on a device, which are enqueued in the current stream."""
+    if isinstance(value, tuple):
+        return tuple(map(copied, value))
+    if location_of(value) != DEVICE:
+        return value
+    value = value.detach() if hasattr(value, "detach") else value
+    return value.clone() if hasattr(value, "clone") else value.copy() if hasattr(value, "copy") else value
+
+
+def is_capturing() -> bool:
+    """Return True while the current stream records a graph."""
+    active = driver.active
+    gpus = getattr(active, "gpus", None)
+    return gpus is not None and gpus.is_capturing(active.get_current_stream(active.get_current_device()))
+
+
+def checked(metrics: Mapping[str, Any]) -> dict[str, Value]:
+    """Return the metrics of a user as numbers and vectors; TypeError for anything else."""
+    found = {name: metric_value(value) for name, value in metrics.items()}
+    for name, value in found.items():
+        if not isinstance(name, str) or value is None:
+            raise TypeError(
+                f"a metric is a name and a number, or a sequence of numbers, not {name!r}: {metrics[name]!r}"
+            )
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -74,8 +146,18 @@ class Launches:
     durations: Sequence[int]
     overheads: Sequence[int] = ()
     work: Any = None
-    metrics: dict[str, Number] = field(default_factory=dict)
+    metrics: dict[str, Value | Unread] = field(default_factory=dict)
     python: Path = ()
+
+    @property
+    def is_read(self) -> bool:
+        """True if no metric is on a device."""
+        return not any(isinstance(value, Unread) for value in self.metrics.values())
+
+    def read(self) -> "Launches":
+        """Return them with the values of metrics that are on a device."""
+        found = {name: value.read() if isinstance(value, Unread) else value for name, value in self.metrics.items()}
+        return replace(self, metrics={name: value for name, value in found.items() if value is not None})
 
 
 REPORTED = ("flops", "flops8", "flops16", "flops32", "flops64", "bytes")

@@ -13,18 +13,26 @@ innermost one: the entry right above the kernels, whatever scopes are between.
 """
 
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from functools import wraps
 from typing import Any, Self
 
 from tilework import knobs
 from tilework.inspect.profiler import stacks
-from tilework.inspect.profiler.hooks import HookManager, InstrumentationHook, LaunchHook
-from tilework.inspect.profiler.launches import Number, checked
+from tilework.inspect.profiler.hooks import (
+    COMPUTE_METADATA_SCOPE_NAME,
+    Hook,
+    HookManager,
+    InstrumentationHook,
+    LaunchHook,
+)
+from tilework.inspect.profiler.launches import checked
 from tilework.inspect.profiler.mode import BaseMode, PCSampling
 from tilework.inspect.profiler.recorder import RECORDER
-from tilework.inspect.profiler.sessions import SESSIONS
+from tilework.inspect.profiler.sessions import DATA, SESSIONS
 from tilework.inspect.profiler.stacks import flags
+from tilework.process.triton_version import message
 from tilework.runtime.devices.active_driver import driver
 
 DEFAULT_PROFILE_NAME = "proton"
@@ -37,7 +45,8 @@ Example:
 """
 BACKENDS = {"cuda": "cupti", "hip": "roctracer", "cpu": "host"}  # by the target's
 KNOWN = (*BACKENDS.values(), "instrumentation")
-HOOKS = ("triton",)
+HOOKS: dict[str, Callable[[], Hook]] = {"triton": LaunchHook}
+PARTS = "periodic_flushing"  # the mode that writes the file of each phase when it is over
 
 
 def start(
@@ -47,14 +56,16 @@ def start(
     data: str | None = "tree",
     backend: str | None = None,
     mode: str | BaseMode | None = None,
-    hook: str | None = None,
+    hook: str | Hook | None = None,
 ) -> int | None:
     """Begin a session, and return its id.
 
     `name` is the path of its file without the suffix. `context` says what a kernel's path in the tree is: the scopes
     around its launch ("shadow"), or the Python call stack ("python"). `data` is "tree" or "trace". With
-    ``hook="triton"`` the functions that kernels have as their `launch_metadata` give names, flops and bytes. `backend`
-    follows from the device: "cupti", "roctracer", "host".
+    ``hook="triton"`` the functions that kernels have as their `launch_metadata` give names, flops and bytes; another
+    `Hook` may be given too. `backend` follows from the device: "cupti", "roctracer", "host". With
+    ``mode="periodic_flushing"`` (or ``"periodic_flushing:format=hatchet_msgpack"``) each phase that
+    `data.advance_phase` ends is written to a file of its own.
 
     Nothing happens under the `proton` command, which has a session already, and with TRITON_PROTON_DISABLE=1: the
     result is None.
@@ -84,19 +95,26 @@ def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any
     if chosen not in KNOWN:
         raise ValueError(f"Unknown profiler: {chosen}")
     _check_env(chosen)
-    if hook is not None and hook not in HOOKS:
-        raise ValueError(f"Unknown hook: {hook}. The one there is: {', '.join(HOOKS)}")
+    if hook is not None and not isinstance(hook, Hook) and hook not in HOOKS:
+        raise ValueError(message("profiler-hook", hook=repr(hook), name=hook))
     text = _get_mode_str(chosen, mode)
     if chosen == "instrumentation":
         InstrumentationHook(mode).activate()
     for knob in ("disable", "enable_nvtx"):
         setattr(knobs.proton, knob, getattr(knobs.proton, knob))  # processes that the program starts have the same
-    session = SESSIONS.make(DEFAULT_PROFILE_NAME if name is None else str(name), context, data, chosen, text)
+    file = DEFAULT_PROFILE_NAME if name is None else str(name)
+    session = SESSIONS.make(file, context, data, chosen, text, part_format(text))
     flags.profiling_on = True
     SESSIONS.set_active([session], True)
-    if hook == "triton":
-        HookManager.register(LaunchHook(), session.id)
+    if hook is not None:
+        HookManager.register(hook if isinstance(hook, Hook) else HOOKS[hook](), session.id)
     return session.id
+
+
+def part_format(mode: str) -> str | None:
+    """Return the format of the files of phases, empty for the usual one; None for a mode that writes one at the end."""
+    name, _, format = mode.partition(":format=")
+    return format if name == PARTS else None
 
 
 def activate(session: int | None = None) -> None:
@@ -115,8 +133,9 @@ def activate(session: int | None = None) -> None:
     switch(session, True)
 
 
-def deactivate(session: int | None = None) -> None:
-    """Record nothing until `activate`, for one session or all. Recorded data is kept.
+def deactivate(session: int | None = None, flushing: bool = False) -> None:
+    """Record nothing until `activate`, for one session or all. Recorded data is kept. With `flushing` it is complete:
+    kernels that still run on a GPU are waited for.
 
     Example:
         import pathlib, tempfile
@@ -131,6 +150,8 @@ def deactivate(session: int | None = None) -> None:
             assert "unseen" not in pathlib.Path(folder, "step.hatchet").read_text()
     """
     switch(session, False)
+    if flushing:
+        RECORDER.settle()
 
 
 def switch(session: int | None, is_active: bool) -> None:
@@ -169,7 +190,7 @@ def end(session: int | None, output_format: str | None = "") -> None:
             raise ValueError(f"Unknown output format: {output_format}")
     for found in chosen:
         HookManager.unregister(found.id)
-        SESSIONS.forget(found)
+        SESSIONS.forget(found, output_format)
     if not SESSIONS.known:
         flags.profiling_on = bool(RECORDER.tools)
 
@@ -187,7 +208,7 @@ def profile(
     data: str | None = "tree",
     backend: str | None = None,
     mode: str | None = None,
-    hook: str | None = None,
+    hook: str | Hook | None = None,
 ) -> Any:
     """A decorator: a session begins before each call of the function, and is no longer active behind it. `finalize`
     writes it.
@@ -246,6 +267,11 @@ def _get_mode_str(backend: str, mode: str | BaseMode | None) -> str:
     text = "" if mode is None else str(mode)
     if backend == "instrumentation" or not text:
         return text
+    if (format := part_format(text)) is not None:
+        known = sorted({format for kind in DATA.values() for format in kind.formats})
+        if format and format not in known:
+            raise ValueError(f"Unknown output format: {format}; there are {', '.join(known)}")
+        return text
     name, _, interval = text.partition(":interval=")
     if name != "pcsampling":
         raise ValueError(f"Unknown mode: {text}")
@@ -257,7 +283,7 @@ def _get_mode_str(backend: str, mode: str | BaseMode | None) -> str:
     )
 
 
-Metrics = dict[str, Number]
+Metrics = Mapping[str, Any]  # numbers, sequences of numbers, tensors of at most one dimension
 
 
 class scope(ContextDecorator):
@@ -405,6 +431,34 @@ class state(ContextDecorator):
     def _recreate_cm(self) -> Self:
         """One for each call of a function that it decorates."""
         return type(self)(self.name)
+
+
+class metadata_state(state):
+    """The state in which figures about launches are computed: viewers leave out the kernels of this part of the
+    program.
+
+    Example:
+        import tempfile
+        import tilework.profiler as proton
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            with proton.metadata_state():
+                kernel[(1,)](np.zeros(1))
+            proton.finalize()
+            tree, _, _, _ = proton.specs.read(f"{folder}/step.hatchet")
+            assert not tree.root.children
+    """
+
+    def __init__(self) -> None:
+        super().__init__(COMPUTE_METADATA_SCOPE_NAME)
+
+    def _recreate_cm(self) -> Self:
+        return type(self)()
 
 
 def enter_state(name: str) -> None:

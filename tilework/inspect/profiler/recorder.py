@@ -9,12 +9,13 @@ import ctypes
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tilework.inspect.profiler import stacks
 from tilework.inspect.profiler.clocks import Cupti, CuptiClock, EventClock
-from tilework.inspect.profiler.launches import Launches, Number, Path
+from tilework.inspect.profiler.launches import Launches, Path, Unread, Value
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 from tilework.runtime.launch.native import launch_log
@@ -31,7 +32,7 @@ class Sink(Protocol):
     context: str
 
     def add(self, launches: Launches) -> None: ...
-    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None: ...
+    def add_metrics(self, path: Path, metrics: dict[str, Value]) -> None: ...
     def touch(self, path: Path) -> None: ...
 
 
@@ -39,7 +40,7 @@ class Operation(NamedTuple):
     """The name and metrics of the next launch of this thread, from the launch hook."""
 
     name: str
-    metrics: dict[str, Number]
+    metrics: dict[str, Value | Unread]
 
 
 WorkOf = Callable[[Launcher, Extent, Any], Any]
@@ -55,6 +56,7 @@ class Recorder:
         self.thread = threading.local()  # its `operation`, of the launch that follows
         self.lock = threading.RLock()
         self.work_of: WorkOf | None = None
+        self.unread: deque[Launches] = deque()  # with metrics on a device
         self.streams: dict[int, int] = {}  # on the host each thread is one
 
     # sessions
@@ -86,7 +88,7 @@ class Recorder:
         if self.clock is not None:
             self.clock.enter(path)
 
-    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+    def add_metrics(self, path: Path, metrics: dict[str, Value]) -> None:
         """Add metrics to a scope."""
         for sink in self.sinks:
             sink.add_metrics(path, metrics)
@@ -106,6 +108,8 @@ class Recorder:
         with self.lock:
             for launches in self.clock.settled(everything=everything) if self.clock is not None else ():
                 self.give(launches)
+            while everything and self.unread:
+                self.give(self.unread.popleft().read())
             if everything and self.clock is not None and self.clock.untimed:
                 print(
                     f"tilework.profiler: {self.clock.untimed} launches have no times and are left out: they were"
@@ -115,6 +119,10 @@ class Recorder:
                 self.clock.untimed = 0
 
     def give(self, launches: Launches) -> None:
+        """Pass launches to the sessions, or keep them until their metrics are read."""
+        if not launches.is_read:
+            self.unread.append(launches)
+            return
         for sink in self.sinks:
             sink.add(launches)
 

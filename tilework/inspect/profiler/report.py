@@ -21,7 +21,7 @@ from typing import Any
 from tilework.inspect.findings import counted
 from tilework.inspect.profiler import stacks
 from tilework.inspect.profiler.estimate import SIMD, Estimate, estimate
-from tilework.inspect.profiler.launches import Launches, Number, Path, Work, work_of
+from tilework.inspect.profiler.launches import Launches, Path, Value, Work, work_of
 from tilework.inspect.profiler.limits import Limits
 from tilework.inspect.profiler.recorder import RECORDER
 from tilework.inspect.profiler.sessions import TraceData, TreeData, trace_event
@@ -96,7 +96,7 @@ class Statistics:
         if self.trace is not None:
             self.trace.add(launches)
 
-    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+    def add_metrics(self, path: Path, metrics: dict[str, Value]) -> None:
         self.tree.add_metrics(path, metrics)
 
     def touch(self, path: Path) -> None:

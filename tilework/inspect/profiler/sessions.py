@@ -8,19 +8,23 @@ forgets it. Ids count up from 0 and are not reused. `TreeData` writes the file t
 
 Every scope is a node, and every kernel one below its path. The metrics of the root are 0: they name those that are
 summed up the tree. `TraceData` writes Chrome's trace format (https://ui.perfetto.dev, chrome://tracing), a line of JSON
-for each stream; on the host every thread that launches is one. Times are microseconds since the first kernel.
+for each stream; on the host every thread that launches is one. Times are microseconds since the first kernel. What a
+session collects is divided into phases (`tilework/inspect/profiler/data.py`), each of which is a file of its own.
 """
 
 import itertools
 import json
+import math
 import platform
+import struct
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
 from tilework.inspect.profiler import stacks
-from tilework.inspect.profiler.launches import Launches, Metric, Number, Path, joined
+from tilework.inspect.profiler.launches import Launches, Metric, Path, Unread, Value, joined
 from tilework.inspect.profiler.recorder import RECORDER, python_path
 from tilework.inspect.profiler.stacks import flags
 from tilework.runtime.devices.active_driver import driver
@@ -34,8 +38,9 @@ class Node:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.metrics: dict[str, Number | str] = {}
+        self.metrics: dict[str, Value | str] = {}
         self.children: dict[str, Node] = {}
+        self.mismatched: set[str] = set()  # the metrics that a launch gave values of another kind
 
     def at(self, path: Path) -> "Node":
         """Return the node at a path below this one; create it if needed."""
@@ -47,8 +52,23 @@ class Node:
             node = found
         return node
 
-    def add(self, metric: Metric, value: Number | str) -> None:
+    def add(self, metric: Metric, value: Value | str) -> None:
         self.metrics[metric.name] = joined(metric.name, metric.kind, self.metrics.get(metric.name), value)
+
+    def add_launched(self, metric: Metric, value: Value | str) -> None:
+        """As `add`, for a launch, which a metric must not end: an integer and a float add up to a float, and values
+        that cannot be added are left out with one warning."""
+        before = self.metrics.get(metric.name)
+        if metric.kind != "pty" and isinstance(before, int | float) and isinstance(value, int | float):
+            is_float = isinstance(before, float) or isinstance(value, float)
+            self.metrics[metric.name] = nearest_float(before) + nearest_float(value) if is_float else before + value
+            return
+        try:
+            self.add(metric, value)
+        except RuntimeError as error:
+            if metric.name not in self.mismatched:
+                self.mismatched.add(metric.name)
+                warnings.warn(f"{error}; such values are left out", RuntimeWarning, stacklevel=2)
 
     def as_json(self) -> dict[str, Any]:
         children = [child.as_json() for child in self.children.values()]
@@ -58,8 +78,7 @@ class Node:
 class TreeData:
     """The data of a session with ``data="tree"``."""
 
-    suffix = "hatchet"
-    formats = ("hatchet",)
+    formats = ("hatchet", "hatchet_msgpack")
 
     def __init__(self) -> None:
         self.root = Node(ROOT)
@@ -70,35 +89,43 @@ class TreeData:
         """Record that a scope was entered."""
         self.root.at(path)
 
-    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
-        node = self.root.at(path)
+    def add_metrics(self, path: Path, metrics: dict[str, Value]) -> None:
+        """Add the metrics of a scope."""
+        self.add_to(self.root.at(path).add, metrics)
+
+    def add_to(self, add: Callable[[Metric, Value], None], metrics: dict[str, Value]) -> None:
         for text, value in metrics.items():
             metric = Metric.named(text)
-            if metric.kind == "inc":
+            if metric.kind == "inc" and not isinstance(value, list):
                 self.inclusive.add(metric.name)
-            node.add(metric, value)
+            add(metric, value)
 
     def add(self, launches: Launches) -> None:
         path = (*launches.path, launches.name)
         node, count = self.root.at(path), len(launches.durations)
-        node.add(Metric("time (ns)", "inc"), sum(launches.durations))
-        node.add(Metric("count", "inc"), count)
+        node.add_launched(Metric("time (ns)", "inc"), sum(launches.durations))
+        node.add_launched(Metric("count", "inc"), count)
         node.metrics["device_id"], node.metrics["device_type"] = str(launches.device), launches.device_type
         self.devices.add(launches.device_type, launches.device)
-        if launches.metrics:
-            self.add_metrics(path, launches.metrics)
+        known = {name: value for name, value in launches.metrics.items() if not isinstance(value, Unread)}
+        self.add_to(node.add_launched, known)
 
-    def text(self) -> str:
-        """The file: keys in order, indented by 4, behind an empty line."""
+    def tree(self) -> list[dict[str, Any]]:
+        """Return what the file contains: the root, and the devices."""
         root = self.root.as_json()
         root["metrics"] = dict.fromkeys(self.inclusive, 0)
-        return "\n" + json.dumps([root, self.devices.facts], indent=4, sort_keys=True)
+        return [root, self.devices.facts]
+
+    def contents(self, format: str) -> bytes:
+        """Return the file: MessagePack, or JSON with its keys in order, indented by 4, behind an empty line."""
+        if format == "hatchet_msgpack":
+            return message_pack(self.tree())
+        return ("\n" + json.dumps(self.tree(), indent=4, sort_keys=True)).encode()
 
 
 class TraceData:
     """The data of a session with ``data="trace"``."""
 
-    suffix = "chrome_trace"
     formats = ("chrome_trace",)
 
     def __init__(self) -> None:
@@ -107,7 +134,7 @@ class TraceData:
     def touch(self, path: Path) -> None:
         """A scope shows in the call stacks of its kernels."""
 
-    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+    def add_metrics(self, path: Path, metrics: dict[str, Value]) -> None:
         """A trace does not contain metrics."""
 
     def add(self, launches: Launches) -> None:
@@ -120,8 +147,8 @@ class TraceData:
             for start, took in zip(found.starts, found.durations, strict=True):
                 yield trace_event(found.name, "kernel", start - first, took, found.stream, call_stack)
 
-    def text(self) -> str:
-        """Return the contents of the file."""
+    def contents(self, format: str) -> bytes:
+        """Return the file."""
         streams: dict[int, list[dict[str, Any]]] = {}
         for event in self.events(min((min(found.starts) for found in self.launches), default=0)):
             streams.setdefault(event["tid"], []).append(event)
@@ -129,7 +156,8 @@ class TraceData:
             {"displayTimeUnit": "us", "traceEvents": sorted(events, key=lambda event: event["ts"])}
             for _, events in sorted(streams.items())
         ]
-        return "\n".join(json.dumps(line) for line in lines or [{"displayTimeUnit": "us", "traceEvents": []}]) + "\n"
+        text = "\n".join(json.dumps(line) for line in lines or [{"displayTimeUnit": "us", "traceEvents": []}]) + "\n"
+        return text.encode()
 
 
 def trace_event(
@@ -169,26 +197,83 @@ def facts_of(kind: str, index: int) -> dict[str, Any]:
 
 
 CONTEXTS = ("shadow", "python")
-DATA: dict[str, Callable[[], Any]] = {"tree": TreeData, "trace": TraceData}
+DATA: dict[str, type[Any]] = {"tree": TreeData, "trace": TraceData}
+
+
+def message_pack(value: Any) -> bytes:
+    """Return a value of JSON in the format of https://msgpack.org."""
+    if isinstance(value, dict):
+        items = [message_pack(part) for item in value.items() for part in item]
+        return prefix(len(value), (0x80, 16), (0xDE, 2), (0xDF, 4)) + b"".join(items)
+    if isinstance(value, list | tuple):
+        return prefix(len(value), (0x90, 16), (0xDC, 2), (0xDD, 4)) + b"".join(map(message_pack, value))
+    if isinstance(value, str):
+        text = value.encode()
+        return prefix(len(text), (0xA0, 32), (0xD9, 1), (0xDA, 2), (0xDB, 4)) + text
+    if value is None or isinstance(value, bool):
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
+    if isinstance(value, float):
+        return b"\xcb" + struct.pack(">d", value)
+    if not -(1 << 63) <= value < 1 << 64:
+        return message_pack(nearest_float(value))  # the format has no such integers
+    if -32 <= value < 0:
+        return struct.pack(">b", value)
+    if value < 0:
+        return b"\xd3" + struct.pack(">q", value)
+    return prefix(value, (0, 128), (0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8))
+
+
+def nearest_float(value: float) -> float:
+    """Return a number as a float, an infinity beyond the range of floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def prefix(number: int, short: tuple[int, int], *longer: tuple[int, int]) -> bytes:
+    """Return a number or a length: in the tag itself, whose values begin at ``short[0]``, if it is less than
+    ``short[1]``, else behind the first tag of `longer` with so many bytes that it fits in."""
+    tag, end = short
+    if number < end:
+        return bytes([tag + number])
+    for tag, size in longer:
+        if number < 1 << 8 * size:
+            return bytes([tag]) + number.to_bytes(size, "big")
+    raise OverflowError(f"MessagePack has no object of length {number}")
 
 
 @dataclass
 class Session:
-    """One of them; `data` is what it has collected."""
+    """One of them. `phases` is what it has collected, by phase: `advance` begins the next one. With a `part_format` the
+    file of a phase is written when it is over."""
 
     id: int
     name: str
     context: str
-    data: Any
+    kind: str
     backend: str
     mode: str
     hooks: tuple[Any, ...] = ()
     is_active: bool = False
+    part_format: str | None = None
+    phase: int = 0
+    phases: dict[int, Any] = field(default_factory=dict)
+    data: Any = field(init=False)  # of the current phase
+
+    def __post_init__(self) -> None:
+        self.collect(self.phase)
+
+    def collect(self, phase: int) -> None:
+        """Collect into new data from now on, that of a phase. Launches of other threads read `data` only, which is
+        valid at every moment."""
+        self.data = self.phases[phase] = DATA[self.kind]()
+        self.phase = phase
 
     def add(self, launches: Launches) -> None:
         self.data.add(replace(launches, path=launches.python) if self.context == "python" else launches)
 
-    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+    def add_metrics(self, path: Path, metrics: dict[str, Value]) -> None:
         """Metrics of a scope; where the call stack is the path, the scope is an entry below it."""
         self.data.add_metrics(path if self.context == "shadow" else (*python_path(), path[-1]), metrics)
 
@@ -197,15 +282,39 @@ class Session:
         if self.context == "shadow":
             self.data.touch(path)
 
-    def write(self) -> None:
-        """Its file, or what it would be on standard output for the name ``-``, or none."""
+    def advance(self) -> int:
+        """Begin a phase, and return its number."""
+        over = self.phase
+        self.collect(over + 1)
+        if self.part_format is not None:
+            self.write_phase(over, self.part_format)
+            del self.phases[over]
+        return self.phase
+
+    def clear(self, first: int, last: int) -> None:
+        """Forget what some phases have collected; the current one goes on."""
+        for phase in [phase for phase in self.phases if first <= phase <= last]:
+            if phase == self.phase:
+                self.collect(phase)
+            else:
+                del self.phases[phase]
+
+    def write(self, format: str | None) -> None:
+        """Its files, one for each phase that is not cleared, or what one would be on standard output for the name
+        ``-``."""
+        for phase in self.phases:
+            self.write_phase(phase, format or self.part_format or self.data.formats[0])
+
+    def write_phase(self, phase: int, format: str) -> None:
+        contents = self.phases[phase].contents(format)
         if self.name in ("", "-"):
-            print(self.data.text())
+            print(contents.decode(errors="replace"))
             return
-        path = FilePath(f"{self.name}.{self.data.suffix}")
+        part = f".part_{phase}" if self.phase or self.part_format is not None else ""
+        path = FilePath(f"{self.name}{part}.{format}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self.data.text())
+            path.write_bytes(contents)
         except OSError as error:
             raise RuntimeError(f"the profile cannot be written to {path}: {error.strerror}") from None
 
@@ -217,17 +326,23 @@ class Sessions:
         self.ids = itertools.count()
         self.known: dict[int, Session] = {}
 
-    def make(self, name: str, context: str, data: str, backend: str, mode: str) -> Session:
+    def make(
+        self, name: str, context: str, data: str, backend: str, mode: str, part_format: str | None = None
+    ) -> Session:
         if context not in CONTEXTS:
             raise ValueError(f"Unknown context source: {context}")
         if data not in DATA:
             raise ValueError(f"Unknown data: {data}")
+        if part_format and part_format not in DATA[data].formats:
+            raise ValueError(f"Unknown output format: {part_format}")
         for other in self.known.values():
             if other.backend == backend and other.mode != mode:
                 raise RuntimeError(
                     "Cannot add a session with the same profiler but a different mode than existing sessions"
                 )
-        return self.add(Session(next(self.ids), name, context, DATA[data](), backend, mode))
+        if part_format == "":
+            part_format = DATA[data].formats[0]
+        return self.add(Session(next(self.ids), name, context, data, backend, mode, part_format=part_format))
 
     def add(self, session: Session) -> Session:
         self.known[session.id] = session
@@ -251,11 +366,11 @@ class Sessions:
         for session in sessions:
             session.is_active = is_active
 
-    def forget(self, session: Session) -> None:
-        """Stop it, and write its file."""
+    def forget(self, session: Session, format: str | None = None) -> None:
+        """Stop it, and write its files."""
         self.set_active([session], False)
         del self.known[session.id]
-        session.write()
+        session.write(format)
 
 
 SESSIONS = Sessions()

@@ -167,7 +167,8 @@ def read(filename: Any) -> tuple[FrameTree, list[str], list[str], dict[str, Any]
 
 
 def frame_of(node: dict[str, Any]) -> Frame:
-    return Frame(node["frame"]["name"], dict(node["metrics"]), [frame_of(child) for child in node["children"]])
+    metrics = {name: str(value) if isinstance(value, list) else value for name, value in node["metrics"].items()}
+    return Frame(node["frame"]["name"], metrics, [frame_of(child) for child in node["children"]])
 
 
 def drop_internal(frame: Frame) -> None:
