@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.targets.cuda_tools import needs_ptxas
+from tilework import knobs
 from tilework.aot import c_files as compile_command
 from tilework.aot.c_files import CompileArgs, compile_kernel
 from tilework.aot.link import HeaderParser, LinkerError, link_headers, main
@@ -80,9 +81,9 @@ unsigned s, CUstream t, void **a, void **e) {
 }
 """
 SIGNATURES = {
-    "*fp32:16, *fp32:16, i32, i32:1, 128": "kernel_43432d39_0d1d23c4",
-    "*fp32:16, *fp32:16, i32:16, i32, 128": "kernel_88aa19e5_0d1d2d34",
-    "*fp32, *fp32, i32, i32, 128": "kernel_3eb672ce_01234",
+    "*fp32:16, *fp32:16, i32, i32:1, 128": "kernel_43432d39_0d1d3c",
+    "*fp32:16, *fp32:16, i32:16, i32, 128": "kernel_88aa19e5_0d1d2d",
+    "*fp32, *fp32, i32, i32, 128": "kernel_3eb672ce_",
 }
 
 
@@ -142,22 +143,20 @@ def test_names_and_headers(folder: Path) -> None:
     made = {signature: compiled(folder, "kernel", signature) for signature in SIGNATURES}
     assert [name for name, _ in made.values()] == list(SIGNATURES.values())
     header = made["*fp32:16, *fp32:16, i32, i32:1, 128"][1][0]
-    assert header.name == "kernel.43432d39_0d1d23c4.h"
+    assert header.name == "kernel.43432d39_0d1d3c.h"
     lines = header.read_text().splitlines()
     assert (
-        "// tt-linker: kernel_43432d39_0d1d23c4:CUdeviceptr C, CUdeviceptr A, int32_t M, int32_t N:128x1_warps4xstages3"
+        "// tt-linker: kernel_43432d39_0d1d3c:CUdeviceptr C, CUdeviceptr A, int32_t M, int32_t N:128x1_warps4xstages3"
         in lines
     )
-    assert "CUresult kernel_43432d39_0d1d23c4(CUstream stream, CUdeviceptr C, CUdeviceptr A, int32_t M);" in lines
-    assert (
-        "void load_kernel_43432d39_0d1d23c4(void);" in lines and "void unload_kernel_43432d39_0d1d23c4(void);" in lines
-    )
+    assert "CUresult kernel_43432d39_0d1d3c(CUstream stream, CUdeviceptr C, CUdeviceptr A, int32_t M);" in lines
+    assert "void load_kernel_43432d39_0d1d3c(void);" in lines and "void unload_kernel_43432d39_0d1d3c(void);" in lines
 
 
 def test_the_linked_function_chooses_by_the_arguments(folder: Path) -> None:
     made = [compiled(folder, "kernel", signature)[1] for signature in SIGNATURES]
     other = compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 64")[1]
-    without_1 = [paths for paths in made if "3c4" not in paths[0].name]
+    without_1 = [paths for paths in made if "3c." not in paths[0].name]
     main([*(str(paths[0]) for paths in (*without_1, other)), "-o", str(folder / "linked")])
     lib = library(folder, [folder / "linked.c", *(paths[1] for paths in (*without_1, other))])
     lib.kernel.argtypes = lib.kernel_default.argtypes = None
@@ -251,7 +250,7 @@ def test_errors(folder: Path) -> None:
     for line, message in [
         ("// tt-linker: kernel:int x:1_warps1xstages3", "kernel is not a valid kernel name"),
         ("// tt-linker: kernel_ab_0:!:1_warps1xstages3", "is not a valid argument signature"),
-        ("// tt-linker: kernel_ab_1:int x:1_warps1xstages3", "1 is not a valid kernel suffix"),
+        ("// tt-linker: kernel_ab_1:int x:1_warps1xstages3", "Has invalid extra suffix: 1"),
     ]:
         with pytest.raises(LinkerError, match=message):
             parser.extract_linker_meta(line)
@@ -261,51 +260,116 @@ def test_errors(folder: Path) -> None:
         parser.extract_linker_meta("// tt-linker: k_cd_0:float x:1_w")
 
 
+# suffix of a kernel with so many parameters: hints where the header names its backend, and where it does not
+SUFFIXES: dict[tuple[str, int], tuple[dict[int, int] | str, dict[int, int] | str]] = {
+    ("", 4): ({}, {}),
+    ("0d2c", 4): ({0: 16, 2: 1}, {0: 16, 2: 1}),
+    ("0d1d3c", 4): ({0: 16, 1: 16, 3: 1}, {0: 16, 1: 16, 3: 1}),
+    ("0d1d23c", 4): ({0: 16, 1: 16, 3: 1}, {0: 16, 1: 16, 3: 1}),
+    ("0123", 4): ({}, {}),
+    ("01d", 4): ({1: 16}, {1: 16}),
+    ("0d1d23c4", 4): ({0: 16, 1: 16, 3: 1}, {0: 16, 1: 16, 3: 1}),  # a constant behind, as 3.6 listed it
+    ("0d12c", 13): ({0: 16, 12: 1}, {0: 16, 2: 1}),
+    ("1d10d", 12): ({1: 16, 10: 16}, {1: 16, 10: 16}),
+    ("11c", 12): ({11: 1}, {11: 1}),
+    ("0x", 4): ("x", "x"),
+    ("4d", 4): ("4d", "4d"),
+    ("10d", 4): ("0d", "0d"),
+    ("2c0d", 4): ("0d", "0d"),
+    ("0d0d", 4): ("0d", "0d"),
+    ("d", 4): ("d", "d"),
+}
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip", None])
+@pytest.mark.parametrize(("suffix", "count"), SUFFIXES)
+def test_hints_in_the_names_of_kernels(suffix: str, count: int, backend: str | None) -> None:
+    """As Triton 3.7.1 reads them, but for parameter 12, which it takes for 1 and 2."""
+    parameters = ", ".join(f"int32_t a{index}" for index in range(count))
+    header = f"// tt-linker: k_ab12cd34_{suffix}:{parameters}:w\n"
+    header = header if backend is None else f"// tt-linker-backend: {backend}\n{header}"
+    wanted, parser = SUFFIXES[suffix, count][backend is None], HeaderParser()
+    if isinstance(wanted, str):
+        with pytest.raises(LinkerError, match=f"Has invalid extra suffix: {wanted}$"):
+            parser.extract_linker_meta(header)
+        with (
+            knobs.language.scope() as language,
+            pytest.raises(LinkerError, match="is not a valid kernel suffix"),
+        ):
+            language.triton_version = "3.6.0"
+            parser.extract_linker_meta(header)
+        return
+    parser.extract_linker_meta(header)
+    (meta,) = parser.kernels["k_w"]
+    assert meta.sizes == [wanted.get(index) for index in range(count)] and meta.num_specs == len(wanted)
+    assert (meta.orig_kernel_name, meta.sig_hash, meta.triton_suffix) == ("k", "ab12cd34", suffix)
+
+
+def test_headers_of_two_backends() -> None:
+    parser = HeaderParser()
+    line = "// tt-linker: k_ab_0d:int x:1_w\n"
+    parser.extract_linker_meta(line)  # one that does not name its backend is CUDA's
+    with pytest.raises(LinkerError, match=r"^differing backend cuda vs\. hip"):
+        parser.extract_linker_meta(f"// tt-linker-backend: hip\n{line}")
+    with pytest.raises(LinkerError, match=r"there is no backend metal: headers are for cuda, hip or cpu"):
+        HeaderParser().extract_linker_meta(f"// tt-linker-backend: metal\n{line}")
+
+
+def test_names_of_3_6(folder: Path) -> None:
+    """They list every parameter, and sources for HIP are C++."""
+    with knobs.language.scope() as language:
+        language.triton_version = "3.6.0"
+        name, (header, _) = compiled(folder, "kernel", "*fp32:16, *fp32:16, i32, i32:1, 128", out_name="k36")
+        assert name == "k36_43432d39_0d1d23c4" and header.name == "k36.43432d39_0d1d23c4.h"
+        _, (_, source) = compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", target="hip:gfx942:64")
+        assert source.suffix == ".cpp"
+
+
 HIP_H = """
 #pragma once
 #include <stddef.h>
 typedef int hipError_t; typedef void *hipDeviceptr_t;
 typedef struct m_ *hipModule_t; typedef struct f_ *hipFunction_t; typedef struct s_ *hipStream_t;
 enum { hipSuccess = 0, hipErrorInvalidValue = 1 };
-extern "C" {
-inline unsigned launch[8]; inline unsigned char values[64];
-static inline const char *hipGetErrorString(hipError_t) { return "error"; }
+#ifndef __HIP_PLATFORM_AMD__
+#error "as the headers of HIP do for a plain C compiler"
+#endif
+__attribute__((weak)) unsigned launch[8]; __attribute__((weak)) unsigned char values[64];
+static inline const char *hipGetErrorString(hipError_t e) { return "error"; }
 static inline hipError_t hipModuleLoadData(hipModule_t *m, const void *data) { *m = (hipModule_t)data;
 return ((const char *)data)[1] != 'E'; }
 static inline hipError_t hipModuleGetFunction(hipFunction_t *f, hipModule_t m, const char *n) { *f = (hipFunction_t)m;
 return n == NULL; }
-static inline hipError_t hipModuleUnload(hipModule_t) { return 0; }
-static inline hipError_t hipModuleLaunchKernel(hipFunction_t, unsigned x, unsigned y, unsigned z, unsigned bx,
-unsigned by, unsigned bz, unsigned s, hipStream_t, void **a, void **) {
+static inline hipError_t hipModuleUnload(hipModule_t m) { return 0; }
+static inline hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned x, unsigned y, unsigned z, unsigned bx,
+unsigned by, unsigned bz, unsigned s, hipStream_t t, void **a, void **e) {
   unsigned now[8] = { x, y, z, bx, by, bz, s, 0 };
   __builtin_memcpy(launch, now, sizeof now);
   for (int i = 0; i < 3; i++) __builtin_memcpy(values + 8 * i, a[i], 4 + 4 * (i < 2));
   return 0;
 }
-}
 """
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_amd_gpus(folder: Path) -> None:
     name, (header, source) = compiled(folder, "kernel", "*fp32:16, *fp32:16, i32, i32:1, 128", target="hip:gfx942:64")
     lines = header.read_text().splitlines()
-    assert lines[0] == "#pragma once" and source.suffix == ".cpp" and f"{name}_hsaco[" in source.read_text()
+    assert "// tt-linker-backend: hip" in lines and source.suffix == ".c" and f"{name}_hsaco[" in source.read_text()
     assert f"hipError_t {name}(hipStream_t stream, hipDeviceptr_t C, hipDeviceptr_t A, int32_t M);" in lines
     (folder / "hip").mkdir()
     (folder / "hip" / "hip_runtime.h").write_text(HIP_H)
     product = folder / "amd.so"
     linked = link_headers([header], folder / "amd")
-    assert [path.name for path in linked] == ["amd.h", "amd.cpp"]
-    names = [f"-include{header}", f"-I{folder}", "-o", str(product), str(source), str(linked[1])]
-    subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", "-Wall", *names], check=True)
+    assert [path.name for path in linked] == ["amd.h", "amd.c"]
+    names = [f"-include{linked[0]}", f"-include{header}", f"-I{folder}", "-o", str(product), str(source)]
+    subprocess.run(["gcc", "-std=c11", "-shared", "-fPIC", "-Wall", "-Werror", *names, str(linked[1])], check=True)
     lib = ctypes.CDLL(str(product))
-    assert lib[f"_Z{len(name)}{name}P2s_PvS1_i"](None, ctypes.c_uint64(3), ctypes.c_uint64(5), 64) == 0
+    assert lib[name](None, ctypes.c_uint64(3), ctypes.c_uint64(5), 64) == 0
     launch, values = (
         (kind).in_dll(lib, one) for one, kind in (("launch", ctypes.c_uint32 * 7), ("values", ctypes.c_uint64 * 3))
     )
     assert list(launch) == [4, 2, 1, 256, 1, 1, 0] and list(values) == [3, 5, 64]
-    chosen = lib["_Z14kernel_defaultP2s_PvS1_ii"]
+    chosen = lib.kernel_default
     fits = lambda c, n: chosen(None, ctypes.c_uint64(c), ctypes.c_uint64(32), 16, n)  # noqa: E731
     assert [fits(64, 1), fits(65, 1), fits(64, 2)] == [0, 1, 1]
 
@@ -327,11 +391,11 @@ def test_as_commands(folder: Path) -> None:
     command += ["-t", "cuda:80:32", "--num-warps", "2", "-on", "mine", "-o", "out"]
     subprocess.run([*python, *command], cwd=folder, env=environment, check=True, timeout=300)
     (header,) = folder.glob("out.*.h")
-    assert "// tt-linker: mine_" in header.read_text()
+    assert "// tt-linker: mine_" in header.read_text() and "// tt-linker-backend: cuda\n" in header.read_text()
     subprocess.run(
         [*python, "triton.tools.link", header.name, "-o", "all"], cwd=folder, env=environment, check=True, timeout=300
     )
-    assert "CUresult mine_default(CUstream stream" in (folder / "all.h").read_text()
+    assert "TT_ResultTy mine_default(TT_StreamTy stream" in (folder / "all.h").read_text()
 
 
 @pytest.mark.parametrize(

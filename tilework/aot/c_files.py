@@ -39,6 +39,7 @@ from tilework.aot.signature import (
 )
 from tilework.errors import CompilationError, TritonError
 from tilework.language.function import JITFunction, ascii_symbol
+from tilework.process.triton_version import follows
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.specialization import Specialization
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from tilework.targets.cpu.standalone import Argument, GridCode
 
 PLAIN_SHARED = 49152  # bytes per block that need no opt-in
-EXTENSIONS = {"cuda": ".c", "hip": ".cpp"}
+GPUS = ("cuda", "hip")
 
 HEADER = """#ifndef TT_KERNEL_INCLUDES
 #define TT_KERNEL_INCLUDES
@@ -62,11 +63,12 @@ HEADER = """#ifndef TT_KERNEL_INCLUDES
 
 #endif
 
+// tt-linker-backend: {backend}
+
 void unload_{name}(void);
 void load_{name}(void);
 // tt-linker: {name}:{full}:{algorithm}
 // tt-linker-hints: {name}:{hints}
-// tt-linker-target: {target}
 CUresult {name}(CUstream stream{parameters});
 """
 
@@ -138,11 +140,16 @@ ERROR_TEXTS = {
     "cuda": "const char *text = NULL;\n    cuGetErrorString(code, &text);",
     "hip": "const char *text = hipGetErrorString(code);",
 }
-HIP_NAMES = {"cuda.h": "hip/hip_runtime.h", "CUresult": "hipError_t", "CUstream": "hipStream_t"}
+HIP_INCLUDES = """#ifndef __HIP_PLATFORM_AMD__
+#define __HIP_PLATFORM_AMD__
+#endif
+#include <hip/hip_runtime.h>"""
 API_NAMES: dict[str, dict[str, str]] = {
     "cuda": {},
     "hip": {
-        **HIP_NAMES,
+        "#include <cuda.h>": HIP_INCLUDES,
+        "CUresult": "hipError_t",
+        "CUstream": "hipStream_t",
         "CUDA_SUCCESS": "hipSuccess",
         "CUDA_CHECK": "HIP_CHECK",
         "[CUDA]: %s (%s": "[HIP]: %s (%s",
@@ -152,8 +159,6 @@ API_NAMES: dict[str, dict[str, str]] = {
         "cuModule": "hipModule",
         "cuLaunchKernel": "hipModuleLaunchKernel",
         "_cubin": "_hsaco",
-        "#ifndef TT_KERNEL_INCLUDES\n#define TT_KERNEL_INCLUDES\n": "#pragma once",
-        "\n#endif\n": "",
     },
 }
 
@@ -165,7 +170,7 @@ def c_texts(compiled: Any, entries: Sequence[Entry], names: Names, grid: Sequenc
     needs_more = backend == "cuda" and metadata.shared > PLAIN_SHARED
     facts = {
         **names.header_fields(entries),
-        "target": backend,
+        "backend": backend,
         "size": len(binary),
         "data": ", ".join(f"0x{byte:02x}" for byte in binary),
         "symbol": metadata.name,
@@ -248,9 +253,9 @@ extern "C" {{
 void unload_{name}(void);
 void load_{name}(void);
 const char *{name}_error_string(TTresult code);
+// tt-linker-backend: cpu
 // tt-linker: {name}:{full}:{algorithm}
 // tt-linker-hints: {name}:{hints}
-// tt-linker-target: cpu
 TTresult {name}(TTstream stream{parameters});
 
 #ifdef __cplusplus
@@ -306,7 +311,7 @@ The signature has one entry for each parameter of the kernel, separated by comma
 for a multiple of 16 and :1 for the value 1, or the value of a compile-time parameter. The grid is three C expressions,
 which may use the names of the parameters.
 """
-BACKENDS = (*EXTENSIONS, "cpu")
+BACKENDS = (*GPUS, "cpu")
 
 
 @dataclass
@@ -396,7 +401,12 @@ def gpu_files(
     compiled = specialization.compile_for(target)
     refuse_hidden(compiled.metadata)
     header, source = c_texts(compiled, entries, names, grid)
-    return {".h": header.encode(), EXTENSIONS[target.backend]: source.encode()}
+    return {".h": header.encode(), source_extension(target.backend): source.encode()}
+
+
+def source_extension(backend: str) -> str:
+    """Return the extension of sources for a backend: Triton 3.6 writes C++ for HIP."""
+    return ".cpp" if backend == "hip" and not follows("aot-files") else ".c"
 
 
 def refuse_hidden(metadata: Any) -> None:

@@ -5,15 +5,14 @@
 Headers of `tilework compile --aot` say in a comment which kernel a function is and what it wants of its arguments.
 Those with the same constants and settings are one algorithm; its function tries them, those that want the most first:
 
-    CUresult add_1024_warps4xstages3(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t n) {
-      if ((x % 16 == 0) && (out % 16 == 0)) return add_2b1a5c0e_0d1d23(stream, x, out, n);
-      if (1) return add_77f0d1aa_0123(stream, x, out, n);
-      return CUDA_ERROR_INVALID_VALUE;
+    TT_ResultTy add_1024_warps4xstages3(TT_StreamTy stream, CUdeviceptr x, CUdeviceptr out, int32_t n) {
+      if (((uintptr_t)x % 16 == 0) && ((uintptr_t)out % 16 == 0)) return add_2b1a5c0e_0d1d(stream, x, out, n);
+      if (1) return add_77f0d1aa_(stream, x, out, n);
+      return TT_ERROR_INVALID_VALUE;
     }
 
-and `add(stream, ..., algo_id)` takes the index of the algorithm, `add_default` the first one. The texts are
-written with the names of CUDA's API, which `API_NAMES` replaces for AMD GPUs and CPUs. `add_error_string` of CPUs finds
-the message of a code among all variants.
+and `add(stream, ..., algo_id)` takes the index of the algorithm, `add_default` the first one. `PRELUDES` declares the
+types of each backend. `add_error_string` of CPUs finds the message of a code among all variants.
 """
 
 import argparse
@@ -23,24 +22,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilework.aot.c_files import HIP_NAMES, includes
+from tilework.aot.c_files import HIP_INCLUDES, includes, source_extension
+from tilework.process.triton_version import message
 
 desc = "Make one C interface of kernels that were compiled ahead of time: a function that chooses among them."
 HINTS = {"c": 1, "d": 16}
+LETTERS = {hint: letter for letter, hint in HINTS.items()}
 ADDRESSES = ("TTptr", "hipDeviceptr_t")  # pointers in C: integers only after a cast
-API_NAMES: dict[str, dict[str, str]] = {
-    "cuda": {},
-    "hip": {**HIP_NAMES, "CUDA_ERROR_INVALID_VALUE": "hipErrorInvalidValue"},
-    "cpu": {
-        "CUresult": "TTresult",
-        "CUstream": "TTstream",
-        "CUDA_ERROR_INVALID_VALUE": "TT_ERROR_INVALID_VALUE",
-    },
+PRELUDE = """#ifndef TT_LINK_INCLUDES
+#define TT_LINK_INCLUDES
+
+{includes}
+#include <stdint.h>
+
+typedef {stream} TT_StreamTy;
+typedef {result} TT_ResultTy;
+{more}
+#endif
+"""
+GPU_PRELUDES = {
+    "cuda": PRELUDE.format(
+        includes="#include <cuda.h>",
+        stream="CUstream",
+        result="CUresult",
+        more="#define TT_ERROR_INVALID_VALUE CUDA_ERROR_INVALID_VALUE\n",
+    ),
+    "hip": PRELUDE.format(
+        includes=HIP_INCLUDES,
+        stream="hipStream_t",
+        result="hipError_t",
+        more="#define TT_ERROR_INVALID_VALUE hipErrorInvalidValue\n",
+    ),
 }
-SOURCES = {"cuda": ".c", "hip": ".cpp", "cpu": ".c"}
 
 
-class LinkerError(Exception):
+def prelude(backend: str) -> str:
+    """Return what the linked files of a backend begin with: its types under the names that they have in all."""
+    if backend == "cpu":
+        return PRELUDE.format(includes=includes(), stream="TTstream", result="TTresult", more="")
+    return GPU_PRELUDES[backend]
+
+
+class LinkerError(RuntimeError):
     """A header that cannot be linked."""
 
 
@@ -64,30 +87,44 @@ class HeaderParser:
 
     def __init__(self) -> None:
         self.linker_directives = re.compile(r"//[\s]*tt-linker:[\s]*([\w]+):(.+):(.+)")
-        self.kernel_name = re.compile(r"^([\w]+)_([\w]+)_([\w]+)$")
+        self.kernel_name = re.compile(r"^([\w]+)_([\w]+)_([\w]*)$")
         self.c_sig = re.compile(r"[\s]*(\w+)\s(\w+)[,]?")
         self.hint_directives = re.compile(r"//[\s]*tt-linker-hints:[\s]*([\w]+):([\d,]*)")
-        self.target = re.compile(r"//[\s]*tt-linker-target:[\s]*(\w+)")
+        self.backend_directive = re.compile(r"//[\s]*tt-linker-(?:backend|target):[\s]*(\w+)")
         self.kernels: dict[str, list[KernelLinkerMeta]] = defaultdict(list)
-        self.targets: list[str] = []  # what the kernels are for, each once
+        self.backend_name: str | None = None
 
     def extract_linker_meta(self, header: str) -> None:
         """Read the lines for the linker."""
-        hints_text = {found[1]: found[2] for line in header.splitlines() if (found := self.hint_directives.match(line))}
-        target = next((found[1] for line in header.splitlines() if (found := self.target.match(line))), "cuda")
-        for line in header.splitlines():
+        lines = header.splitlines()
+        hints_text = {found[1]: found[2] for line in lines if (found := self.hint_directives.match(line))}
+        named = next((found[1] for line in lines if (found := self.backend_directive.match(line))), None)
+        for line in lines:
             if line.startswith("//") and (found := self.linker_directives.match(line)) is not None:
-                self.add(found[1], found[2], found[3], hints_text.get(found[1]))
-                self.targets += [target] * (target not in self.targets)
+                self.check_backend(named or "cuda")
+                self.add(found[1], found[2], found[3], hints_text.get(found[1]), named is None)
 
-    def add(self, full_name: str, signature: str, algorithm: str, hints_text: str | None = None) -> None:
+    def check_backend(self, name: str) -> None:
+        """Refuse a header for another backend than the headers before."""
+        if self.backend_name not in (None, name):
+            raise LinkerError(
+                f"differing backend {self.backend_name} vs. {name}: one function launches kernels of one backend"
+            )
+        if name not in (*GPU_PRELUDES, "cpu"):
+            raise LinkerError(f"there is no backend {name}: headers are for {', '.join(GPU_PRELUDES)} or cpu")
+        self.backend_name = name
+
+    def add(
+        self, full_name: str, signature: str, algorithm: str, hints_text: str | None = None, is_old: bool = False
+    ) -> None:
         """Add a kernel by the three parts of its line; `hints_text` has the hints by parameter, if the header lists
-        them."""
+        them, and `is_old` is true for a header that does not name its backend."""
         name, digest, suffix = self.parts_of_name(full_name)
         types, names = self.parts_of_signature(signature)
-        hints = self.hints_of(suffix)
         if hints_text is not None:  # the suffix also counts parameters that are constants, wherever they are
             hints = [int(hint) or None for hint in hints_text.split(",") if hint]
+        else:
+            hints = self.hints_of(suffix, len(names), is_old)
         count = sum(hint is not None for hint in hints)
         meta = KernelLinkerMeta(name, names, types, hints, digest, suffix, algorithm, count)
         key = f"{name}_{algorithm}"
@@ -105,18 +142,21 @@ class HeaderParser:
             raise LinkerError(f"{text} is not a valid argument signature")
         return [type for type, _ in found], [name for _, name in found]
 
-    def hints_of(self, suffix: str) -> list[int | None]:
-        """The hints of the parameters, from ``0d1d23c4``."""
+    @staticmethod
+    def hints_of(suffix: str, count: int, is_old: bool) -> list[int | None]:
+        """Return the hints of `count` parameters.
+
+        ``0d12c`` of an old header lists all parameters: 12c is parameter 1 without a hint, and parameter 2 with one. In
+        another one, which lists those with hints only, it is parameter 12.
+        """
+        readings = (listed_hints, sparse_hints) if is_old else (sparse_hints, listed_hints)
+        for read in readings:
+            if (hints := read(suffix, count)) is not None:
+                return hints
         rest: str = suffix
-        hints: list[int | None] = []
-        index = 0
-        while rest:
-            found = re.match(rf"{index}([cd]?)", rest)
-            if found is None:
-                raise LinkerError(f"{suffix} is not a valid kernel suffix")
-            hints.append(HINTS.get(found[1]))
-            rest, index = rest[found.end() :], index + 1
-        return hints
+        for index in range(count):  # what is left behind the longest beginning that makes sense
+            rest = re.sub(rf"^{index}[cd]?", "", rest)
+        raise LinkerError(message("link-suffix", suffix=suffix, rest=rest))
 
     @staticmethod
     def check_same(existing: KernelLinkerMeta, new: KernelLinkerMeta) -> None:
@@ -125,6 +165,23 @@ class HeaderParser:
                 f"Mismatched signature for kernel {new.orig_kernel_name}: \n\texisting sig is:"
                 f" {','.join(existing.arg_ctypes)}\n\tcurrent is: {','.join(new.arg_ctypes)}"
             )
+
+
+def sparse_hints(suffix: str, count: int) -> list[int | None] | None:
+    """Return the hints of a suffix that lists parameters with hints, in order: ``0d2c``; None if it does not."""
+    found = {int(index): HINTS[letter] for index, letter in re.findall(r"(\d+)([cd])", suffix)}
+    is_whole = "".join(f"{index}{LETTERS[hint]}" for index, hint in sorted(found.items())) == suffix
+    return [found.get(index) for index in range(count)] if is_whole and max(found, default=0) < count else None
+
+
+def listed_hints(suffix: str, count: int) -> list[int | None] | None:
+    """Return the hints of a suffix that lists every parameter: ``0d12c``, and constants behind; None if it does not."""
+    rest, hints = suffix, list[int | None]()
+    while rest and (found := re.match(rf"{len(hints)}([cd]?)", rest)) is not None:
+        rest = rest[found.end() :]
+        hints.append(HINTS.get(found[1]))
+    is_whole = not rest and not any(hints[count:])
+    return [*hints, *[None] * count][:count] if is_whole else None
 
 
 def gen_signature_with_full_args(m: KernelLinkerMeta) -> str:
@@ -145,7 +202,7 @@ def arguments(m: KernelLinkerMeta) -> list[tuple[str, str, int | None]]:
 def make_algo_decls(name: str, metas: Sequence[KernelLinkerMeta]) -> str:
     """The declarations of one algorithm."""
     return f"""
-CUresult {name}(CUstream stream, {gen_signature_with_full_args(metas[-1])});
+TT_ResultTy {name}(TT_StreamTy stream, {gen_signature_with_full_args(metas[-1])});
 void load_{name}();
 void unload_{name}();
 """
@@ -155,8 +212,8 @@ def make_global_decl(meta: KernelLinkerMeta) -> str:
     """The declarations of the functions for all algorithms."""
     name, parameters = meta.orig_kernel_name, gen_signature_with_full_args(meta)
     return f"""
-CUresult {name}_default(CUstream stream, {parameters});
-CUresult {name}(CUstream stream, {parameters}, int algo_id);
+TT_ResultTy {name}_default(TT_StreamTy stream, {parameters});
+TT_ResultTy {name}(TT_StreamTy stream, {parameters}, int algo_id);
 void load_{name}();
 void unload_{name}();
 """
@@ -165,7 +222,7 @@ void unload_{name}();
 def make_default_algo_kernel(meta: KernelLinkerMeta) -> str:
     """The function that takes the first algorithm."""
     name, names = meta.orig_kernel_name, ", ".join(meta.arg_names)
-    return f"""CUresult {name}_default(CUstream stream, {gen_signature_with_full_args(meta)}) {{
+    return f"""TT_ResultTy {name}_default(TT_StreamTy stream, {gen_signature_with_full_args(meta)}) {{
   return {name}(stream, {names}, 0);
 }}
 """
@@ -176,13 +233,13 @@ def make_kernel_hints_dispatcher(name: str, metas: Sequence[KernelLinkerMeta]) -
     lines = [f"// launcher for: {name}"]
     ordered = sorted(metas, key=lambda m: -m.num_specs)
     for m in ordered:
-        lines.append(f"CUresult {variant(m)}(CUstream stream, {gen_signature(m)});")
-    lines += ["", f"CUresult {name}(CUstream stream, {gen_signature_with_full_args(metas[-1])}) {{"]
+        lines.append(f"TT_ResultTy {variant(m)}(TT_StreamTy stream, {gen_signature(m)});")
+    lines += ["", f"TT_ResultTy {name}(TT_StreamTy stream, {gen_signature_with_full_args(metas[-1])}) {{"]
     for m in ordered:
         conditions = [condition(*each) for each in arguments(m) if each[2]]
         passed = ", ".join(arg for _, arg, hint in arguments(m) if hint != 1)
         lines += [f"  if ({' && '.join(conditions) or 1})", f"    return {variant(m)}(stream, {passed});"]
-    lines += ["  return CUDA_ERROR_INVALID_VALUE;", "}", ""]
+    lines += ["  return TT_ERROR_INVALID_VALUE;", "}", ""]
     for mode in ("load", "unload"):
         lines += [
             f"// {mode} for: {name}",
@@ -195,7 +252,7 @@ def make_kernel_hints_dispatcher(name: str, metas: Sequence[KernelLinkerMeta]) -
 
 def condition(type: str, name: str, hint: int | None) -> str:
     """The C condition of a hint on an argument."""
-    value = f"(uintptr_t){name}" if type in ADDRESSES else name
+    value = f"(uintptr_t){name}" if hint == 16 or type in ADDRESSES else name
     return f"({value} % 16 == 0)" if hint == 16 else f"({value} == 1)"
 
 
@@ -207,9 +264,9 @@ def variant(m: KernelLinkerMeta) -> str:
 def make_kernel_meta_const_dispatcher(meta: KernelLinkerMeta) -> str:
     """The function that takes the index of the algorithm."""
     name, names = meta.orig_kernel_name, ", ".join(meta.arg_names)
-    return f"""CUresult {name}(CUstream stream, {gen_signature_with_full_args(meta)}, int algo_id) {{
+    return f"""TT_ResultTy {name}(TT_StreamTy stream, {gen_signature_with_full_args(meta)}, int algo_id) {{
   if (algo_id < 0 || algo_id >= {name}_get_num_algos())
-    return CUDA_ERROR_INVALID_VALUE;
+    return TT_ERROR_INVALID_VALUE;
   return {name}_kernels[algo_id](stream, {names});
 }}
 """
@@ -217,11 +274,11 @@ def make_kernel_meta_const_dispatcher(meta: KernelLinkerMeta) -> str:
 
 def make_func_pointers(names: Sequence[str], meta: KernelLinkerMeta) -> str:
     """The table of algorithms."""
-    types = ", ".join(["CUstream stream", gen_signature_with_full_args(meta)])
+    types = ", ".join(["TT_StreamTy stream", gen_signature_with_full_args(meta)])
     entries = "".join(f"  {name},\n" for name in names)
     name = meta.orig_kernel_name
     table = f"{name}_func_t {name}_kernels[] = {{\n{entries}}};\n"
-    return f"typedef CUresult (*{name}_func_t)({types});\n{table}"
+    return f"typedef TT_ResultTy (*{name}_func_t)({types});\n{table}"
 
 
 def make_kernel_load_def(names: Sequence[str], meta: KernelLinkerMeta) -> str:
@@ -257,27 +314,19 @@ const char *{meta.orig_kernel_name}_error_string(TTresult code) {{
 """
 
 
-def texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], target: str = "cuda") -> tuple[str, str]:
+def texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], backend: str = "cuda") -> tuple[str, str]:
     """Header and source for all algorithms of all kernels."""
-    if target == "cpu":
-        begin = includes()
-    else:
-        begin = "#include <cuda.h>\n#include <stdint.h>\n"
+    begin = prelude(backend)
     header, source = f"#pragma once\n{begin}", f"{begin}#include <assert.h>\n\n"
-    if target != "hip":  # whose sources are C++
-        header += '#ifdef __cplusplus\nextern "C" {\n#endif\n'
+    header += '#ifdef __cplusplus\nextern "C" {\n#endif\n'
     for name in dict.fromkeys(metas[0].orig_kernel_name for metas in kernels.values()):
         own = {key: metas for key, metas in kernels.items() if metas[0].orig_kernel_name == name}
-        declared, defined = kernel_texts(own, target)
+        declared, defined = kernel_texts(own, backend)
         header, source = header + declared, source + defined
-    if target != "hip":
-        header += "#ifdef __cplusplus\n}\n#endif\n"
-    for cuda, other in API_NAMES[target].items():
-        header, source = header.replace(cuda, other), source.replace(cuda, other)
-    return header, source
+    return header + "#ifdef __cplusplus\n}\n#endif\n", source
 
 
-def kernel_texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], target: str) -> tuple[str, str]:
+def kernel_texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], backend: str) -> tuple[str, str]:
     """Declarations and definitions for all algorithms of one kernel."""
     names, first = list(kernels), next(iter(kernels.values()))[0]
     for metas in kernels.values():
@@ -288,7 +337,7 @@ def kernel_texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], target: str)
     source += make_func_pointers(names, first) + "\n" + make_get_num_algos_def(first) + "\n"
     source += make_kernel_meta_const_dispatcher(first) + "\n" + make_kernel_load_def(names, first)
     source += make_default_algo_kernel(first) + "\n"
-    if target == "cpu":
+    if backend == "cpu":
         header += f"const char *{first.orig_kernel_name}_error_string(TTresult code);\n"
         source += make_error_string(kernels, first)
     return header, source
@@ -301,11 +350,9 @@ def link_headers(headers: Sequence[str | Path], out: Path) -> list[Path]:
         reader.extract_linker_meta(Path(header).read_text(encoding="utf-8"))
     if not reader.kernels:
         raise LinkerError(f"no kernel in {', '.join(map(str, headers))}: they have no line for the linker")
-    if len(reader.targets) > 1:
-        raise LinkerError(f"kernels for {' and '.join(reader.targets)} cannot be linked into one function")
-    (target,) = reader.targets
+    backend = str(reader.backend_name)
     written = []
-    for extension, text in zip((".h", SOURCES[target]), texts(reader.kernels, target), strict=True):
+    for extension, text in zip((".h", source_extension(backend)), texts(reader.kernels, backend), strict=True):
         written.append(out.with_suffix(extension))
         written[-1].write_text(text, encoding="utf-8")
     return written

@@ -2,7 +2,7 @@
 
 >>> entries = parse_signature(add, "*fp32:16, *fp32:16, i32:1, 128")
 >>> Names.of("add", entries, num_warps=4, num_stages=3).function
-'add_2c8f7d51_0d1d2c3'
+'add_2c8f7d51_0d1d2c'
 >>> parse_grid("(n + BLOCK - 1) / BLOCK, 2, 1", {"BLOCK": 128})
 ['(n + (128) - 1) / (128)', '2', '1']
 >>> parse_expression("n > 8 ? n / 4 : 1").names()
@@ -29,6 +29,7 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.language.function import JITFunction, ascii_symbol
+from tilework.process.triton_version import follows
 from tilework.runtime.devices import driver
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.launch.python.specialize import parse_attr
@@ -82,7 +83,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Names:
-    """The names of a compiled kernel: ``add_43432d39_0d1d23c4`` and what it is made of."""
+    """The names of a compiled kernel: ``add_43432d39_0d1d3c`` and its parts."""
 
     base: str
     digest: str
@@ -112,7 +113,9 @@ class Names:
         meta = f"warps{num_warps}xstages{num_stages}"
         digest = hashlib.sha256(" ".join([*(entry.text for entry in entries), meta]).encode()).hexdigest()[:8]
         flags = {1: "c", 16: "d"}
-        suffix = "".join(f"{index}{flags.get(entry.hint or 0, '')}" for index, entry in enumerate(entries))
+        letters = [flags.get(entry.hint or 0, "") for entry in entries]
+        listed = [index for index, letter in enumerate(letters) if letter or not follows("aot-files")]
+        suffix = "".join(f"{index}{letters[index]}" for index in listed)
         constants = [
             *(str(entry.value) for entry in values_of(entries)),
             *("1" for entry in entries if entry.hint == 1),
