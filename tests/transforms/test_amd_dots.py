@@ -1,5 +1,6 @@
 """The matrix instruction of each dot, and the layout of its operands, as Triton decides it (`amd/dots.txt`)."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.target import Target
 from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.transforms.remarks import listening
 
 DECISIONS = [
     line.split(" | ")
@@ -56,6 +58,13 @@ def decided(given: str) -> str:
     assert layout is not None, text
     fields = dict(re.findall(r"(\w+) = (\[.*?\]|\w+)", layout[2]))
     tile, grid = ("x".join(re.findall(r"\d+", fields.get(name, "16x16x16"))) for name in ("instrShape", "warpsPerCTA"))
+    if (bases := re.search(r"warp = \[(\[.*?\])\]", layout[2])) is not None:  # wmma
+        rows, columns = (
+            [value for value in found if value] for found in zip(*ast.literal_eval(f"[{bases[1]}]"), strict=True)
+        )
+        grid = f"{1 << len(rows)}x{1 << len(columns)}"
+    elif "ctaLayout" in layout[2]:
+        grid = "1x1"
     transposed = "T" if "true" in (fields.get("isTransposed"), fields.get("isTranspose")) else "-"
     reported = f"{layout[1]}{fields['version']} {tile} {transposed} warps {grid} {element} kWidth {width}"
     return reported + " scaled" * (kind == "dot_scaled")
@@ -64,3 +73,19 @@ def decided(given: str) -> str:
 def test_dots_are_as_tritons() -> None:
     found = {given: decided(given) for given, _ in DECISIONS}
     assert found == dict(DECISIONS)
+
+
+def test_dots_without_wmma_are_reported() -> None:
+    """With the version, the shape and the types; one with an instruction is not."""
+    settings = {"arch": "gfx1100", "b": "f16", "c": "f32", "n": 64, "k": 32, "warps": 4, "wave": 32, "lanes": 8}
+    reports = []
+    for rows, element in ((8, "f16"), (64, "f16"), (64, "f32")):
+        values = {**settings, "m": rows, "a": element, "b": element, "precision": ""}
+        with listening() as remarks:
+            run_pipeline(parse_module(MODULE.format(**values)), ["tritonamdgpu-accelerate-matmul"])
+        reports.append([remark.text for remark in remarks])
+    words = "no matching matrix core intrinsic for wmma version 1 with the shape"
+    assert reports[1] == [] and reports[0][0].startswith(
+        f"{words} [8, 64, 32] and element types A='f16', B='f16', C='f32'"
+    )
+    assert reports[2][0].startswith(f"{words} [64, 64, 32] and element types A='f32', B='f32', C='f32'")

@@ -6,10 +6,13 @@
     %y = amdg.in_thread_transpose %x : tensor<64x64xf16, #blocked> -> tensor<64x64xf16, #linear>     registers move
     amdg.cond_barrier %p                                                                warps where %p holds wait
 
-Types that the text leaves out follow from the tensor. `stride` is a hint for caches.
+Types that the text leaves out follow from the tensor. `stride` is a hint for caches; `contiguity` is the number of
+neighbouring elements that a thread may access at once, because their addresses are contiguous and aligned and their
+mask is the same.
 """
 
 from functools import cache
+from math import prod
 
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
@@ -18,10 +21,14 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir.constraints import (
     BOOL_LIKE,
     I1,
+    I1_PROPERTY,
     I32,
+    I32_ARRAY,
     I32_PROPERTY,
     I32_TENSOR,
     POINTER,
+    PTR_LIKE,
+    RUN_PROPERTY,
     TENSOR,
     SameElement,
     SameShape,
@@ -30,7 +37,8 @@ from tilework.ir.constraints import (
 )
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.effects import register
-from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp, SchedHint
+from tilework.ir.encodings import distributed_of, dot_operand_of, layout_of, shared_of
+from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp, ScaleDotElemType, SchedHint
 from tilework.ir.fields import (
     CONVERSION,
     default_prop,
@@ -41,9 +49,23 @@ from tilework.ir.fields import (
     traits_def,
     var_operand_def,
 )
-from tilework.ir.tt.memory_ops import cache_prop, mask_type, verify_mask
-from tilework.ir.ttg.shared_memory_ops import MEMDESC, TOKEN, require_mutable, verify_copy
-from tilework.ir.types import element_type, i32, pointer_type, with_element
+from tilework.ir.tt.memory_ops import cache_prop, evict_prop, loaded_type, mask_type, verify_mask
+from tilework.ir.ttg.shared_memory_ops import MEMDESC, TOKEN, copied_mask_type, require_mutable, verify_copy
+from tilework.ir.types import (
+    array_values,
+    bf16,
+    element_type,
+    f8E4M3FN,
+    f8E5M2,
+    f16,
+    f32,
+    i8,
+    i32,
+    pointer_type,
+    shape_of,
+    with_element,
+)
+from tilework.layouts.linear import LinearLayout
 
 
 @cache
@@ -81,6 +103,7 @@ class BufferLoadOp(Op):
     cache = cache_prop()
     mask = opt_operand_def(BOOL_LIKE)
     other = opt_operand_def(TENSOR)
+    contiguity = default_prop(RUN_PROPERTY, 1)
     result = result_def(TENSOR)
     form = "$ptr[$offsets](?, $mask)(?, $other)(? cacheModifier = $cache)(? stride = $stride) {} : type($result)"
     infer = {**PLACES, "other": "result"}
@@ -102,6 +125,7 @@ class BufferStoreOp(Op):
     stride = opt_operand_def(I32)
     cache = cache_prop()
     mask = opt_operand_def(BOOL_LIKE)
+    contiguity = default_prop(RUN_PROPERTY, 1)
     form = "$value, $ptr[$offsets](?, $mask)(? cacheModifier = $cache)(? stride = $stride) {} : type($value)"
     infer = {name: (rule, "value") for name, (rule, _) in PLACES.items()}
     traits = traits_def(MemoryWriteEffect(), TensorSize())
@@ -168,7 +192,7 @@ class BufferLoadToLocalOp(Op):
     other = opt_operand_def(TENSOR)
     stride = opt_operand_def(I32)
     cache = cache_prop()
-    contiguity = default_prop(I32_PROPERTY, 1)
+    contiguity = default_prop(RUN_PROPERTY, 1)
     token = result_def(TOKEN)
     form = (
         "$ptr[$offsets](? mask = $mask)(? other = $other)(? stride = $stride)(? cacheModifier = $cache)"
@@ -206,6 +230,232 @@ class InThreadTransposeOp(Op):
     result = result_def(TENSOR)
     form = CONVERSION
     traits = traits_def(Pure(), SameShape(), SameElement(), TensorSize())
+
+
+def require_layout(op: Operation, *types: Attribute) -> None:
+    """Raise VerifyException unless each tensor has an encoding, of the rank of the tensor."""
+    for type in types:
+        encoding = distributed_of(type)
+        if encoding is None or encoding.rank != len(shape_of(type)):
+            raise VerifyException(f"{op.name} needs tensors with an encoding of their rank, not {type}")
+
+
+class ExtractSliceOp(Op):
+    """The elements of a tensor from fixed offsets on, which each thread has already.
+
+    ``%y = amdg.extract_slice %x [0, 16] : tensor<64x64xf32, #l> to tensor<64x16xf32, #l>``
+    """
+
+    name = "amdg.extract_slice"
+    source = operand_def(TENSOR)
+    static_offsets = prop_def(I32_ARRAY)
+    result = result_def(TENSOR)
+    form = "$source $static_offsets {} : type($source) to type($result)"
+    traits = traits_def(Pure(), SameElement(), TensorSize())
+
+    def verify_(self) -> None:
+        source, result = self.source.type, self.result.type
+        offsets, before, after = array_values(self.static_offsets), shape_of(source), shape_of(result)
+        if not len(offsets) == len(before) == len(after):
+            raise VerifyException("ranks of source and destination tensors must match the number of offsets")
+        require_layout(self, source, result)
+        for dim, (offset, size, length) in enumerate(zip(offsets, after, before, strict=True)):
+            if size > length:
+                raise VerifyException(f"result shape cannot exceed source shape at dimension {dim}")
+            if not 0 <= offset <= length - size:
+                raise VerifyException(f"invalid offset at dimension {dim}")
+        large, small = layout_of(source), layout_of(result)
+        if any(large.by_in[name] != small.by_in[name] for name in ("lane", "warp")) and vectors_of(large) != vectors_of(
+            small
+        ):
+            raise VerifyException("Lane and warp dim basis must match between source and destination layout.")
+        held = {large.vector(image) for image in large.images("register")}
+        for image in small.images("register"):
+            place = tuple(at + offset for at, offset in zip(small.vector(image), offsets, strict=True))
+            if place not in held:
+                raise VerifyException(
+                    f"No source register holds the element for destination index [{', '.join(map(str, place))}]"
+                )
+
+
+def vectors_of(layout: LinearLayout) -> list[tuple[tuple[int, ...], ...]]:
+    """Return the bases of lanes and warps as coordinates, which do not depend on the shape."""
+    return [vectors for name, vectors in layout.bases if name in ("lane", "warp")]
+
+
+class ConcatOp(Op):
+    """Tiles of one type side by side, the last dimension first: ``%z = amdg.concat %x, %y : tensor<64x32xf32, #l>,
+    tensor<64x32xf32, #l> -> tensor<128x32xf32, #l>``."""
+
+    name = "amdg.concat"
+    sources = var_operand_def(TENSOR)
+    result = result_def(TENSOR)
+    form = "$sources {} : type($sources) -> type($result)"
+    traits = traits_def(Pure(), SameElement(), TensorSize())
+
+    def verify_(self) -> None:
+        types = {source.type for source in self.sources}
+        if len(types) != 1:
+            raise VerifyException("All sources must have identical tensor types")
+        (source,) = types
+        require_layout(self, source, self.result.type)
+        before, after = shape_of(source), shape_of(self.result.type)
+        if len(before) != len(after):
+            raise VerifyException("Source and destination tensors must have the same rank")
+        if any(whole % part for whole, part in zip(after, before, strict=True)):
+            raise VerifyException("Source and destination tensor shapes don't match")
+        wanted = prod(whole // part for whole, part in zip(after, before, strict=True))
+        if len(self.sources) != wanted:
+            raise VerifyException(
+                f"Number of source tiles ({len(self.sources)}) doesn't match required count ({wanted})."
+            )
+        if vectors_of(layout_of(source)) != vectors_of(layout_of(self.result.type)):
+            raise VerifyException("Lane and warp dim basis must match between source and destination layout.")
+
+
+class LocalLoadPackedTransposedOp(Op):
+    """Read two 4-bit floats for each byte of a dot operand from memory in which they are packed along the other
+    dimension.
+
+    ``%x = amdg.local_load_packed_tranposed %m : !ttg.memdesc<128x64xi8, ...> -> tensor<64x128xi8, #dot_op>``
+    """
+
+    name = "amdg.local_load_packed_tranposed"  # as Triton spells it
+    src = operand_def(MEMDESC)
+    token = opt_operand_def(TOKEN)
+    result = result_def(TENSOR)
+    form = "$src(? token $token) {} : type($src) -> type($result)"
+    traits = traits_def(MemoryReadEffect(), TensorSize())
+
+    def verify_(self) -> None:
+        operand = dot_operand_of(self.result.type)
+        if operand is None:
+            raise VerifyException("only works with DotOperandEncodingAttr dst encoding")
+        require_layout(self, self.result.type)
+        if operand.rank != 2:
+            raise VerifyException(f"{self.name} needs a result of rank 2, not {self.result.type}")
+        memory = shared_of(self.src.type)
+        order = getattr(memory, "order", None)
+        rows, columns = shape_of(self.result.type)
+        if order is not None and order[0] == operand.k_dim:
+            raise VerifyException("Order of dimensions don't match expected")
+        packed = (rows // 2, columns * 2) if operand.op_idx == 0 else (rows * 2, columns // 2)
+        if tuple(self.src.type.dims) != packed:
+            raise VerifyException("Input and output dimensions don't match after packing changes")
+
+
+SCALE_AXIS_ELEMENTS = 32  # elements that share a scale
+
+
+class UpcastMxfpOp(Op):
+    """Multiply the elements of a dot operand in a microscaling format by their scales, one for 32 along K.
+
+    ``%y = amdg.upcast_mxfp %x, %s fp_type = e2m1 {fastMath = false} : tensor<64x64xi8, #d>, tensor<64x4xi8, #l> ->
+    tensor<64x128xbf16, #d>``
+    """
+
+    name = "amdg.upcast_mxfp"
+    src = operand_def(TENSOR)
+    scale = operand_def(TENSOR)
+    fp_type = prop_def(enum_property(ScaleDotElemType))
+    fast_math = prop_def(I1_PROPERTY, prop_name="fastMath")
+    result = result_def(TENSOR)
+    form = "$src, $scale fp_type = $fp_type {} : type($src), type($scale) -> type($result)"
+    traits = traits_def(Pure(), TensorSize())
+
+    def verify_(self) -> None:
+        operand = dot_operand_of(self.src.type)
+        if operand is None:
+            raise VerifyException("Expected a DotOperandEncodingAttr for values")
+        if element_type(self.src.type) not in (i8, f16, bf16, f8E4M3FN, f8E5M2) or element_type(self.scale.type) != i8:
+            raise VerifyException(f"{self.name} cannot scale {self.src.type} by {self.scale.type}")
+        require_layout(self, self.src.type)
+        k, sizes = operand.k_dim, list(shape_of(self.src.type))
+        sizes[k] *= 1 + (self.fp_type.value.data == ScaleDotElemType.E2M1)
+        if shape_of(self.result.type) != tuple(sizes):
+            raise VerifyException(f"{self.name} of {self.src.type} cannot give {self.result.type}")
+        *lines, blocks = shape_of(self.scale.type) or (0,)
+        if blocks * SCALE_AXIS_ELEMENTS != sizes.pop(k):
+            raise VerifyException("Scales and values must have the same number of blocks along K")
+        if lines != sizes:
+            values, scales = self.src.type, self.scale.type
+            raise VerifyException(f"{self.name} of {values} needs scales of each row along K, not {scales}")
+
+
+def verify_scaled(op: Operation, scale: Attribute, result: Attribute, shape: tuple[int, ...]) -> None:
+    """Raise VerifyException unless a scaled conversion to `shape` fits its scale and its result."""
+    if shape_of(scale) != shape_of(result):
+        raise VerifyException("scale and output should have the same shape")
+    if element_type(scale) not in (bf16, i8):
+        raise VerifyException(f"{op.name} has scales of bf16 or i8, not {scale}")
+    if element_type(result) not in (f16, bf16, f32) or shape_of(result) != shape:
+        raise VerifyException(f"{op.name} of {op.operands[0].type} cannot give {result}")
+
+
+class ScaledUpcastFp4Op(Op):
+    """Two 4-bit floats (e2m1) for each byte along an axis, each times its scale: a bf16, or the exponent of one as i8.
+
+    ``%y = amdg.scaled_upcast_fp4 %x scale %s {axis = 1 : i32} : tensor<64x64xi8, #a>, tensor<64x128xi8, #b> ->
+    tensor<64x128xf16, #b>``
+    """
+
+    name = "amdg.scaled_upcast_fp4"
+    input = operand_def(TENSOR)
+    scale = operand_def(TENSOR)
+    axis = prop_def(I32_PROPERTY)
+    result = result_def(TENSOR)
+    form = "$input scale $scale {} : type($input), type($scale) -> type($result)"
+    traits = traits_def(Pure(), TensorSize())
+
+    def verify_(self) -> None:
+        axis, sizes = self.axis.value.data, list(shape_of(self.input.type))
+        if element_type(self.input.type) != i8:
+            raise VerifyException(f"{self.name} reads i8, not {self.input.type}")
+        if not 0 <= axis < len(sizes):
+            raise VerifyException(f"axis {axis} out of range for rank {len(sizes)}")
+        sizes[axis] *= 2
+        verify_scaled(self, self.scale.type, self.result.type, tuple(sizes))
+
+
+class ScaledUpcastFp8Op(Op):
+    """8-bit floats, each times its scale: ``%y = amdg.scaled_upcast_fp8 %x scale %s : tensor<64xf8E4M3FN, #a>,
+    tensor<64xbf16, #a> -> tensor<64xf32, #a>``."""
+
+    name = "amdg.scaled_upcast_fp8"
+    input = operand_def(TENSOR)
+    scale = operand_def(TENSOR)
+    result = result_def(TENSOR)
+    form = "$input scale $scale {} : type($input), type($scale) -> type($result)"
+    traits = traits_def(Pure(), TensorSize())
+
+    def verify_(self) -> None:
+        if element_type(self.input.type) not in (f8E4M3FN, f8E5M2):
+            raise VerifyException(f"{self.name} reads f8E4M3FN or f8E5M2, not {self.input.type}")
+        verify_scaled(self, self.scale.type, self.result.type, shape_of(self.input.type))
+
+
+class AsyncCopyLocalToGlobalOp(Op):
+    """Start copying LDS to elements at pointers; they are there after a wait.
+
+    ``%t = amdg.async_copy_local_to_global %m, %p mask %k : !ttg.memdesc<...> -> tensor<64x64x!tt.ptr<f16>, #b>``
+    """
+
+    name = "amdg.async_copy_local_to_global"
+    src = operand_def(MEMDESC)
+    dst = operand_def(PTR_LIKE)
+    mask = opt_operand_def(BOOL_LIKE)
+    cache = cache_prop()
+    evict = evict_prop()
+    contiguity = default_prop(RUN_PROPERTY, 1)
+    token = result_def(TOKEN)
+    form = "$src, $dst(? mask $mask)(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : type($src) -> type($dst)"
+    infer = {"mask": (copied_mask_type, "dst")}
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
+
+    def verify_(self) -> None:
+        stored = loaded_type(self.dst.type)
+        verify_copy(stored, self.src.type)
+        verify_mask(self, self.mask, stored)
 
 
 class CondBarrierOp(Op):

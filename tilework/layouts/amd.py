@@ -1,7 +1,7 @@
 """The layouts of AMD's matrix instructions, rotating rows in LDS, and copies of a wave to LDS.
 
     AmdMfma           an accumulator of CDNA's mfma, 64 lanes     AmdMfma(3, (2, 2), (32, 32, 8), True)
-    AmdWmma           one of RDNA's wmma, 32 lanes                AmdWmma(2, True, (2, 2))
+    AmdWmma           one of RDNA's wmma, 32 lanes                AmdWmma(2, True, tile_grid((2, 2)))
     RotatingShared    `SwizzledShared` whose phase also changes where the plain one would repeat
 
 Both kinds of accumulator are *transposed* as a rule: the instruction is called with its operands exchanged, and a
@@ -12,8 +12,9 @@ thread then holds neighbours of a row.
 ('register', ((0, 1), (0, 2), (0, 8), (0, 16)))
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilework.layouts.construct import SWIZZLES, Swizzle
 from tilework.layouts.encodings import (
@@ -39,6 +40,34 @@ from tilework.layouts.to_linear import (
     to_linear,
 )
 from tilework.light_dataclass import light_dataclass
+
+
+@light_dataclass
+class TileGrid:
+    """The tiles of a program, counted in tiles: a basis for each bit of the registers and of the warps."""
+
+    register: Bases = ()
+    warp: Bases = ()
+
+
+def tile_grid(warps: Ints, tiles: Ints = ()) -> TileGrid:
+    """Return the grid of this many warps along each dimension, each with this many tiles side by side; the last
+    dimension comes first.
+
+    >>> tile_grid((2, 2), (2, 2))
+    TileGrid(register=((0, 1), (1, 0)), warp=((0, 2), (2, 0)))
+    """
+    size = [1] * len(warps)
+
+    def grown(counts: Ints) -> Iterator[Ints]:
+        for dim in reversed(range(len(counts))):
+            end = size[dim] * counts[dim]
+            while size[dim] < end:
+                yield tuple(size[dim] if other == dim else 0 for other in range(len(size)))
+                size[dim] *= 2
+
+    return TileGrid(tuple(grown(tiles)), tuple(grown(warps)))
+
 
 WAVE = 64  # lanes of a wave that has mfma
 ONES = spelled(implied=lambda known: (1,) * len(known["warps_per_cta"]))
@@ -76,35 +105,59 @@ class AmdMfma(Accumulator, name="amd_mfma", alias="mma"):
 
 @light_dataclass
 class AmdWmma(Accumulator, name="amd_wmma", alias="mma"):
-    """The accumulator of a wmma: version 1 is RDNA3, 2 RDNA4, 3 gfx1250."""
+    """The accumulator of a wmma: version 1 is RDNA3, 2 RDNA4, 3 gfx1250.
+
+    `tiles`: where the instructions of a warp and the warps are, before all of that is repeated.
+    """
 
     version: int
     is_transpose: bool
-    warps_per_cta: Ints = field(metadata=spelled("warpsPerCTA"))
+    tiles: TileGrid = field(default_factory=TileGrid, metadata=spelled("ctaLayout", implied=lambda _: None))
     cga: Bases = field(default=(), kw_only=True, metadata=spelled("CGALayout"))
-    tiles_per_warp: Ints = field(default=(), kw_only=True, metadata=ONES)
     instr_shape: Ints = field(default=(16, 16, 16), kw_only=True)
+    own_rank: int = field(default=2, kw_only=True, metadata=spelled("rank", implied=lambda known: wmma_rank(known)))
 
     def __post_init__(self) -> None:
-        if self.version not in K_WIDTHS:
+        if self.version not in (*K_WIDTHS, 3):
             raise LayoutError("WMMA version must be in the [1, 3] range")
         if len(self.instr_shape) != 3:
             raise LayoutError(f"instrShape = {list(self.instr_shape)} must have three integers")
         check_powers_of_two("instrShape", self.instr_shape)
-        check_accumulator(self)
+        object.__setattr__(self, "own_rank", max(self.own_rank, wmma_rank({"tiles": self.tiles, "cga": self.cga})))
+        if self.rank not in (2, 3):
+            raise LayoutError(f"{self.NAME} has rank 2 or 3, not {self.rank}")
+        for basis in (*self.tiles.register, *self.tiles.warp):
+            if len(basis) != self.rank or any(value < 0 or value & (value - 1) for value in basis):
+                raise LayoutError(f"the basis {list(basis)} of ctaLayout must be {self.rank} powers of two or zeros")
+            if sum(map(bool, basis)) > 1:
+                raise LayoutError(f"the basis {list(basis)} of ctaLayout must move in one dimension at most")
+        check_cga(self.cga, self.rank)
+
+    @property
+    def rank(self) -> int:
+        return self.own_rank
 
     def check_operand(self, op_idx: int, k_width: int) -> None:
-        allowed = K_WIDTHS[self.version]
-        if k_width not in allowed:
+        if self.version == 3 and k_width == 0:
+            raise LayoutError("ttg.dot_op kWidth parameter is mandatory for WMMA v3")
+        if self.version == 3:
+            check_powers_of_two("kWidth", (k_width,))
+        elif k_width not in (allowed := K_WIDTHS[self.version]):
             widths = "/".join(map(str, allowed))
             raise LayoutError(f"ttg.dot_op kWidth parameter must be {widths} for WMMA v{self.version}")
 
 
-K_WIDTHS = {1: (8, 16), 2: (4, 8, 16), 3: (2, 8, 16)}  # of operands, by version of wmma
+K_WIDTHS = {1: (8, 16), 2: (4, 8, 16)}  # of operands, by version of wmma; any of version 3
 
 
-def check_accumulator(encoding: AmdMfma | AmdWmma) -> None:
-    """Refuse fields that are wrong for either; `tiles_per_warp` defaults to 1."""
+def wmma_rank(known: Mapping[str, Any]) -> int:
+    """Return the rank that the bases of an `AmdWmma` have; 2 where there are none."""
+    tiles = known["tiles"]
+    return next((len(basis) for basis in (*tiles.register, *tiles.warp, *known["cga"])), 2)
+
+
+def check_accumulator(encoding: AmdMfma) -> None:
+    """Refuse grids that are wrong; `tiles_per_warp` defaults to 1."""
     if encoding.rank not in (2, 3):
         raise LayoutError(f"{encoding.NAME} has rank 2 or 3, not {encoding.rank}")
     if not encoding.tiles_per_warp:
@@ -149,14 +202,16 @@ def wmma(encoding: AmdWmma, shape: Shape) -> LinearLayout:
         tile.id(16, "lane", along).id(2, "lane", across).id(8, "register", across)
     else:
         tile.id(8, "register", across).id(16, "lane", along).id(2, "lane", across)
-    return spread(encoding, tile, shape)
+    for name, bases in (("register", encoding.tiles.register), ("warp", encoding.tiles.warp)):
+        tile.bits_of(name, bases, (4, 4))
+    return tile.fit(encoding.cga, shape)
 
 
 def accumulator_tile(rank: int) -> Tile:
     return Tile(tuple(reversed(range(rank))))
 
 
-def spread(encoding: AmdMfma | AmdWmma, tile: Tile, shape: Shape) -> LinearLayout:
+def spread(encoding: AmdMfma, tile: Tile, shape: Shape) -> LinearLayout:
     """Extend an instruction's tile to all warps: every column is covered before rows repeat."""
     rows, columns = encoding.rank - 2, encoding.rank - 1
     warps, tiles = encoding.warps_per_cta, encoding.tiles_per_warp
@@ -182,7 +237,7 @@ def mfma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     )
 
 
-def mfma_scales(parent: AmdMfma | AmdWmma, op_idx: int, shape: Shape) -> LinearLayout:
+def mfma_scales(parent: AmdMfma, op_idx: int, shape: Shape) -> LinearLayout:
     """The layout of the scales of a scaled mfma, [rows or columns, K / 32]: those of a row in the lanes of that row,
     one for 32 elements.
 
@@ -203,12 +258,14 @@ def wmma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     tile.id(encoding.k_width, "register", k).id(16, "lane", other)
     tile = tile.copies(2, "lane") if parent.version == 1 else tile.id(2, "lane", k)
     tile.id(max(parent.instr_shape[2] // (2 * encoding.k_width), 1), "register", k)
-    if parent.tiles_per_warp[other] > 1:
-        cover(tile, encoding.cga_bases, shape, k)
-        tile.id(parent.tiles_per_warp[other], "register", other)
-    return tile.grid("warp", parent.warps_per_cta, tuple(reversed(range(encoding.rank))), k).fit(
-        encoding.cga_bases, shape
-    )
+    cover(tile, encoding.cga_bases, shape, k)
+    tile.bits_of("register", [basis for basis in parent.tiles.register if any(without(basis, k))], (4, 4), k)
+    return tile.bits_of("warp", parent.tiles.warp, (4, 4), k).fit(encoding.cga_bases, shape)
+
+
+def without(basis: Ints, dim: int) -> Ints:
+    """Return a basis with 0 along `dim`."""
+    return (*basis[:dim], 0, *basis[dim + 1 :])
 
 
 def operand_tile(encoding: DotOperand) -> tuple[Distributed, int, int, Tile]:

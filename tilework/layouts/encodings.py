@@ -432,8 +432,11 @@ class Linear(WrittenAsBases, Distributed, name="linear", alias="linear"):
                     raise LayoutError(f"the {name} basis {list(vector)} moves in more than one dimension")
                 if any(value & (value - 1) for value in vector):
                     raise LayoutError(f"the {name} basis {list(vector)} is not a power of two")
-        if not self.layout.is_surjective:
-            raise LayoutError("a linear layout must reach every element of its shape")
+        bare = self.layout
+        for name in DISTRIBUTED_INS:
+            bare = bare.remove_zero_bases(name)
+        if not bare.is_invertible:
+            raise LayoutError("After removing the zero bases the layout must be bijective")
 
 
 def check_dim_names(layout: LinearLayout) -> None:
@@ -494,7 +497,7 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
 
     def __post_init__(self) -> None:
         if self.swizzling_byte_width not in (0, 32, 64, 128):
-            raise LayoutError(f"swizzlingByteWidth = {self.swizzling_byte_width} must be 0, 32, 64 or 128")
+            raise LayoutError(f"swizzlingByteWidth must be 0, 32, 64, or 128, not {self.swizzling_byte_width}")
         if self.element_bit_width not in (0, 8, 16, 32, 64):
             raise LayoutError(f"elementBitWidth = {self.element_bit_width} must be 8, 16, 32 or 64")
         check_cga(self.cga, self.rank)
@@ -576,4 +579,6 @@ class PaddedShared(WrittenAsBases, Shared, name="padded_shared", alias="shared")
             check_powers_of_two("an interval and its padding", pair)
         if len({interval for interval, _ in self.intervals}) != len(self.intervals):
             raise LayoutError("padded_shared interval values cannot have duplicates")
+        if 0 in self.layout.by_in["offset"]:
+            raise LayoutError("Broadcasting in offset dimension is not supported.")
         check_shared_layout("padded_shared", self.layout)

@@ -103,6 +103,22 @@ class Tile:
                 self.id(shape[dim], in_name, dim)
         return self
 
+    def bits_of(self, in_name: str, bases: Sequence[Sequence[int]], unit: Sequence[int], copied: int = -1) -> "Tile":
+        """Append bases that count parts, of 2**unit elements along the last dimensions; along `copied` they are copies.
+        A basis moves in one dimension, or in none.
+        """
+        first = len(self.order) - len(unit)
+        for basis in bases:
+            moved = [(dim, value) for dim, value in enumerate(basis) if value and dim != copied]
+            if not moved:
+                self.bases[in_name].append(None)
+                continue
+            ((dim, value),) = moved
+            bit = value.bit_length() - 1 + (unit[dim - first] if dim >= first else 0)
+            self.bases[in_name].append((dim, bit))
+            self.bits[dim] = max(self.bits[dim], bit + 1)
+        return self
+
     def fit(self, cga: Bases, shape: Shape) -> LinearLayout:
         """Repeat or truncate the tile to the part of `shape` that a block has, then one for each block."""
         blocks, wanted = split_blocks(cga, shape)

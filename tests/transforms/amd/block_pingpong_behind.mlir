@@ -11,21 +11,21 @@
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.target = "hip:gfx942", "ttg.threads-per-warp" = 64 : i32} {
 
 // CHECK-LABEL: @behind
-// CHECK:      gpu.barrier
+// CHECK:      ttg.barrier all
 // CHECK:      amdg.cond_barrier %[[UPPER:.*]]
 // CHECK-NEXT: scf.for
 // CHECK-NEXT:   tt.load %pa
 // CHECK-NEXT:   tt.load %pb
 // CHECK-NEXT:   ttg.memdesc_subslice %ma[0, 0]
 // CHECK:        ttg.memdesc_subslice %mb[32, 0]
-// CHECK:        gpu.barrier
+// CHECK:        ttg.barrier all
 // CHECK:        tt.dot
-// CHECK:        gpu.barrier
+// CHECK:        ttg.barrier all
 // CHECK:        ttg.local_store
 // CHECK-NEXT:   ttg.local_store
-// CHECK-NEXT:   gpu.barrier
+// CHECK-NEXT:   ttg.barrier all
 // CHECK:        tt.dot
-// CHECK:        gpu.barrier
+// CHECK:        ttg.barrier all
 // CHECK:      amdg.cond_barrier %[[LOWER:.*]]
 tt.func public @behind(%pa: tensor<256x64x!tt.ptr<f16>, #blocked>, %pb: tensor<64x128x!tt.ptr<f16>, #blocked1>, %ma: !ttg.memdesc<256x64xf16, #shared, #smem, mutable>, %mb: !ttg.memdesc<64x128xf16, #shared, #smem, mutable>, %n: i32) -> tensor<256x128xf32, #mma> {
   %c0 = arith.constant 0 : i32
@@ -58,7 +58,7 @@ tt.func public @behind(%pa: tensor<256x64x!tt.ptr<f16>, #blocked>, %pb: tensor<6
 // CHECK:        tt.dot
 // CHECK:        ttg.local_store
 // CHECK-NEXT:   ttg.local_store
-// CHECK-NEXT:   gpu.barrier
+// CHECK-NEXT:   ttg.barrier all
 // CHECK:        tt.dot
 tt.func public @in_four(%pa: tensor<256x64x!tt.ptr<f16>, #blocked>, %pb: tensor<64x256x!tt.ptr<f16>, #blocked1>, %ma: !ttg.memdesc<256x64xf16, #shared, #smem, mutable>, %mb: !ttg.memdesc<64x256xf16, #shared, #smem, mutable>, %n: i32) -> tensor<256x256xf32, #mma> {
   %c0 = arith.constant 0 : i32

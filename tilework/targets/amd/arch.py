@@ -90,6 +90,11 @@ KNOWN = {
 }
 
 
+def of_option(value: str) -> str:
+    """Return the name of the target of a pass option ``arch-generation-name=gfx942``."""
+    return f"hip:{value}"
+
+
 FLOAT8 = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
 
 

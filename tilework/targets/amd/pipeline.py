@@ -42,7 +42,7 @@ class HipOptions(CompileOptions):
             object.__setattr__(self, "kpack", 1)
 
 
-LLIR_PASSES = ["tritonamdgpu-update-async-wait-count", "optimize-amd-lds-usage"]
+LLIR_PASSES = ["tritonamdgpu-update-async-wait-count", "convert-warp-pipeline", "optimize-amd-lds-usage"]
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 
@@ -63,23 +63,26 @@ def ttgir_pipeline(
         "tritongpu-remove-layout-conversions",
         "tritonamdgpu-optimize-epilogue",
         "tritonamdgpu-hoist-layout-conversions",
+        "tritonamdgpu-sink-layout-conversions",
         "tritongpu-fuse-nested-loops",
         "canonicalize",
         "triton-licm",
         "canonicalize",
         f"tritonamdgpu-schedule-loops{{num-stages={num_stages}}}",
         *pipeline_passes(),
+        "tritonamdgpu-convert-tensor-ops",
         "canonicalize",
         *([hint] if "attention" in hints.split(",") else ()),
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         *(["tritonamdgpu-in-thread-transpose", "tritongpu-remove-layout-conversions"] if transposes else ()),
-        "tritonamdgpu-reorder-instructions",
+        "tritonamdgpu-move-up-prologue-loads",
         *([f"tritonamdgpu-block-pingpong{{num-stages={num_stages}}}"] if num_stages > 1 and uses_pingpong else ()),
         "tritongpu-repeated-loads",
         *(["tritongpu-performance-remarks"] if wants_remarks() else ()),  # while accesses have pointers
         *buffer_passes(),
         "tritonamdgpu-fold-true-cmpi",
+        "tritonamdgpu-prepare-if-combining",
         "canonicalize",
         "cse",
         "symbol-dce",

@@ -15,6 +15,7 @@ Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
 from math import ceil
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue, Use
@@ -26,8 +27,7 @@ from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import distributed_of, encoding_of, is_accumulator, with_encoding
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.functions import functions
-from tilework.ir.module_facts import is_reproducible, num_warps
-from tilework.ir.module_facts import target as target_of
+from tilework.ir.module_facts import chosen_target, is_reproducible, num_warps
 from tilework.ir.rewrite import insert_before, put, recreate, replace_op
 from tilework.ir.types import (
     bf16,
@@ -47,7 +47,7 @@ from tilework.ir.types import (
     shape_of,
     with_element,
 )
-from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, mfma_scales, wide_rows
+from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, mfma_scales, tile_grid, wide_rows
 from tilework.layouts.encodings import DotOperand, Linear
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
@@ -227,7 +227,7 @@ def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attr
     if min(m, n) < WMMA_SIDE or k % WMMA_SIDE:
         return None
     grid = warp_grid(op, (WMMA_SIDE, WMMA_SIDE), is_chain_tail(op))
-    layout = AmdWmma(version, True, grid, cga=result_cga(c))
+    layout = AmdWmma(version, True, tile_grid(grid), cga=result_cga(c))
     return Choice(layout, 16 if version == 1 else 8, operand, i32 if left == i8 else f32)
 
 
@@ -284,13 +284,14 @@ EMULATED = "missing native support for fp8 variant on current architecture; emul
 
 class AmdAccelerateMatmulPass(Pass):
     name = "tritonamdgpu-accelerate-matmul"
+    target: str = ""
     matrix_instruction_size: int = 0  # rows and columns; 0: by the shape
     kpack: int = 1
 
     def run(self, module: ModuleOp) -> None:
         if not (dots := laid_out_dots(module)):
             return
-        target, in_order = target_of(module), is_reproducible(module)
+        target, in_order = chosen_target(module, self.target), is_reproducible(module)
         for op in dots:
             if in_order and is_float(element_type(op.results[0].type)):
                 op = expand_dot_scaled(op) if isinstance(op, tt.DotScaledOp) else op
@@ -307,10 +308,23 @@ class AmdAccelerateMatmulPass(Pass):
                 if found.operand is not None and bit_width(op.operands[0].type) == 8:
                     remark(op, EMULATED)
                 accelerate(op, found)
-            elif not can_multiply_add(op, target):
+                continue
+            if version := version_of(target, "wmma"):
+                remark(op, no_wmma(op, version))
+            if not can_multiply_add(op, target):
                 widen(op)
         for function in functions(module):
             Driver({}).run(function)  # removes dead conversions, hoists new constants
+
+
+def no_wmma(op: Operation, version: int) -> str:
+    """Return why a dot remains one of multiply-adds."""
+    (m, n), k = shape_of(op.results[0].type)[-2:], shape_of(op.operands[0].type)[-1]
+    a, b, c = (element_type(operand.type) for operand in op.operands[:3])
+    return (
+        f"no matching matrix core intrinsic for wmma version {version} with the shape [{m}, {n}, {k}] and element types"
+        f" A='{a}', B='{b}', C='{c}': the dot is one of multiply-adds"
+    )
 
 
 def accelerate(op: Operation, found: Choice) -> None:
@@ -335,10 +349,10 @@ def scales(op: Operation, found: Choice) -> list[SSAValue]:
     """Return the scales of a dot, in the layout of its instruction."""
     if not isinstance(op, tt.DotScaledOp):
         return []
+    layout: Any = found.layout  # an `AmdMfma`: wmma has no scales
     given = [(index, scale) for index, scale in enumerate((op.a_scale, op.b_scale)) if scale is not None]
     return [
-        laid_out_at_value(op, scale, Linear(mfma_scales(found.layout, index, shape_of(scale.type))))
-        for index, scale in given
+        laid_out_at_value(op, scale, Linear(mfma_scales(layout, index, shape_of(scale.type)))) for index, scale in given
     ]
 
 

@@ -10,7 +10,7 @@ That is the form for four warps. Of eight warps, the upper half runs one *cluste
 split along K, and its loads and parts alternate, separated by barriers. Two warps of a SIMD never load at the same
 time.
 
-    gpu.barrier ; amdg.cond_barrier %upper                                                         before the loop
+    ttg.barrier all ; amdg.cond_barrier %upper                                                         before the loop
     %p = tt.load ; local_load of slice 0 | dot 0 | %q = tt.load ; local_load of slice 1 | dot 1 |
         local_load of slices 2, 3 | dot 2 | local_stores | dot 3 |
     amdg.cond_barrier %lower                                                                       after it
@@ -26,7 +26,7 @@ from tilework.analysis.scratch import scratch_size
 from tilework.ir import amdg, arith, scf, tt, ttg
 from tilework.ir.effects import is_elementwise, is_pure, writes
 from tilework.ir.encodings import dot_operand_of, encoding_of
-from tilework.ir.llvm import GpuBarrierOp
+from tilework.ir.enums import AddrSpace
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op
@@ -170,7 +170,7 @@ def slice_of(read: Operation, axis: int, start: int, size: int) -> tuple[Operati
 def stagger(loop: Operation) -> None:
     """Let the upper half of the threads wait once more before `loop`, the lower half after it."""
     code = Emitter(loop.location)
-    code.ops.append(GpuBarrierOp.make(loop.location))
+    code.ops.append(ttg.BarrierOp.make(AddrSpace.ALL, loop.location))
     thread = code.append(amdg.WorkitemIdXOp.make(loop.location))
     half = code.constant(num_warps(loop) * threads_per_warp(loop) // 2, i32)
     group, zero = code.binary(arith.DivSIOp, thread, half), code.constant(0, i32)
@@ -182,7 +182,7 @@ def stagger(loop: Operation) -> None:
 
 def end_cluster(location: LocationAttr) -> list[Operation]:
     """Return the ops that end a cluster."""
-    return [GpuBarrierOp.make(location), hold(0, location)]
+    return [ttg.BarrierOp.make(AddrSpace.ALL, location), hold(0, location)]
 
 
 def size_of(dot: Operation) -> int:

@@ -9,25 +9,27 @@ be used.
 Loops, branches and selects pass on the offset. Terms that are uniform are added as scalars. 64-bit sums are truncated
 to 32 bits, which is exact for every element of the array, because it is smaller than 2**31 bytes. Pointers that may
 belong to several arrays, or to one that is not known to be small, are left alone, and so are uses other than accesses.
+With `enable-large-tensor-ptr-canon` pointers into other arrays are split too: their offsets have 64 bits, and sums of
+32 bits remain whole, because they may overflow.
 Stage: TTGIR to TTGIR. Cost: one walk, and the address computations of the accesses.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_transfer import pointee_bytes
 from tilework.analysis.value_flows import reached, sources_of, targets_of
 from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.arith import SelectOp, binary, convert
-from tilework.ir.functions import ops_in_order
+from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.nesting import behind, body_of, end_of, ops_around, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
 from tilework.ir.scf import LOOPS, carry_beside
-from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
+from tilework.ir.types import PointerType, bit_width, element_type, i32, i64, is_tensor, with_element
 from tilework.light_dataclass import light_dataclass
-from tilework.transforms.passes import function_pass
+from tilework.transforms.passes import Pass
 
 RANGE, SMALL = "tt.pointer_range", 32
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
@@ -57,10 +59,23 @@ def small_arguments(function: Operation) -> Iterator[SSAValue]:
             yield argument
 
 
-@function_pass("tritonamdgpu-canonicalize-pointers")
-def canonicalize_pointers(function: Operation) -> None:
-    if small := set(small_arguments(function)):
-        rewrite = Rewrite(small)
+class CanonicalizePointersPass(Pass):
+    name = "tritonamdgpu-canonicalize-pointers"
+    enable_large_tensor_ptr_canon: bool = False
+
+    def run(self, module: ModuleOp) -> None:
+        for function in filter(has_body, functions(module)):
+            small = set(small_arguments(function))
+            split_pointers(function, small, i32)
+            if self.enable_large_tensor_ptr_canon:
+                arguments = function.regions[0].blocks[0].args
+                split_pointers(function, {one for one in arguments if is_pointer(one.type) and one not in small}, i64)
+
+
+def split_pointers(function: Operation, arrays: Collection[SSAValue], integer: Attribute) -> None:
+    """Split the pointers into `arrays`, with offsets of the type `integer`."""
+    if arrays:
+        rewrite = Rewrite(arrays, integer)
         for op in ops_in_order(*function.regions):
             if type(op) in ACCESSES and is_tensor(op.operands[0].type):
                 rewrite.access(op)
@@ -70,8 +85,9 @@ def canonicalize_pointers(function: Operation) -> None:
 class Rewrite:
     """The rewrite of one function; `offsets` holds those of the pointers requested so far."""
 
-    def __init__(self, small: set[SSAValue]) -> None:
-        self.small = small
+    def __init__(self, arrays: Collection[SSAValue], integer: Attribute) -> None:
+        self.arrays, self.integer = arrays, integer
+        self.bits = bit_width(integer)
         self.offsets: dict[SSAValue, Offset] = {}
         self.bases: dict[SSAValue, SSAValue | None] = {}
         self.parts: dict[SSAValue, Offset] = {}  # the parts of integers
@@ -84,7 +100,7 @@ class Rewrite:
         has_hints = isinstance(pointers, OpResult) and pointers.op.attributes
         if has_hints or (base := self.base_of(pointers)) is None:
             return
-        offset = self.total(self.of(pointers), with_element(pointers.type, i32), op)
+        offset = self.total(self.of(pointers), self.offset_type(pointers), op)
         if (type_ := element_type(pointers.type)) != base.type:
             base = put(behind(base), tt.BitcastOp.make(base, type_, op.location))
         splat = tt.SplatOp.make(base, pointers.type, op.location)
@@ -93,7 +109,7 @@ class Rewrite:
         op.operands[0] = moved.results[0]
 
     def base_of(self, pointers: SSAValue) -> SSAValue | None:
-        """Return the small array that is the only base of `pointers`, or None."""
+        """Return the array that is the only base of `pointers`, or None."""
         if pointers in self.bases:
             return self.bases[pointers]
         roots = {value for value in reached([pointers], self.sources) if not self.sources(value)}
@@ -105,10 +121,10 @@ class Rewrite:
         return is_pointer(value.type) and self.base_of(value) is not None
 
     def is_start(self, value: SSAValue) -> bool:
-        """Return True if a pointer is a small array, possibly cast to another element type."""
+        """Return True if a pointer is one of the arrays, possibly cast to another element type."""
         if isinstance(value, OpResult) and type(value.op) is tt.BitcastOp:
             value = value.op.operands[0]
-        return value in self.small
+        return value in self.arrays
 
     def sources(self, value: SSAValue) -> list[SSAValue]:
         """Return the pointers from which a pointer is derived by ops that have an offset rule; none for others."""
@@ -137,8 +153,12 @@ class Rewrite:
 
     # Integers
 
+    def offset_type(self, like: SSAValue) -> Attribute:
+        """Return the type of the offset of a pointer, or of a tile of pointers."""
+        return with_element(like.type, self.integer)
+
     def total(self, offset: Offset, type: Attribute, before: Operation) -> SSAValue:
-        """Return the sum of the two parts as one value of `type`, i32 or a tensor of it."""
+        """Return the sum of the two parts as one value of `type`, an integer or a tensor of it."""
         uniform, varying = offset.uniform, offset.varying
         if uniform is None and varying is None:
             return put(before, constant(0, type, before.location))
@@ -157,10 +177,10 @@ class Rewrite:
         return Offset(self.sum(a.uniform, b.uniform, before), self.sum(a.varying, b.varying, before))
 
     def apart(self, value: SSAValue) -> Offset:
-        """Split an integer modulo 2**32 into a uniform part and the rest; values with hints are not split."""
+        """Split an integer modulo 2**32 (or 2**64) in a uniform part and the rest; not values with hints."""
         if value not in self.parts:
-            made, is_narrow = self.take_apart(value), bit_width(value.type) == 32
-            if made is None or (made.uniform is None and made.varying is not None and is_narrow):
+            made, is_whole = self.take_apart(value), bit_width(value.type) == self.bits
+            if made is None or (made.uniform is None and made.varying is not None and is_whole):
                 made = whole(self.cut(value))
             self.parts[value] = made
         return self.parts[value]
@@ -171,17 +191,17 @@ class Rewrite:
         op, before = value.op, behind(value)
         kind = type(op)
         if (known := constant_value(value)) is not None:
-            return Offset(put(before, constant(known, i32, op.location)) if known else None)
+            return Offset(put(before, constant(known, self.integer, op.location)) if known else None)
         if kind is tt.SplatOp:
             return Offset(self.cut(op.operands[0]))
-        if op.attributes:
+        if op.attributes or bit_width(value.type) < self.bits:  # a sum may overflow
             return None
         if kind is arith.AddiOp or kind is arith.MuliOp:
             left, right = map(self.apart, op.operands)
             return (self.plus if kind is arith.AddiOp else self.times)(left, right, before)
         if kind in SHAPING:
             return self.shaped(self.apart(op.operands[0]), op, before)
-        if kind in EXTENSIONS and bit_width(op.operands[0].type) == 32:
+        if kind in EXTENSIONS and bit_width(op.operands[0].type) == self.bits:
             return self.apart(op.operands[0])
         return None
 
@@ -206,19 +226,21 @@ class Rewrite:
         """Apply the shape change of `op` to an offset."""
         if offset.varying is None:
             return offset
-        type = with_element(op.results[0].type, i32)
+        type = self.offset_type(op.results[0])
         moved = recreate(op, operands=(offset.varying,), result_types=(type,), attributes={})
         return Offset(offset.uniform, put(before, moved))
 
     def cut(self, value: SSAValue) -> SSAValue:
-        """Return the lowest 32 bits of an integer."""
-        bits, type_ = bit_width(value.type), with_element(value.type, i32)
-        if bits == 32:
+        """Return the lowest bits of an integer, or all of them and its sign."""
+        bits, type_ = bit_width(value.type), self.offset_type(value)
+        if bits == self.bits:
             return value
         if isinstance(value, OpResult) and type(value.op) in EXTENSIONS and value.op.operands[0].type == type_:
             return value.op.operands[0]
         before = behind(value)
-        return put(before, convert(arith.TruncIOp if bits > 32 else arith.ExtSIOp, value, type_, before.location))
+        return put(
+            before, convert(arith.TruncIOp if bits > self.bits else arith.ExtSIOp, value, type_, before.location)
+        )
 
 
 def is_used(pointer: SSAValue) -> bool:
@@ -241,10 +263,6 @@ def size_of(pointer: SSAValue) -> int:
     return pointee_bytes(pointer.type)
 
 
-def offset_type(pointer: SSAValue) -> Attribute:
-    return with_element(pointer.type, i32)
-
-
 # Rules for the offsets of ops
 
 
@@ -256,7 +274,7 @@ def of_bitcast(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
 
 def of_select(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
     condition, *ways = op.operands
-    type = offset_type(value)
+    type = rewrite.offset_type(value)
     yes, no = (rewrite.total(rewrite.of(way), type, op) for way in ways)
     return whole(put(op, SelectOp.make(condition, yes, no, op.location)))
 
@@ -285,8 +303,8 @@ def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
     carry_beside(
         op,
         lambda one: rewrite.has_offset(one) if is_loop else one is value,
-        lambda one: [offset_type(one)],
-        lambda one, like, before: [rewrite.total(rewrite.of(one), offset_type(like), before)],
+        lambda one: [rewrite.offset_type(one)],
+        lambda one, like, before: [rewrite.total(rewrite.of(one), rewrite.offset_type(like), before)],
         learn,
     )
     if is_loop:

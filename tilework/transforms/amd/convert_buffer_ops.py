@@ -5,7 +5,7 @@
 
 Buffer instructions use 31 bits of a byte offset, and need no branch where a mask is off. An argument's
 `tt.pointer_range` states that its whole array is in that range; for other pointers range analysis of the offsets must
-show it. Loads of f32 for a dot are left alone, as in Triton: LLVM schedules them worse.
+show it. `contiguity` is the number of elements of a thread that one instruction may access.
 Stage: TTGIR to TTGIR. Cost: one walk, and range analysis of the offsets.
 """
 
@@ -15,21 +15,20 @@ from math import copysign
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.axis_info import axis_info
+from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.integer_ranges import IntegerRanges
 from tilework.ir import amdg, arith, tt, ttg
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.llvm import AssumeOp
-from tilework.ir.module_facts import target as target_of
+from tilework.ir.module_facts import chosen_target
 from tilework.ir.rewrite import constant, constant_value, defining_op, replace_op
 from tilework.ir.types import (
     PointerType,
     bf16,
     bit_width,
     element_type,
-    f32,
     i1,
     i32,
     int_property,
@@ -38,9 +37,11 @@ from tilework.ir.types import (
     shape_of,
 )
 from tilework.layouts.to_linear import order
+from tilework.process.forks import cached_property
 from tilework.transforms.amd.canonicalize_pointers import small_arguments
 from tilework.transforms.building.emitter import mask_of
 from tilework.transforms.passes import Pass, function_pass
+from tilework.transforms.ttg.pipeline.load_plans import copy_width
 
 BYTES = (1 << 31) - 2
 ON_INTEGERS = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.ADD, RMWOp.UMAX, RMWOp.UMIN, RMWOp.EXCH)
@@ -51,15 +52,16 @@ ATOMICS, BF16_PAIRS = "buffer_atomics", "packed_bf16"  # features of targets
 class AmdConvertBufferOpsPass(Pass):
     name = "tritonamdgpu-convert-buffer-ops"
     allow_buffer_atomics: bool = True
+    target: str = ""
     analyze_small_tensor_ofst: bool = False  # also show that offsets into small arrays are not negative
 
     def run(self, module: ModuleOp) -> None:
+        features = chosen_target(module, self.target).features
         for function in functions(module):
             if has_body(function):
                 ops = ops_in_order(*function.regions)
-                has_dot = any(type(op) is tt.DotOp for op in ops)
                 small = set(small_arguments(function))
-                search = Search(module, small, IntegerRanges(function), self.analyze_small_tensor_ofst, has_dot)
+                search = Search(module, features, small, IntegerRanges(function), self.analyze_small_tensor_ofst)
                 for op in ops:
                     rule = RULES.get(type(op))
                     if rule is None or (type(op) in CHANGING and not self.allow_buffer_atomics):
@@ -72,11 +74,20 @@ class Search:
     """The facts that decide if an access of a function can become a buffer access."""
 
     def __init__(
-        self, module: ModuleOp, small: set[SSAValue], ranges: IntegerRanges, proves_small: bool, has_dot: bool
+        self,
+        module: ModuleOp,
+        features: frozenset[str],
+        small: set[SSAValue],
+        ranges: IntegerRanges,
+        proves_small: bool,
     ) -> None:
-        self.module, self.small, self.ranges, self.has_dot = module, small, ranges, has_dot
+        self.features = features
+        self.module, self.small, self.ranges = module, small, ranges
         self.proves_small = proves_small
-        self.features = target_of(module).features
+
+    @cached_property
+    def facts(self) -> AxisFacts:
+        return axis_info(self.module)
 
     def address_of(self, pointers: SSAValue) -> tuple[SSAValue, SSAValue] | None:
         """Return the base and the offsets of a tile of pointers, if they fit."""
@@ -107,8 +118,7 @@ class Search:
         pointers = op.operands[0]
         encoding = encoding_of(pointers.type)
         assert encoding is not None
-        facts = axis_info(self.module)
-        dims = order(encoding, shape_of(pointers.type))
+        facts, dims = self.facts, order(encoding, shape_of(pointers.type))
         alike = facts.mask_alignment(op.operands[2], dims) if len(op.operands) > 2 else 2
         return min(facts.alignment(pointers, dims), alike) > 1
 
@@ -146,15 +156,15 @@ def other_of(other: SSAValue | None, mask: SSAValue | None) -> SSAValue | None:
 
 
 def convert_load(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
-    element = element_type(op.results[0].type)
-    if int_property(op, "isVolatile") or (element == f32 and search.has_dot):
+    if int_property(op, "isVolatile"):
         return
     assert isinstance(op, tt.LoadOp)
     mask = buffer_mask(op)
     other = other_of(op.other, mask)
     cache = CacheModifier(int_property(op, "cache"))
     type_ = op.results[0].type
-    made = amdg.BufferLoadOp.make(base, offsets, stride_of(offsets), mask, other, type_, op.location, cache=cache)
+    width, stride = copy_width(op, search.facts), stride_of(offsets)
+    made = amdg.BufferLoadOp.make(base, offsets, stride, mask, other, type_, op.location, cache=cache, contiguity=width)
     replace_op(op, made)
 
 
@@ -171,7 +181,10 @@ def convert_copy(search: Search, op: Operation, base: SSAValue, offsets: SSAValu
 def convert_store(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
     value, mask = op.operands[1], buffer_mask(op)
     cache = CacheModifier(int_property(op, "cache"))
-    replace_op(op, amdg.BufferStoreOp.make(value, base, offsets, stride_of(offsets), mask, op.location, cache=cache))
+    width, stride = copy_width(op, search.facts), stride_of(offsets)
+    replace_op(
+        op, amdg.BufferStoreOp.make(value, base, offsets, stride, mask, op.location, cache=cache, contiguity=width)
+    )
 
 
 def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:

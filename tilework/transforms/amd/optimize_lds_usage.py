@@ -23,7 +23,7 @@ from tilework.errors import LOCATION, DoesNotFit
 from tilework.ir import ttg
 from tilework.ir.encodings import distributed_of, layout_of, with_encoding
 from tilework.ir.functions import symbol_of
-from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
+from tilework.ir.module_facts import chosen_target, num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.construct import default_blocked
@@ -31,13 +31,21 @@ from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.encodings import Blocked
 from tilework.layouts.to_linear import contig_per_thread, order, to_linear
 from tilework.target import Target
-from tilework.transforms.passes import module_pass
+from tilework.transforms.passes import Pass
 
 
-@module_pass("optimize-amd-lds-usage")
-def optimize_lds_usage(module: ModuleOp) -> None:
-    target = find_target(module)
-    limit = target.limits.shared_bytes
+class OptimizeLdsUsagePass(Pass):
+    name = "optimize-amd-lds-usage"
+    target: str = ""
+    lds_limit: int = 0  # bytes; 0: those of the target
+
+    def run(self, module: ModuleOp) -> None:
+        target = chosen_target(module, self.target)
+        fit(module, target, self.lds_limit or target.limits.shared_bytes)
+
+
+def fit(module: ModuleOp, target: Target, limit: int) -> None:
+    """Split conversions until every kernel fits into `limit` bytes."""
     if most_bytes(module, target) <= limit:
         return
     sizes = {op: scratch_size(op, target) for op in module.walk() if type(op) is ttg.ConvertLayoutOp}

@@ -29,7 +29,8 @@ from tilework.analysis.value_flows import reached
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.effects import writes
 from tilework.ir.encodings import distributed_of, dot_operand_of, encoding_of, layout_of
-from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
+from tilework.ir.functions import ops_in_order
+from tilework.ir.module_facts import chosen_target, find_target, num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, replace_op, replace_uses
@@ -44,7 +45,7 @@ from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.to_linear import order_for_memory, to_linear
 from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter, laid_out
-from tilework.transforms.passes import Pass, module_pass, op_pass
+from tilework.transforms.passes import Pass, module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.expand import expand, problem
 from tilework.transforms.ttg.pipeline.latencies import Facts, Search, early_loads
@@ -356,12 +357,22 @@ def carry_counter(low: Lowering, buffers: int, slot: tuple[int, Cluster]) -> SSA
 COPY_BYTES = {"lds_copy_16": 16, "lds_copy_4": 4}  # by the feature of a target, the widest first
 
 
-@op_pass("tritonamdgpu-coalesce-async-copy", ttg.AsyncCopyGlobalToLocalOp)
-def spread(copy: ttg.AsyncCopyGlobalToLocalOp) -> None:
+class CoalesceAsyncCopyPass(Pass):
+    name = "tritonamdgpu-coalesce-async-copy"
+    target: str = ""
+
+    def run(self, module: ModuleOp) -> None:
+        for op in ops_in_order(*module.regions):
+            if isinstance(op, ttg.AsyncCopyGlobalToLocalOp):
+                spread(op, chosen_target(op, self.target))
+
+
+def spread(copy: ttg.AsyncCopyGlobalToLocalOp, target: Target) -> None:
+    """Convert the pointers of one copy, if an instruction of `target` can copy that many elements."""
     bits, shape, memory = bit_width(copy.dst.type), shape_of(copy.src.type), encoding_of(copy.dst.type)
     assert isinstance(memory, Shared), memory
     contiguous = min([int_property(copy, "contiguity"), *(interval for interval, _ in memory.intervals)])
-    if (width := copied_together(contiguous * bits // 8, target_of(copy)) * 8 // bits) == 0:
+    if (width := copied_together(contiguous * bits // 8, target) * 8 // bits) == 0:
         return
     layout = lanes_in_order(shape, memory, width, threads_per_warp(copy), num_warps(copy))
     if layout is None:

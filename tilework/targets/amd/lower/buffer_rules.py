@@ -16,14 +16,16 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import amdg, ttg
-from tilework.ir.types import element_type, int_property
+from tilework.ir.encodings import encoding_of
+from tilework.ir.types import element_type, int_property, shape_of
 from tilework.layouts.amd import WaveCopy, wave_copy
 from tilework.layouts.banks import offsets_of
+from tilework.layouts.to_linear import order
 from tilework.targets.amd.arch import LDS_COPIES
 from tilework.targets.amd.lower import lowers
 from tilework.targets.amd.lower.buffer_access import BufferAddress, resource_of
 from tilework.targets.gpu.atomic_rules import change_tile, exchange_tile
-from tilework.targets.gpu.global_access import load, load_tile, pointee, segments, store_tile, width_of
+from tilework.targets.gpu.global_access import load, load_tile, pointee, segments, store_tile, vector_run, width_of
 from tilework.targets.gpu.lowering import SHARED_SPACE, Lowering, Registers, Shared, layout
 from tilework.targets.gpu.packing import held_type
 from tilework.targets.gpu.shared_access import Move
@@ -45,38 +47,48 @@ def addresses(low: Lowering, base: SSAValue, offsets: SSAValue, size: int) -> An
 
 
 def addresses_and_width(
-    low: Lowering, base: SSAValue | None, offsets: SSAValue | None, mask: SSAValue | None, value: SSAValue
+    low: Lowering,
+    op: Operation,
+    base: SSAValue | None,
+    offsets: SSAValue | None,
+    mask: SSAValue | None,
+    value: SSAValue,
 ) -> tuple[Any, int]:
-    """Return the addresses of the elements of `value`, and how many of them move together."""
+    """Return the addresses of the elements of `value`, and how many of them move together: as many as the analysis
+    shows, or as the op says.
+    """
     assert base is not None and offsets is not None
     bits = held_type(element_type(value.type)).bits
-    return addresses(low, base, offsets, bits // 8), width_of(low, offsets, mask, bits, base)
+    known = width_of(low, offsets, mask, bits, base)
+    axis = order(encoding, shape_of(offsets.type))[0] if (encoding := encoding_of(offsets.type)) is not None else 0
+    most = min(vector_run(layout(offsets), axis), low.gpu.target.limits.vector_bits // bits)
+    return addresses(low, base, offsets, bits // 8), max(known, min(int_property(op, "contiguity", 1), most))
 
 
 @lowers(amdg.BufferLoadOp)
 def lower_buffer_load(low: Lowering, op: Operation) -> Registers:
     base, offsets, _, mask, other = segments(op)
-    return load_tile(low, op, *addresses_and_width(low, base, offsets, mask, op.results[0]), mask, other)
+    return load_tile(low, op, *addresses_and_width(low, op, base, offsets, mask, op.results[0]), mask, other)
 
 
 @lowers(amdg.BufferStoreOp)
 def lower_buffer_store(low: Lowering, op: Operation) -> None:
     value, base, offsets, _, mask = segments(op)
     assert value is not None
-    store_tile(low, op, *addresses_and_width(low, base, offsets, mask, value), value, mask)
+    store_tile(low, op, *addresses_and_width(low, op, base, offsets, mask, value), value, mask)
 
 
 @lowers(amdg.BufferAtomicRMWOp)
 def lower_buffer_rmw(low: Lowering, op: Operation) -> Registers:
     value, base, offsets, _, mask = segments(op)
     assert value is not None
-    return change_tile(low, op, *addresses_and_width(low, base, offsets, mask, value), value, mask)
+    return change_tile(low, op, *addresses_and_width(low, op, base, offsets, mask, value), value, mask)
 
 
 @lowers(amdg.BufferAtomicCASOp)
 def lower_buffer_cas(low: Lowering, op: Operation) -> Registers:
     compared, value, base, offsets, *_ = op.operands
-    found, _ = addresses_and_width(low, base, offsets, None, value)
+    found, _ = addresses_and_width(low, op, base, offsets, None, value)
     return exchange_tile(low, op, found, compared, value)
 
 

@@ -459,7 +459,7 @@ READS_CLOCK = ("s_memrealtime $0", "s_sendmsg_rtn_b64 $0, sendmsg(MSG_RTN_GET_RE
 def lower_clock_asm(low: Lowering, op: Operation) -> list[Registers]:
     """Lower assembly that reads the clock (`tl.extra.hip.memrealtime`) to an intrinsic, without an assembler."""
     first, *others = text_of(op, "asm_string").strip().splitlines()
-    if first in READS_CLOCK and all(line.strip().startswith("s_waitcnt") for line in others):
+    if first in READS_CLOCK and all(line.strip().startswith(("s_waitcnt", "s_wait_kmcnt")) for line in others):
         return [(low.builder.call("llvm.readsteadycounter", i64, []),)]
     return foreign.lower_inline_asm(low, op)
 

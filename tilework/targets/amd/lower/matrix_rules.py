@@ -3,23 +3,25 @@
     %d = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(
              <4 x half> %b, <4 x half> %a, <16 x float> %c, i32 0, i32 0, i32 0)
 
-The registers of a result are those of its instructions in order, by rows of tiles; those of an operand are a run along
+The registers of a result are those of its instructions in the order of its layout; those of an operand are a run along
 K for each row (A) or column (B) of tiles. With a transposed layout the operands of the instruction are exchanged, and
 it computes the transposed tile. K is taken in the order of registers, the same for both operands, which a sum allows.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import amdg, tt
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import dot_operand_of, encoding_of, layout_of
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.types import bf16, element_type, f8E4M3FN, f8E4M3FNUZ, f32, i8, shape_of
 from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
-from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma
+from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, TileGrid, without
+from tilework.layouts.to_linear import to_linear
 from tilework.targets.amd.lower import lowers
 from tilework.targets.gpu.convert import lower_convert
 from tilework.targets.gpu.dot_rules import multiply_add
@@ -106,6 +108,52 @@ def packed(low: Lowering, values: Sequence[Value], type: Type) -> Value:
     return low.builder.bitcast(low.builder.joined(values), type)
 
 
+def one_tile(encoding: AmdMfma | AmdWmma, operand: int | None = None) -> Callable[[Attribute], int]:
+    """Return a function from a type to the registers of one tile of a result, or of one line of an operand along K."""
+    if isinstance(encoding, AmdMfma):
+        ones = (1,) * encoding.rank
+        alone: AmdMfma | AmdWmma = replace(encoding, warps_per_cta=ones, tiles_per_warp=ones, cga=())
+    else:
+        alone = replace(encoding, tiles=TileGrid(), own_rank=encoding.rank, cga=())
+
+    def registers(type: Attribute) -> int:
+        *batch, rows, columns = shape_of(type)
+        height, width = encoding.instr_shape[:2]
+        ones = (1,) * len(batch)
+        if operand is None:
+            return to_linear(alone, (*ones, height, width)).in_size("register")
+        shape = (height, columns) if operand == 0 else (rows, width)
+        given = dot_operand_of(type)
+        assert given is not None, "an operand of a dot has the layout of one"
+        return to_linear(replace(given, parent=alone), (*ones, *shape)).in_size("register")
+
+    return registers
+
+
+def starts_of(type: Attribute, registers: Callable[[Attribute], int]) -> list[tuple[int, ...]]:
+    """Return where the runs of registers of a tensor begin, in the first lane of the first warp."""
+    layout = layout_of(type)
+    images = layout.images("register")
+    return [layout.vector(images[first]) for first in range(0, len(images), registers(type))]
+
+
+def is_covered(type: Attribute) -> bool:
+    """Return True if K of an operand is at least what its registers and lanes cover.
+
+    Otherwise some hold copies along K, which a dot would add again: twice the K has fewer copies.
+    """
+    given, shape = dot_operand_of(type), list(shape_of(type))
+    assert given is not None, "an operand of a dot has the layout of one"
+
+    def copies() -> int:
+        bases = to_linear(given, tuple(shape)).bases
+        return sum(not any(basis) for name, vectors in bases if name in ("register", "lane") for basis in vectors)
+
+    found = copies()
+    shape[given.k_dim] *= 2
+    return copies() == found
+
+
 class Tiles:
     """The tiles of a dot that a warp computes, each along all of K by ``multiply(first, second, accumulator)``, with
     the operands in the order of the call.
@@ -113,24 +161,30 @@ class Tiles:
 
     def __init__(self, low: Lowering, op: Operation, encoding: AmdMfma | AmdWmma) -> None:
         self.low, self.op = low, op
-        *batch, m, n = shape_of(op.results[0].type)
-        *over, down, across = encoding.warps_per_cta
-        height, width = encoding.instr_shape[:2]
-        self.batch = max(batch[0] // over[0], 1) if batch else 1
-        self.rows, self.columns = max(m // (height * down), 1), max(n // (width * across), 1)
+        for operand in op.operands[:2]:
+            if not is_covered(operand.type):
+                raise low.refuse(op, "a dot whose K is smaller than the layout of its operands covers")
+        self.tiles = starts_of(op.results[0].type, one_tile(encoding))
+        operands = enumerate(op.operands[:2])
+        self.line_starts = [starts_of(operand.type, one_tile(encoding, index)) for index, operand in operands]
         self.is_transposed = encoding.is_transposed if isinstance(encoding, AmdMfma) else encoding.is_transpose
         given = reversed(op.operands[:2]) if self.is_transposed else op.operands[:2]
         self.kinds = [element_type(operand.type) for operand in given]
 
     def lines(self, index: int) -> list[Registers]:
         """Return the rows of tiles of A (0), or the columns of B (1)."""
-        return runs(self.low[self.op.operands[index]], self.batch * (self.columns if index else self.rows))
+        return runs(self.low[self.op.operands[index]], len(self.line_starts[index]))
+
+    def line_of(self, index: int, start: tuple[int, ...]) -> int:
+        """Return the index of the row of A, or of the column of B, for the tile that starts there."""
+        k = len(start) - 1 - index
+        return next(at for at, line in enumerate(self.line_starts[index]) if without(line, k) == without(start, k))
 
     def result(self, lines: Sequence[Sequence[Any]], multiply: Callable[[Any, Any, Value], Value]) -> Registers:
         made: list[Value] = []
-        for index, total in enumerate(runs(self.low[self.op.operands[2]], self.batch * self.rows * self.columns)):
-            row, column = divmod(index, self.columns)
-            first, second = lines[0][row], lines[1][row // self.rows * self.columns + column]
+        totals = runs(self.low[self.op.operands[2]], len(self.tiles))
+        for start, total in zip(self.tiles, totals, strict=True):
+            first, second = (lines[index][self.line_of(index, start)] for index in (0, 1))
             first, second = (second, first) if self.is_transposed else (first, second)
             whole = packed(self.low, total, vector(total[0].type, len(total)))
             made += self.low.builder.lanes(multiply(first, second, whole))
@@ -214,6 +268,10 @@ def lower_mfma(low: Lowering, op: Operation, encoding: AmdMfma) -> Registers:
 
 
 def lower_wmma(low: Lowering, op: Operation, encoding: AmdWmma) -> Registers:
+    """Emit wmma 16x16x16 of versions 1 and 2; version 3 has layouts only."""
+    if encoding.version == 3 or not low.gpu.has(f"wmma{encoding.version}") or encoding.instr_shape != (16, 16, 16):
+        shape = "x".join(map(str, encoding.instr_shape))
+        raise low.refuse(op, f"a dot in the layout of wmma {shape}, version {encoding.version},")
     tiles, elements = Tiles(low, op, encoding), 16 if encoding.version == 1 else 8
     is_whole = tiles.kinds[0] == i8
     if is_whole:
