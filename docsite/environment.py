@@ -32,6 +32,7 @@ TYPES = {
     "env_size": "bytes: 500000, 64k, 4G",
     "env_str": "text",
     "env_str_callable_default": "folder",
+    "env_version": "text",
 }
 INTRODUCTION = """\
 Every variable that tilework reads. `1`, `on`, `y`, `yes` and `true` all mean on. Most variables have a knob in Python,

@@ -64,7 +64,7 @@ FAMILIES = (
         "language",
         "Atomics",
         "tl.",
-        "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
+        "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas atomic_poll",
     ),
     family(
         "language",
@@ -118,13 +118,14 @@ FAMILIES = (
         "language",
         "Targets",
         "tl.target_info.",
-        "current_target is_cuda cuda_capability_geq is_hip is_hip_cdna3 is_hip_cdna4",
+        "current_target is_cuda cuda_capability_geq is_hip is_hip_cdna3 is_hip_cdna4 is_hip_gfx1250",
     ),
     family(
         "language",
         "Assembly and libraries",
         "tl.",
-        "inline_asm_elementwise core.extern_elementwise core.extern builtin core.is_builtin core._aggregate"
+        "inline_asm_elementwise core.extern_elementwise core.extern builtin core.is_builtin core.aggregate"
+        " aggregate_replace"
         " core.to_tensor core.get_int_dtype",
     ),
     family(
@@ -169,7 +170,8 @@ FAMILIES = (
         "Profiling",
         "tilework.profiler.",
         "start finalize activate deactivate profile scope cpu_timed_scope enter_scope exit_scope state"
-        " enter_state exit_state DEFAULT_PROFILE_NAME",
+        " metadata_state enter_state exit_state data.get data.get_msgpack data.advance_phase data.is_phase_complete"
+        " data.clear DEFAULT_PROFILE_NAME",
     ),
     family(
         "runtime",
@@ -274,6 +276,8 @@ def assigned(module: str, name: str) -> str:
         match target, after:
             case ast.Name(id=found), ast.Expr(value=ast.Constant(value=str(text))) if found == name:
                 return text
+            case _:
+                continue
     for node in body:
         if isinstance(node, ast.ImportFrom) and {"*", name} & {alias.asname or alias.name for alias in node.names}:
             if node.module and hasattr(import_module(node.module), name):

@@ -4,6 +4,7 @@ Tests are about the CPU and emulated GPUs, also on a machine that has a real one
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import settings
 
 from tests.quick import QUICK
 from tests.shared_folder import shared_by_workers
+from tilework import knobs
 from tilework.runtime.devices.cuda.driver import CudaDriver
 
 HERE = Path(__file__).parent
@@ -21,6 +23,14 @@ settings.load_profile("repeatable")
 
 if CudaDriver.is_active():
     os.environ["TILEWORK_DEVICE"] = "native"
+
+
+@pytest.fixture(autouse=True)
+def own_knobs() -> Iterator[None]:
+    """A test that selects a device, a version of Triton or another default does so for itself only, in whatever order
+    its fixtures run."""
+    with knobs.language.scope(), knobs.runtime.scope():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,7 @@ QUICK = (
     "mutants",
     "numerics/test_formats.py",
     "pipeline/test_reference_ttgir.py",
+    "pipeline/test_reference_ttir.py",
     "inspection/test_sessions.py",
     "runtime/test_cuda_kernels.py",
     "runtime/test_knobs.py",

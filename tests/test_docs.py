@@ -7,10 +7,14 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from packaging.specifiers import SpecifierSet
+
 import tilework
+from docsite import version_table
 from docsite.generated import paths as generated_paths
 from tests.quick import QUICK
-from tilework.as_triton import TRITON_VERSION
+from tilework.knobs.meanings import MEANINGS
+from tilework.process.triton_version import DIFFERENCES, VERSIONS, distribution
 from tilework.tools.cli import SUBCOMMANDS
 from tilework.version import __version__
 
@@ -101,8 +105,30 @@ def test_every_version_is_written_once() -> None:
     )
     assert "version" not in ours["project"]
     assert ours["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "tilework.version.__version__"}
-    assert theirs["project"]["version"] == TRITON_VERSION
+    assert theirs["project"]["version"] == distribution()
+    assert SpecifierSet("==3.7.1").contains(distribution()), "torch's requirement"
+    folder = ROOT / "tilework" / "triton" / "import_path"
+    found = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.glob("*/*/METADATA")}
+    assert found.keys() == {f"{each}/triton-{each}+tilework.dist-info/METADATA" for each in VERSIONS}
+    for each in VERSIONS:
+        text = found[f"{each}/triton-{each}+tilework.dist-info/METADATA"]
+        assert f"Name: triton\nVersion: {each}+tilework\n" in text
     assert re.search(rf"^## {re.escape(__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_every_difference_between_versions_is_on_the_page() -> None:
+    page = version_table.PAGE.read_text()
+    assert page == version_table.written(page), "python -m docsite.version_table writes the table"
+    for name, row in DIFFERENCES.items():
+        (found,) = re.findall(rf"^\| `{name}` \| {row.since} \| .+ \| .+ \|$", page, re.MULTILINE)
+        assert len(re.findall(r"(?<!\\)\|", found)) == 5, f"the cells of {name}"
+
+
+def test_strict_switches_exist() -> None:
+    page = version_table.PAGE.read_text().partition("## What tilework does otherwise")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| .* \| .* \| (.*) \|$", page, re.MULTILINE)[1:]
+    switches = [found[1] for row in rows if (found := re.match(r"`(TILEWORK_\w+)=", row))]
+    assert len(switches) >= 7 and not [name for name in switches if name not in MEANINGS]
 
 
 def test_what_is_public_is_there() -> None:

@@ -11,8 +11,8 @@ or, for a program that is not to be changed:
     python -m tilework.as_triton -m pytest tests
 
 Submodules are the same objects under both names: a knob set as `triton.knobs` is set in `tilework.knobs`, and classes
-compare equal; only `triton.__version__` is Triton's. An installed Triton is not looked at; one that was already
-imported is an error, because objects of two compilers would meet.
+compare equal; only `triton.__version__` is Triton's (TILEWORK_TRITON_VERSION selects it). An installed Triton is not
+looked at; one that was already imported is an error, because objects of two compilers would meet.
 
 Processes that the program starts (subprocess, multiprocessing, pytest's and torch's workers) find a `triton` of ours
 before any other: its folder is put into this process's search path and into PYTHONPATH. A process that gets another
@@ -27,7 +27,7 @@ Example:
         script.flush()
         command = [sys.executable, "-m", "tilework.as_triton", script.name]
         shown = subprocess.check_output(command, text=True)
-    assert shown.startswith(tilework.as_triton.TRITON_VERSION) and "tilework" in shown
+    assert shown.startswith(tilework.knobs.language.triton_version) and "tilework" in shown
 """
 
 import builtins
@@ -38,9 +38,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from tilework.triton.finder import TRITON_VERSION, as_triton, is_active, replace_stand_in
+from tilework.triton.finder import as_triton, is_active, replace_stand_in
 
-__all__ = ["TRITON_VERSION", "as_triton", "is_active", "main", "replace_stand_in"]
+__all__ = ["as_triton", "is_active", "main", "replace_stand_in"]
 
 IMPORT = r"^\s*(import\s+(.*,\s*)?|from\s+)triton\b"
 

@@ -23,6 +23,7 @@ import linecache
 import os
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -359,7 +360,15 @@ class BeyondTriton(UserWarning):
 
 def warn_beyond_triton(refusal: str | Exception, file: str, line: int) -> None:
     """Warn at the user's line, with the message of Triton's refusal."""
-    warnings.warn_explicit(f"Triton refuses this: {refusal}", BeyondTriton, file, line)
+    warn_at(f"Triton refuses this: {refusal}", BeyondTriton, file, line)
+
+
+SHOWN: defaultdict[str, dict[Any, Any]] = defaultdict(dict)  # by file: Python shows each warning of a line once
+
+
+def warn_at(text: str | Warning, category: type[Warning], file: str, line: int) -> None:
+    """Warn at a line of the user's, once for all specialisations unless filters say otherwise."""
+    warnings.warn_explicit(text, category, file, line, registry=SHOWN[file])
 
 
 RETURNING: set[tuple[str, int]] = set()  # the lines that `warn_returned` has warned of

@@ -68,6 +68,7 @@ class HostDescriptor:
     base: Array
     block_shape: Sequence[int]
     padding: str = "zero"
+    round_f32_to_tf32: bool = False
 
     @property
     def shape(self) -> Sequence[int]:
@@ -211,7 +212,8 @@ def unoptimised(
 
 def evaluator_argument(value: Any) -> Any:
     if isinstance(value, HostDescriptor):
-        return (value.base, value.shape, value.strides, *(["nan"] if value.padding == "nan" else []))
+        flags = {"nan": value.padding == "nan", "tf32": value.round_f32_to_tf32}
+        return (value.base, value.shape, value.strides, *(flag for flag, is_set in flags.items() if is_set))
     return value
 
 

@@ -93,6 +93,7 @@ def load_input(pointer: Any, shape: Any, _semantic: Any = None) -> Any:
 def store_all(out: Any, result: Any, slot: Any, note: Any, first: Any = 0, _semantic: Any = None) -> None:
     """Results are numbered from `first` on; `note` hears of their types."""
     for index, value in enumerate(result if isinstance(result, tl.tuple) else [result], int(first)):
+        value = tl.to_tensor(value, _semantic=_semantic)
         note(value, index, _semantic=_semantic)
         position = out.__add__(index * int(slot), _semantic=_semantic)
         pointer = position.to(tl.pointer_type(value.dtype), _semantic=_semantic)

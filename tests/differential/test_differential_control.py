@@ -226,7 +226,7 @@ class Counter:
 
     @jit
     def __add__(self, other):
-        return Counter(self.value + other.value, self.step)
+        return tl.aggregate_replace(self, value=self.value + other.value)
 
     @jit
     def __getitem__(self, index):

@@ -20,10 +20,10 @@ from tilework.language.function import JITCallable, jit
 FUNCTIONS = {
     "programs": "program_id num_programs debug_barrier target_info.current_target target_info.is_cuda "
     "target_info.is_hip"
-    " target_info.is_hip_cdna3 target_info.is_hip_cdna4 target_info.cuda_capability_geq",
+    " target_info.is_hip_cdna3 target_info.is_hip_cdna4 target_info.is_hip_gfx1250 target_info.cuda_capability_geq",
     "creation": "arange full zeros zeros_like tuple",
     "memory": "load store make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor",
-    "atomics": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
+    "atomics": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas atomic_poll",
     "dots": "dot dot_scaled",
     "math": "exp exp2 log log2 sin cos erf sqrt sqrt_rn rsqrt floor ceil abs fdiv div_rn fma umulhi sigmoid "
     "softmax cdiv"
@@ -41,6 +41,7 @@ FUNCTIONS = {
     "CUDA": "extra.cuda.globaltimer extra.cuda.smid extra.cuda.num_threads extra.cuda.num_warps extra.cuda.gdc_wait"
     " extra.cuda.gdc_launch_dependents extra.cuda.convert_custom_float8_sm70 extra.cuda.convert_custom_float8_sm80",
     "order of programs": "swizzle2d",
+    "aggregates": "aggregate_replace",
     "shapes and types": "broadcast broadcast_to cat cast clamp expand_dims gather histogram interleave join "
     "maximum minimum permute"
     " ravel reshape split squeeze to_tensor trans unsqueeze view where",
@@ -99,7 +100,8 @@ def check_function(name: str) -> None:
     parameters = [
         parameter
         for parameter in inspect.signature(getattr(value, "fn", value)).parameters.values()
-        if parameter.name not in ("_semantic", "_generator", "self") and parameter.kind is not parameter.VAR_POSITIONAL
+        if parameter.name not in ("_semantic", "_generator", "self")
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     most = max((count for count in given if isinstance(count, int)), default=0)
     missing = [p.name for index, p in enumerate(parameters) if index >= most and p.name not in given]

@@ -33,6 +33,7 @@ def atomics(p, q, v, SEM: tl.constexpr, SCOPE: tl.constexpr, N: tl.constexpr):
     tl.atomic_or(p + i, x & 9, sem=SEM, scope=SCOPE)
     tl.atomic_xor(p + i, x, sem=SEM, scope=SCOPE)
     tl.store(q + i, tl.atomic_xchg(p + i, x, sem=SEM, scope=SCOPE))
+    tl.atomic_poll(p + i, x, sem=SEM, scope=SCOPE, timeout_ns=None)
     tl.store(q + N + i, tl.atomic_cas(p + i, x, x + x, sem=SEM, scope=SCOPE))
 
 
@@ -198,7 +199,8 @@ def test_extremes_and_their_places(code: str, shape: tuple[int, ...], data: Any,
 
 @jit
 def along_the_last(x, LAST: tl.constexpr, K: tl.constexpr):
-    return tl.sort(x, dim=LAST), tl.topk(x, K, dim=LAST), tl.bitonic_merge(x, dim=LAST)
+    smallest = tl.topk(x, K, dim=LAST, descending=False)
+    return tl.sort(x, dim=LAST), tl.topk(x, K, dim=LAST), smallest, tl.bitonic_merge(x, dim=LAST)
 
 
 @few_examples
@@ -288,7 +290,7 @@ def target_facts(x):
     facts = 0
     if tl.target_info.current_target() is None:
         facts += 0
-    if tl.target_info.is_hip_cdna3() and tl.target_info.is_hip_cdna4():
+    if tl.target_info.is_hip_cdna3() and tl.target_info.is_hip_cdna4() and tl.target_info.is_hip_gfx1250():
         facts += 2
     if tl.target_info.is_hip() and tl.target_info.is_cuda():
         facts += 4

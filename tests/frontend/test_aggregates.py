@@ -216,7 +216,7 @@ def test_constant_fields_are_part_of_the_type() -> None:
     assert result(passed, 1) == [304]
     module = text(passed, np.zeros(1), 1)
     assert module.count("tt.func private") == 2
-    assert "test_aggregates.Counter<i32, constexpr_type[2]>" in module
+    assert "test_aggregates.Counter<i32, c2>" in module
 
 
 def factory(size):

@@ -80,7 +80,7 @@ def too_many(out, n):
 def test_binding_errors() -> None:
     assert "positional" in str(error(wrong_kind, np.zeros(1), 1, F=positional_only))
     assert "**keywords" in str(error(wrong_kind, np.zeros(1), 1, F=keywords))
-    assert "takes from 1 to 2 positional arguments but 3 were given" in str(error(too_many, np.zeros(1), 1))
+    assert "too many positional arguments" in str(error(too_many, np.zeros(1), 1))
 
 
 # -- specialisation --------------------------------------------------------------------------------------------------
@@ -114,11 +114,11 @@ def test_equal_constants_of_different_classes_are_different_functions() -> None:
     assert result(one_two_three, 0, size=6) == [2, 1, 3, 4, 2, 4]
     names = symbols(one_two_three, np.zeros(6), 0)
     assert [name.rpartition("kind")[2] for name in names[1:]] == [
-        "____(0,)cconstexpr_1_",
-        "____(0,)cconstexpr_True_",
-        "____(0,)cconstexpr_1_d_0_",
-        "____(0,)cconstexpr_1_.1",
-        "____(0,)cNone",
+        "__c1",
+        "__cTrue",
+        "__c1.0",
+        "__c_sq_1_sq_",
+        "__cNone",
     ]
 
 
@@ -134,7 +134,7 @@ def mangled(out, n):
 
 def test_mangled_names() -> None:
     (name,) = (name for name in symbols(mangled, np.zeros(1, np.int32), 0) if ".names__" in name)
-    assert name == ("tests.frontend.test_calls.names__Pi32_i32S4_8S_i32__(2, 1)cconstexpr_3__(3,)cconstexpr_16_")
+    assert name == ("tests.frontend.test_calls.names__Pi32_i32S4_8S_Ti32_c3T_c16")
 
 
 def make(value):

@@ -37,7 +37,7 @@ def binary(p, n):
 
 @tilework.jit
 def unary(p, n):
-    not (0, 0)
+    -(0, 0)
 
 
 @tilework.jit

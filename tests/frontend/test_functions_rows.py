@@ -64,11 +64,12 @@ PROGRAM = {
                                                      True)),
     "num_programs axis": ("tl.num_programs(3)",
                           Refused(ValueError, "num_programs axis must be 0, 1, or 2 but got 3", True)),
-    "debug_barrier": ("tl.debug_barrier()", "gpu.barrier"),
+    "debug_barrier": ("tl.debug_barrier()", "ttg.barrier all"),
     "target_info": ("""
         tl.static_assert(tl.target_info.is_cuda() and not tl.target_info.is_hip() and not tl.target_info.is_hip_cdna3())
         tl.static_assert(tl.target_info.cuda_capability_geq(9) and not tl.target_info.cuda_capability_geq(9, 1))
         tl.static_assert(tl.target_info.current_target().arch == 90 and not tl.target_info.is_hip_cdna4())
+        tl.static_assert(not tl.target_info.is_hip_gfx1250())
         """, []),
     "reduce, run-time axis": (Y + "tl.sum(y, n)", Refused(ValueError, "axis")),
     "arange": ("tl.store(out + tl.arange(0, 4), tl.arange(3, 7))", [3, 4, 5, 6]),
@@ -273,7 +274,7 @@ REST = {
     "dot_scaled scale": ("""
         a, b = tl.zeros((32, 64), tl.uint8), tl.zeros((64, 32), tl.uint8)
         tl.dot_scaled(a, tl.zeros((32, 4), tl.uint8), "e4m3", b, None, "e4m3")
-        """, Refused(AssertionError, "lhs_scale must be a tensor of shape [32, 2]. Got ['32', '4']", True)),
+        """, Refused(AssertionError, "lhs_scale must be a tensor of shape [..., 32, 2]. Got ['32', '4']", True)),
     "dot_scaled uint16": ("""
         a, s = tl.zeros((32, 64), tl.uint16), tl.zeros((32, 2), tl.uint8)
         c = tl.dot_scaled(a, s, "bf16", tl.zeros((2, 64, 32), tl.float16).reshape(64, 64)[:, :], None, "fp16")

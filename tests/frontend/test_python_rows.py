@@ -187,7 +187,7 @@ ROWS = {
     "name, print without a prefix": ("print(n)", Refused(AssertionError, "prefix")),
     "name, getattr of a function": ("tl.store(out, getattr(tl, 'maximum')(n, 5))", [5]),
     "call, literals stay constexpr": (
-        "tl.store(out, is_constant(3).to(tl.int32) + is_constant('a').to(tl.int32) + is_constant(n).to(tl.int32))",
+        "tl.store(out, tl.to_tensor(is_constant(3)) + tl.full((), is_constant('a'), tl.int32) + is_constant(n))",
         [2]),
     "call, missing argument": ("increment()", Refused(TypeError, "y")),
     "call, noinline, one element": ("tl.store(out + tl.arange(0, 1), far(tl.full((1,), n, tl.int32)))", [4]),
@@ -277,7 +277,7 @@ def test_one_function_per_specialisation(tmp_path: Path) -> None:
 
 def test_propagate_nan_of_min_is_deprecated(tmp_path: Path) -> None:
     fn = kernel(tmp_path, "tl.store(out, min(x, 2.0, propagate_nan=tl.PropagateNan.ALL))", parameters="out, x")
-    with pytest.warns(DeprecationWarning, match="propagate_nan"):
+    with pytest.warns(UserWarning, match="propagate_nan"):
         assert "arith.minimumf" in text(fn, np.zeros(1, np.float32), 1.5)
 
 

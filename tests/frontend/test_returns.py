@@ -1,6 +1,7 @@
 """`return`: early exits of kernels and functions, types, dead code, undefined results."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.frontend.run import after_passes, error, innermost, result, text, ttir
+from tilework import knobs
 from tilework.errors import RETURNING
 from tilework.ir.printer import print_module
 
@@ -253,14 +255,29 @@ def calls(out, n, F: tl.constexpr):
 
 @pytest.mark.parametrize(
     ("function", "message", "line"),
-    [(two_types, "Inconsistent return types", 4), (value_or_nothing, "Inconsistent return types", 4),
-     (returns_a_string, "abc", 2)],
+    [(two_types, "Inconsistent return types: int32 and fp32", 4),
+     (value_or_nothing, "Inconsistent return types: int32 and nothing", 4), (returns_a_string, "abc", 2)],
 )  # fmt: skip
-def test_refused(function, message: str, line: int) -> None:
-    problem = error(calls, np.zeros(1), 3, F=function)
+def test_refused_by_triton_3_6(function, message: str, line: int) -> None:
+    with knobs.language.scope() as language:
+        language.triton_version = "3.6.0"
+        problem = error(calls, np.zeros(1), 3, F=function)
     assert str(problem).startswith("at 2:18:")
     inner = innermost(problem)
     assert message in str(inner) and str(inner).startswith(f"at {line}:4:")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(two_types, "Return type mismatch: int32 and fp32. Note all return types were: [constexpr_type[1],"
+                 " constexpr_type[2.0]]"),
+     (value_or_nothing, "cannot convert None of type <class 'NoneType'> to tensor")],
+)  # fmt: skip
+def test_refused_at_the_first_line(function, message: str) -> None:
+    problem = error(calls, np.zeros(1), 3, F=function)
+    assert str(problem).startswith("at 2:18:")
+    inner = innermost(problem)
+    assert message in str(inner).replace("\\'", "'") and str(inner).startswith("at 1:0:")
 
 
 @tilework.jit
@@ -269,7 +286,11 @@ def stores(out):
 
 
 @pytest.mark.parametrize("interpret", [False, True])
-def test_a_kernel_that_returns_a_value_warns_once_at_its_line(interpret: bool) -> None:
+def test_a_kernel_that_returns_a_value_warns_once_at_its_line(
+    interpret: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # what is loaded from a cache warns of nothing
+
     def returning(out, N: tl.constexpr):
         if N < 4:
             return tl.load(out) + N

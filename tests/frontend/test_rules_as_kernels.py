@@ -55,7 +55,7 @@ def weak_and_strong(out, flag, n, f, N: tl.constexpr):
         tl.static_assert((u8 + k).dtype == tl.uint8)
     tl.static_assert(plus_literal(u8).dtype == tl.uint8)
     tl.static_assert(plus_reassigned(u8).dtype == tl.int32)
-    tl.static_assert((u8 + same(3)).dtype == tl.int32)
+    tl.static_assert((u8 + same(3)).dtype == tl.uint8)
     tl.static_assert((u8 + n).dtype == tl.int32)
     tl.static_assert((h * f).dtype == tl.float32)
     tl.static_assert((u8 + flag).dtype == tl.uint8)

@@ -16,9 +16,9 @@ def two(x, y):
 """
 BLOCK, HALF = "tl.zeros((16, 16), tl.float16)", "tl.zeros((16,), tl.float16)"
 SENTENCES = {
-    "two(n)": "two() missing 1 required positional argument: 'y'",
-    "two(n, n, z=3)": "two() got an unexpected keyword argument 'z'",
-    "two(n, n, n)": "two() takes 2 positional arguments but 3 were given",
+    "two(n)": "missing a required argument: 'y'",
+    "two(n, n, z=3)": "got an unexpected keyword argument 'z'",
+    "two(n, n, n)": "too many positional arguments",
     "if tl.arange(0, 4) > 2:\n    pass": "Boolean value of Tensor with more than one value is ambiguous",
     "for i in range(0, 2.5 * n):\n    pass": "For loop bounds and step must all be ints, are (int32, fp32, int32)",
     "for i in tl.static_range(n):\n    pass": "int32[] used as tl.static_range start value is not a constexpr",

@@ -34,7 +34,7 @@ def test_a_kernel_made_by_exec_runs():
     assert out.tolist() == (x * 3 + 8).tolist()
 
 
-@pytest.mark.filterwarnings("ignore:builtin:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:builtin:UserWarning")
 def test_its_loops_branches_and_python_names():
     kernel = made("""
     @jit(interpret=True)

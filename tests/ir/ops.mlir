@@ -94,7 +94,7 @@ module {
     tt.print " x: " {hex = false, isSigned = array<i32: 1, 0>} : %arg8, %arg6 : i32, tensor<64xi32>
     tt.print "no" {hex = true, isSigned = array<i32>}
     tt.assert %arg7, "bad \22quote\22" : tensor<64xi1>
-    gpu.barrier
+    ttg.barrier all
     %14 = arith.cmpi slt, %arg8, %arg8 : i32
     llvm.intr.assume %14 : i1
     %15 = arith.select %14, %arg8, %arg8 : i32

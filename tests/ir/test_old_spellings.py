@@ -41,6 +41,11 @@ VALUES = [
 STATEMENTS = [
     ("tt.store %tp, %t, %tb : tensor<64xf32>", "tt.store %tp, %t, %tb : tensor<64x!tt.ptr<f32>>"),
     ("tt.store %tp, %t {cache = 1 : i32} : tensor<64xf32>", "tt.store %tp, %t : tensor<64x!tt.ptr<f32>>"),
+    ("gpu.barrier", "ttg.barrier all\n"),
+    ("gpu.barrier {a = 1 : i32}", "ttg.barrier all {a = 1 : i32}\n"),
+    ('"gpu.barrier"() : () -> ()', "ttg.barrier all\n"),
+    ("ttg.local_barrier", "ttg.barrier local\n"),
+    ("ttg.barrier global_write | local", "ttg.barrier local|global_write\n"),
     ('tt.assert %tb, "m", "file.py", "f", 12 : tensor<64xi1>', 'tt.assert %tb, "m" : tensor<64xi1>'),
 ]
 

@@ -13,9 +13,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from tests.ir.values import TYPES, in_function
 from tests.pipeline.stages import StageError, check_stage
-from tilework.ir import arith, math, tt
+from tilework.ir import arith, math, tt, ttg
 from tilework.ir.arith import RemfOp, SelectOp, binary, cmpf, cmpi, convert, ternary, unary
 from tilework.ir.enums import (
+    AddrSpace,
     CacheModifier,
     DescriptorReduceKind,
     EvictionPolicy,
@@ -28,7 +29,7 @@ from tilework.ir.enums import (
     RoundingMode,
     ScaleDotElemType,
 )
-from tilework.ir.llvm import AssumeOp, GpuBarrierOp
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.locations import file_loc
 from tilework.ir.parser import make_context, parse_module
 from tilework.ir.printer import print_module
@@ -227,7 +228,12 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
     ('tt.print "hi" {hex = true, isSigned = array<i32>}', lambda v: tt.PrintOp.make("hi", True, [], [], LOC)),
     ('tt.assert %tb, "say \\22no\\22" : tensor<64xi1>', lambda v: tt.AssertOp.make(v.tb, 'say "no"', LOC)),
     ("tt.call @callee(%x) : (f32) -> f32", lambda v: tt.CallOp.make("callee", [v.x], [f32], LOC)),
-    ("gpu.barrier", lambda v: GpuBarrierOp.make(LOC)),
+    ("ttg.barrier all", lambda v: ttg.BarrierOp.make(AddrSpace.ALL, LOC)),
+    ("ttg.barrier none", lambda v: ttg.BarrierOp.make(AddrSpace.NONE, LOC)),
+    (
+        "ttg.barrier local|global_read",
+        lambda v: ttg.BarrierOp.make(AddrSpace.LOCAL | AddrSpace.GLOBAL_READ, LOC),
+    ),
     ("tt.ordered_begin", lambda v: tt.OrderedBeginOp.make(LOC)),
     ("tt.ordered_end", lambda v: tt.OrderedEndOp.make(LOC)),
     ("llvm.intr.assume %b : i1", lambda v: AssumeOp.make(v.b, LOC)),

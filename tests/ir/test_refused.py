@@ -20,6 +20,7 @@ BAD = [
     ("tt.splat %x : f32 -> tensor<2097152xf32>", "Maximum allowed number of elements is 1048576, but"),
     ("tt.splat %x : f32 -> tensor<8xi32>", "requires the same element type for all operands and results"),
     ("tt.unsplat %t : tensor<64xf32>", "exactly one element"),
+    ('"ttg.barrier"() <{addrSpace = 32 : i32}> : () -> ()', "an i32 of words of none, local, "),
     ("tt.expand_dims %t {axis = 2 : i32} : tensor<64xf32> -> tensor<64x1xf32>", "axis 2 is out of range"),
     ("tt.expand_dims %t {axis = 1 : i32} : tensor<64xf32> -> tensor<1x64xf32>", "at axis 1 cannot give"),
     ("tt.reshape %t : tensor<64xf32> -> tensor<8x4xf32>", "number of src and dst elements of reshape must be the same"),
@@ -70,7 +71,7 @@ BAD = [
     ("tt.descriptor_load %d[%n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x32xf32>", "needs 2 indices"),
     (
         "tt.descriptor_load %d[%n, %n] : !tt.tensordesc<tensor<1x32xf32>> -> tensor<1x64xf32>",
-        "block and tensor types must match",
+        "same number of elements, but got descriptor block with 32 elements tensor with ",
     ),
     (
         "tt.descriptor_gather %d[%ti, %n] : "
@@ -126,7 +127,7 @@ BAD = [
     (
         '"tt.reduce"(%t) <{axis = 1 : i32}> ({\n^bb0(%i: f32, %j: f32):\n  tt.reduce.return %i : f32\n}) '
         ": (tensor<64xf32>) -> f32",
-        "axis 1 is out of range for rank 1",
+        "axis out of bounds for operand rank 1",
     ),
     (
         (
@@ -167,7 +168,7 @@ BAD_STATEMENTS = [
     ('tt.print "x" {hex = false, isSigned = array<i32>} : %n : i32', "isSigned has 0 entries for 1 values"),
     (
         "tt.descriptor_store %d[%n, %n], %m : !tt.tensordesc<tensor<1x32xf32>>, tensor<16x16xf32>",
-        "block and tensor types must match",
+        "same number of elements, but got descriptor block with 32 elements tensor with ",
     ),
     ("%l2, %r2 = tt.split %t : tensor<64xf32> -> tensor<64xf32>", "last dimension of input tensor must be 2"),
 ]
@@ -183,7 +184,10 @@ def test_verifiers_refuse(text: str, message: str) -> None:
         module.verify()
 
 
+SPACES = "none, local, global_read, global_write, tensor_read, tensor_write, all"
 SYNTAX = {
+    f"expected words of {SPACES}, with | in between, but got shared": "ttg.barrier shared",
+    f"expected one of {SPACES} behind |": "ttg.barrier local|",
     "expected one of none, ca, cg, wb, cs, wt, cv, but got xx": "%0 = tt.load %p cacheModifier = xx : !tt.ptr<f32>",
     "Expected ':'": "%0 = tt.get_program_id w : i32",
     "value %other is used but not defined": "%0 = tt.addptr %p, %other : !tt.ptr<f32>, i32",

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.traits import IsTerminator, Pure
 
 from tilework.frontend.semantic.building import Builder
-from tilework.ir import arith, scf, tt
+from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.arith import binary, cmpi, convert
 from tilework.ir.constraints import Elementwise
 from tilework.ir.effects import (
@@ -25,7 +25,7 @@ from tilework.ir.effects import (
     reads,
     writes,
 )
-from tilework.ir.llvm import GpuBarrierOp
+from tilework.ir.enums import AddrSpace
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, name_of, unknown
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
@@ -161,7 +161,7 @@ def test_effects() -> None:
     p, x, n = block.args
     load, store = tt.LoadOp.make(p, None, None, LOC), tt.StoreOp.make(p, x, None, LOC)
     volatile = tt.LoadOp.make(p, None, None, LOC, is_volatile=True)
-    barrier, call = GpuBarrierOp.make(LOC), tt.CallOp.make("f", (), (), LOC)
+    barrier, call = ttg.BarrierOp.make(AddrSpace.ALL, LOC), tt.CallOp.make("f", (), (), LOC)
     asm = [tt.ElementwiseInlineAsmOp.make((x,), (f32,), "", "=r,r", pure, 1, LOC) for pure in (True, False)]
     facts = {op: (is_pure(op), reads(op), writes(op)) for op in (load, store, volatile, barrier, call, *asm)}
     assert facts[load] == (False, True, False)

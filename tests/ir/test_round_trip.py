@@ -71,6 +71,7 @@ def test_the_global_address_space_is_not_printed() -> None:
 # How each enumeration is written: a keyword (%k) in the form of an op, or a number (%d) in its dictionary.
 ENUMS: dict[type[Keyword], str] = {
     enums.SchedHint: "amdg.instruction_sched_hint {{variant = #amdg.SchedHintVariant<{k}>}}",
+    enums.AddrSpace: "ttg.barrier {k}",
     enums.CacheModifier: "%0 = tt.load %p {{cache = {d} : i32}} : !tt.ptr<f32>",
     enums.EvictionPolicy: "%0 = tt.load %p {{evict = {d} : i32}} : !tt.ptr<f32>",
     enums.PaddingOption: ("%0 = tt.load %bp {{boundaryCheck = array<i32: 0>, padding = {d} : i32}} "

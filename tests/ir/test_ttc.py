@@ -69,7 +69,7 @@ BAD = {
         "%b = ttc.alloc : !ttc.buf<4xf32>\nttc.scan %b into %b {axis = 0 : i32, reverse = false} {\n"
         "^bb0(%u: f32, %v: f32):\nttc.yield %i : i32\n} : !ttc.buf<4xf32>"
     ),
-    "out of range": (
+    "axis out of bounds": (
         "%b = ttc.alloc : !ttc.buf<4xf32>\nttc.scan %b into %b {axis = 1 : i32, reverse = false} {\n"
         "^bb0(%u: f32, %v: f32):\nttc.yield %u : f32\n} : !ttc.buf<4xf32>"
     ),

@@ -51,7 +51,7 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttg.Fp4ToFpOp: lambda op: ttg.Fp4ToFpOp.make(op.src, 1, op.result.type, LOC),
     ttg.GlobalScratchAllocOp: lambda op: ttg.GlobalScratchAllocOp.make(256, 16, LOC),
     ttg.LocalAllocOp: lambda op: ttg.LocalAllocOp.make(op.src, op.result.type, LOC, op.alignment and 16),
-    ttg.LocalBarrierOp: lambda op: ttg.LocalBarrierOp.make(LOC),
+    ttg.BarrierOp: lambda op: ttg.BarrierOp.make(op.addr_space.value.data, LOC),
     ttg.LocalDeallocOp: lambda op: ttg.LocalDeallocOp.make(op.src, LOC),
     ttg.LocalDotOp: lambda op: ttg.LocalDotOp.make(op.a, op.b, op.c, LOC),
     ttg.LocalLoadOp: lambda op: ttg.LocalLoadOp.make(op.src, op.result.type, LOC, op.token),
@@ -154,6 +154,21 @@ def test_old_names_are_read() -> None:
 BAD = [
     ("rank 0 memdesc is not allowed",
      "%x: !ttg.memdesc<f16, #bar, #smem>",
+     ""),
+    ("shape has 0 dimension",
+     "%x: !ttg.memdesc<0x4xf16, #plain, #smem>",
+     ""),
+    ("block shape along the contiguous dimension 1 is too small for the swizzle byte size 128 in an "
+     "NVMMASharedLayout, got 32 but expected at least 64",
+     "%x: !ttg.memdesc<2x64x32xf16, #nv, #smem>",
+     ""),
+    ("block shape along the contiguous dimension 0 is too small for the swizzle byte size 128 in an "
+     "NVMMASharedLayout, got 32 but expected at least 64",
+     "%x: !ttg.memdesc<32x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, "
+     "elementBitWidth = 16}>, #smem>",
+     ""),
+    ("Mismatch in expected shape for dimension 0. Expected: 4, got: 2",
+     "%x: !ttg.memdesc<2xf16, #ttg.shared_linear<{offset = [[1], [2]]}, alignment = 16>, #smem>",
      ""),
     ("shape must have power-of-2 and non-zero dimensions; got 3, 3",
      "%x: !ttg.memdesc<3x3xf16, #plain, #smem>",

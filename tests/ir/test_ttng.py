@@ -125,9 +125,9 @@ BAD = [
      ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<32x64xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, "
       "#smem> -> tensor<32x64xf32, #mma3>")),
     (("the last dimension of the first operand to be equal to the second-to-last dimension of the second "
-      "operand: 32, 64"),
-     "%a: !ttg.memdesc<64x32xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
-     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x32xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, "
+      "operand: 128, 64"),
+     "%a: !ttg.memdesc<64x128xf16, #nv, #smem>, %b: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3>",
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x128xf16, #nv, #smem> * !ttg.memdesc<64x64xf16, #nv, "
       "#smem> -> tensor<64x64xf32, #mma3>")),
     ("in-register LHS operand must have a kWidth of 2 but got 4",
      ("%a: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma3, kWidth = 4}>>, %b: !ttg.memdesc<64x64xf16, "
@@ -164,10 +164,10 @@ BAD = [
      ("ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
       "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>")),
     ("does not fit",
-     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x32xf16, #nv, #smem, mutable>, "
+     ("%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<32x128xf16, #nv, #smem, mutable>, "
       "%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1, %i: i32"),
      ("ttng.async_tma_copy_global_to_local %d[%i, %i] %m, %b, %p : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
-      "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<64x32xf16, #nv, #smem, mutable>")),
+      "!ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<32x128xf16, #nv, #smem, mutable>")),
     ("a tensormap has at least one dimension",
      "%p: !tt.ptr<i8>",
      ("ttng.tensormap_create %p, %p, [], [], [], [] {elem_type = 3 : i32, fill_mode = 0 : i32, "
@@ -190,8 +190,8 @@ BAD = [
      ('%d = "ttng.warp_group_dot"(%a, %a, %c) : (!ttg.memdesc<64x64xf16, #nv, #smem>, !ttg.memdesc<64x64xf16, #nv, '
       '#smem>, tensor<64x64xf32, #mma3>) -> tensor<64x64xf16, #mma3>')),
     ("WGMMA result N dimension must be divisible by 8",
-     "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x4xf16, #nv, #smem>, %c: tensor<64x4xf32, #mma3>",
-     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x4xf16, #nv, "
+     "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %b: !ttg.memdesc<64x4xf16, #nv0, #smem>, %c: tensor<64x4xf32, #mma3>",
+     ("%d = ttng.warp_group_dot %a, %b, %c : !ttg.memdesc<64x64xf16, #nv, #smem> * !ttg.memdesc<64x4xf16, #nv0, "
       "#smem> -> tensor<64x4xf32, #mma3>")),
     ("Cannot use warp_group_dot when the warps per group are not 4",
      "%a: !ttg.memdesc<64x64xf16, #nv, #smem>, %c: tensor<64x64xf32, #mma3w>",
@@ -211,7 +211,8 @@ BAD = [
      "%a: !ttg.memdesc<64x64xf16, #nv, #smem>",
      ('%d = "ttng.warp_group_dot_wait"(%a) <{pendings = 0 : i32}> : (!ttg.memdesc<64x64xf16, #nv, #smem>) '
       '-> tensor<64x64xf32, #mma3>')),
-    ("does not fit",
+    ("descriptor block and tensor element types must match, but got descriptor element type 'f16' and tensor element "
+     "type 'bf16'",
      "%d: !tt.tensordesc<tensor<64x64xf16, #nv>>, %m: !ttg.memdesc<64x64xbf16, #nv, #smem>, %i: i32",
      ("ttng.async_tma_copy_local_to_global %d[%i, %i] %m : !tt.tensordesc<tensor<64x64xf16, #nv>>, "
       "!ttg.memdesc<64x64xbf16, #nv, #smem>")),

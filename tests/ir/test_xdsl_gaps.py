@@ -26,7 +26,7 @@ SAME = {
   tt.func public @f(%c: i1, %x: f32) {
     %0 = arith.remf %x, %x : f32
     llvm.intr.assume %c : i1
-    gpu.barrier
+    ttg.barrier all
     tt.return
   }
 }
@@ -129,8 +129,8 @@ def test_one_type_with_and_without_parentheses(types: str) -> None:
 
 
 def test_a_yield_of_nothing_may_be_left_out_or_written() -> None:
-    short = parse_module("tt.func @f(%c: i1) { scf.if %c { gpu.barrier } tt.return }")
-    long = parse_module("tt.func @f(%c: i1) { scf.if %c { gpu.barrier scf.yield } tt.return }")
+    short = parse_module("tt.func @f(%c: i1) { scf.if %c { ttg.barrier all } tt.return }")
+    long = parse_module("tt.func @f(%c: i1) { scf.if %c { ttg.barrier all scf.yield } tt.return }")
     verify(short)
     assert print_module(short) == print_module(long)
     assert short.is_structurally_equivalent(long)

@@ -25,7 +25,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       %one = arith.constant 1 : i32
       ttg.mask.return %one : i32
     }) : (i1) -> i32
-    ttg.local_barrier
+    ttg.barrier local
     %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #sh1, #smem, mutable>
     ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
     ttng.wait_barrier %bar, %i, %p : !ttg.memdesc<1xi64, #sh1, #smem, mutable>

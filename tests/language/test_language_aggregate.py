@@ -53,7 +53,7 @@ def test_fields_decide_the_type() -> None:
     window = Window(X, tl.constexpr(4))
     assert window.type == Window(X, 4).type
     assert window.type != Window(X, 8).type and window.type != Window(Y, 4).type
-    assert window.type.mangle() == f"{__name__}.Window<i32, constexpr_type[4]>"
+    assert window.type.mangle() == f"{__name__}.Window<i32, c4>"
     assert hash(window.type) == hash(Window(X, 4).type)
     assert str(window.type) == "Window<start: int32, size: constexpr_type[4]>"
 

@@ -42,7 +42,7 @@ def test_nested_constexprs_flatten() -> None:
 def test_text() -> None:
     c = tl.constexpr(5)
     assert (repr(c), str(c), f"{c}") == ("constexpr[5]",) * 3
-    assert repr(c.type) == "constexpr_type[5]" == c.type.mangle()
+    assert repr(c.type) == "constexpr_type[5]" and c.type.mangle() == "c5"
 
 
 def test_conversions() -> None:
@@ -106,7 +106,7 @@ def test_tuple_types() -> None:
     t = tl.tuple([x, tl.constexpr(4), None, tl.float32, 2])
     expected = [tl.int32, *map(tl.constexpr_type, (4, None, tl.float32, 2))]
     assert t.type == tl.tuple_type(expected) and list(t.type) == expected and t.type[0] == tl.int32
-    assert t.type.mangle() == ("Ti32_constexpr_type[4]_constexpr_type[None]_constexpr_type[fp32]_constexpr_type[2]T")
+    assert t.type.mangle() == ("Ti32_c4_cNone_cfp32_c2T")
 
 
 def test_tuple_indexing() -> None:
@@ -123,7 +123,7 @@ def test_tuple_fields() -> None:
     t = tl.tuple(Point(1, 2))
     assert t.fields == ["x", "y"] and (t.x, t.y) == (1, 2)
     assert tl.tuple(t).fields == ["x", "y"]
-    with pytest.raises(AttributeError, match="'z'"):
+    with pytest.raises(AttributeError, match="'tuple' object has no attribute z"):
         _ = t.z
     assert t.type != tl.tuple([1, 2]).type
 

@@ -109,6 +109,9 @@ def test_pointers() -> None:
     assert not p.is_int() and not p.is_floating() and not p.is_block()
     with pytest.raises(TypeError, match="int"):
         tl.pointer_type(3)
+    with pytest.raises(ValueError, match="an address space is a number or one of global, shared, not 'local'"):
+        tl.pointer_type(tl.float32, "local")
+    assert tl.pointer_type(tl.float32, "shared") == tl.pointer_type(tl.float32, 3)
 
 
 def test_blocks() -> None:
@@ -160,7 +163,7 @@ def test_tuple_signatures_keep_field_names() -> None:
     plain = tl.str_to_ty(("i32", ("*fp32", "constexpr")), (None, (None, 4)))
     assert plain == tl.tuple_type([tl.int32, tl.tuple_type([tl.pointer_type(tl.float32), tl.constexpr_type(4)])])
     assert tl.str_to_ty(Pair("i32", "fp32")).fields == ["a", "b"]
-    assert plain.mangle() == "Ti32_TPfp32_constexpr_type[4]TT"
+    assert plain.mangle() == "Ti32_TPfp32_c4TT"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tilework.ir import cf, math, scf, ub
 from tilework.ir.amdg import AMDG, ROCDL
 from tilework.ir.arith import Arith
 from tilework.ir.effects import DECLARED, ELEMENTWISE
-from tilework.ir.llvm import GPU, LLVM
+from tilework.ir.llvm import LLVM
 from tilework.ir.tt import (
     TT,
     AdvanceOp,
@@ -32,7 +32,7 @@ from tilework.ir.tt import (
     StoreOp,
 )
 from tilework.ir.ttc import TTC
-from tilework.ir.ttg import TTG, MaskOp, MaskReturnOp, PredicateStageOp
+from tilework.ir.ttg import TTG, BarrierOp, MaskOp, MaskReturnOp, PredicateStageOp
 from tilework.ir.ttng import TTNG
 from tilework.ir.types import PointerType, TensorDescType, is_tensor
 from tilework.ir.verify import layout_problem
@@ -64,7 +64,7 @@ TTIR = Stage(
             *TT.operations,
             *Arith.operations,
             *math.Math.operations,
-            *GPU.operations,
+            BarrierOp,
             *LLVM.operations,
             scf.ForOp,
             scf.IfOp,

@@ -70,7 +70,7 @@ def test_code_without_its_barriers_is_found_out(name: str, arch: int) -> None:
     config = Config(name, arch)
     module = with_barriers(config)
     run(CASES[name], module, barriers=True, fences=True)
-    barriers = [op for op in module.walk() if type(op) is ttg.LocalBarrierOp]
+    barriers = [op for op in module.walk() if type(op) is ttg.BarrierOp]
     assert barriers
     for op in barriers:
         erase_op(op)

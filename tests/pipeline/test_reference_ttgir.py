@@ -1,4 +1,4 @@
-"""From Triton's TTIR our passes make the TTGIR that Triton makes, op by op, for its reference kernels."""
+"""From Triton's TTIR our passes make the TTGIR that Triton 3.7.1 makes, op by op, for its reference kernels."""
 
 import re
 from pathlib import Path

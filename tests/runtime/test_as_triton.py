@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.python_programs import run_python
+from tilework.process.triton_version import VERSIONS
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
@@ -162,7 +163,7 @@ def test_both_names_are_the_same_objects(run) -> None:
         "from triton.runtime.jit import JITFunction\n"
         "from triton.runtime import driver\n"
         "from triton.language.extra import libdevice\n"
-        "assert triton.__version__ == '3.6.0' and tl is tilework.language and triton.knobs is tilework.knobs\n"
+        "assert triton.__version__ == '3.7.1' and tl is tilework.language and triton.knobs is tilework.knobs\n"
         "triton.knobs.redis.port = 99\n"
         "assert tilework.knobs.redis.port == 99\n"
         "assert JITFunction is tilework.JITFunction is triton.JITFunction\n"
@@ -373,8 +374,35 @@ def test_processes_that_the_program_starts(run, how: str) -> None:
     printed = run(*start, "main.py", main=script, files={**INSTALLED, **other}).splitlines()
     assert printed == [
         f"tilework.language {ROOT / 'tilework' / '__init__.py'}",
-        *["tilework.language tilework.compiler 3.6.0 3.6.0"] * 2,
+        *["tilework.language tilework.compiler 3.7.1 3.7.1+tilework"] * 2,
     ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_selected_version_here_and_in_processes(run, version: str) -> None:
+    """Of the module, of the distribution, and in the metadata of a kernel, in the program and in what it starts."""
+    script = KERNEL + (
+        "import importlib.metadata, subprocess, sys, triton\n"
+        "seen = triton.__version__, importlib.metadata.version('triton')\n"
+        "assert importlib.metadata.metadata('triton')['Name'] == 'triton'\n"
+        "x = np.zeros(4, np.float32)\n"
+        "compiled = scale.warmup(x, x, 4, factor=3, BLOCK=4, grid=(1,)).metadata\n"
+        "import tilework\n"
+        "assert compiled.triton_version == triton.__version__ and compiled.tilework_version == tilework.__version__\n"
+        "ASK = ('import importlib.metadata; before = importlib.metadata.version(\"triton\"); import triton;'\n"
+        "       'assert importlib.metadata.version(\"triton\") == before; print(triton.__version__, before)')\n"
+        "print(*seen)\nprint(subprocess.check_output([sys.executable, '-c', ASK], text=True, cwd='/'), end='')\n"
+    )
+    printed = run("-m", "tilework.as_triton", "main.py", main=script, environment={"TILEWORK_TRITON_VERSION": version})
+    assert printed.splitlines() == [f"{version} {version}+tilework"] * 2
+
+
+def test_the_version_follows_the_knob(run) -> None:
+    script = ACTIVATE + (
+        "import triton\nfrom triton import __version__ as first\n"
+        "triton.knobs.language.triton_version = '3.6.0'\nprint(first, triton.__version__)\n"
+    )
+    assert run("main.py", main=script) == "3.7.1 3.6.0\n"
 
 
 WORKER = (
@@ -431,7 +459,7 @@ def test_the_distribution_called_triton(run) -> None:
     script = (
         "import triton.language as tl"
         + KERNEL
-        + "check(BLOCK=32)\nimport tilework\nprint(tilework.as_triton() is triton, triton.__version__)\n"
+        + "check(BLOCK=32)\nimport tilework\nprint(tilework.as_triton() is triton, f'{triton.__version__}+tilework')\n"
     )
     path = os.pathsep.join([str(package), str(ROOT)])
     assert run("main.py", main=script, environment={"PYTHONPATH": path}) == f"right\nTrue {version}\n"

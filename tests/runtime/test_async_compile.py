@@ -12,6 +12,8 @@ import tilework.language as tl
 from tests.runtime.launch_kernels import fill
 from tilework import knobs
 from tilework.errors import CompilationError
+from tilework.inspect.explain.kernels import compiled_kernels
+from tilework.inspect.explorer.document import NotExplored
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.workers import async_compile
 
@@ -64,22 +66,45 @@ class Held(Executor):
         self.run(*range(len(self.work)))
 
 
-def test_nothing_unfinished_is_in_the_cache() -> None:
+def test_the_future_is_in_the_cache_at_once() -> None:
     fill, pool = kernel_of(), Held()
     with tilework.AsyncCompileMode(pool) as mode:
         first, second = fill.warmup(OUT, 1, grid=(1,)), fill.warmup(OUT, 1, grid=(1,))
         other = fill.warmup(OUT, 2, grid=(1,))
         assert type(first) is tilework.FutureKernel and first is second and other is not first
-        assert first.kernel is None and kernels(fill) == [] and len(pool.work) == 2
+        assert first.kernel is None and kernels(fill) == [first, other] and len(pool.work) == 2
         assert mode.raw_futures == [first.future, other.future]
         assert list(mode.future_kernels.values()) == [first, other] and mode.executor is pool
         pool.run_all()
-        assert kernels(fill) == []  # done, but not requested
+        assert kernels(fill) == [first, other]  # done, but not requested
         made = first.result()
-        assert type(made) is CompiledKernel and kernels(fill) == [made] and first.result() is made is first.kernel
+        assert (
+            type(made) is CompiledKernel and kernels(fill) == [made, other] and first.result() is made is first.kernel
+        )
         assert fill.warmup(OUT, 1, grid=(1,)) is made
     assert kernels(fill) == [made, other.kernel]
     assert first.name == made.name  # an attribute of the kernel
+
+
+def test_attributes_of_a_future_are_those_of_the_kernel() -> None:
+    fill = kernel_of()
+    with ThreadPoolExecutor(1) as pool, tilework.AsyncCompileMode(pool):
+        future = fill.warmup(OUT, 1, grid=(1,))
+        assert future.metadata.num_warps == future.result().metadata.num_warps
+        for name in ("name", "hash", "asm", "_loaded", "packed_metadata"):
+            assert getattr(future, name) is getattr(future.result(), name), name
+        with pytest.raises(AttributeError, match="no_such"):
+            _ = future.no_such
+
+
+def test_functions_of_the_same_source_share_a_compilation() -> None:
+    first, second, pool = kernel_of(), kernel_of(), Held()
+    with tilework.AsyncCompileMode(pool):
+        future = first.warmup(OUT, 1, grid=(1,))
+        assert second.warmup(OUT, 1, grid=(1,)) is future and len(pool.work) == 1
+        pool.run_all()
+    assert kernels(first) == kernels(second) == [future.result()]
+    assert second[(1,)](OUT, 1) is future.result() and second[(1,)](OUT, 1) is future.result()
 
 
 def test_an_exception_leaves_the_block_at_once() -> None:
@@ -153,6 +178,43 @@ def test_the_first_that_fails_raises() -> None:
     assert kernels(wrong) == []
 
 
+def test_after_a_failed_block_there_are_only_kernels() -> None:
+    wrong, pool = wrong_of(), Held()
+    fills = [kernel_of() for _ in range(3)]
+    with pytest.raises(CompilationError), tilework.AsyncCompileMode(pool):
+        for index, fill in enumerate(fills):
+            fill.warmup(OUT, index, grid=(1,))
+        wrong.warmup(OUT, 3, grid=(1,))
+        wrong.warmup(OUT, 4, grid=(1,))
+        pool.run(3, 4, 0, 1)
+    assert [type(kernel) for fill in fills for kernel in kernels(fill)] == [CompiledKernel] * 2 + [
+        tilework.FutureKernel
+    ]
+    assert kernels(wrong) == []
+    last = fills[2]  # which has not begun, so nothing may wait for it
+    (future,) = kernels(last)
+    assert compiled_kernels(last) == [] and "0 specialisations" in str(last.explain()) and last._repr_html_()
+    with pytest.raises(NotExplored):
+        last.explore(open=False)
+    assert not future.future.done()
+    pool.run(2)
+    made = last.warmup(OUT, 2, grid=(1,))
+    assert type(made) is CompiledKernel and kernels(last) == [made] == compiled_kernels(last)
+    made[(1, 1, 1)](OUT, 2)
+    assert OUT.tolist() == [2] * 4
+
+
+def test_preload_after_a_failed_block_returns_a_kernel() -> None:
+    fill, wrong, pool, data = kernel_of(), wrong_of(), Held(), []
+    knobs.runtime.jit_cache_hook = lambda **event: data.append(event["compile"]["specialization_data"])
+    with pytest.raises(CompilationError), tilework.AsyncCompileMode(pool):
+        fill.warmup(OUT, 1, grid=(1,))
+        wrong.warmup(OUT, 3, grid=(1,))
+        pool.run(1)
+    pool.run(0)
+    assert type(fill.preload(data[0])) is CompiledKernel
+
+
 def test_errors_can_be_ignored() -> None:
     fill, wrong = kernel_of(), wrong_of()
     with ThreadPoolExecutor(2) as pool, tilework.AsyncCompileMode(pool, ignore_errors=True) as mode:
@@ -181,7 +243,8 @@ def test_settings_are_those_of_the_submission(monkeypatch: pytest.MonkeyPatch) -
         (key,) = mode.future_kernels
         monkeypatch.setenv(variable, "1")
         knobs.refresh_knobs()
-        other = fill.warmup(OUT, 1, grid=(1,))
+        assert fill.warmup(OUT, 1, grid=(1,)) is future, "it is in the cache of the kernel"
+        other = kernel_of().warmup(OUT, 1, grid=(1,))
         assert other is not future and len(mode.future_kernels) == 2
         monkeypatch.delenv(variable)
         knobs.refresh_knobs()

@@ -219,7 +219,7 @@ def test_who_changes_stages_is_not_served(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("tilework.runtime.launch.python.jit.BUNDLES", [object()])
     out = np.zeros(1, np.float32)
     with knobs.runtime.scope():
-        knobs.runtime.add_stages_inspection_hook = lambda *_: None
+        knobs.runtime.add_stages_inspection_hook = lambda *_: ("key", "hash")
         first[(1,)](out, Point(9, 1))
     assert out[0] == 9
 

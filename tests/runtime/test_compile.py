@@ -16,6 +16,7 @@ from tests.runtime.launch_kernels import HOPPER, HOST, SIGNATURE, fill, fill_sou
 from tilework import knobs, metrics
 from tilework.compiler import ASTSource, compile, lower
 from tilework.errors import DoesNotFit, OutOfResources, PassError, PTXASError
+from tilework.process.triton_version import selected
 from tilework.runtime.compile import stages
 from tilework.targets.base import GPUTarget
 
@@ -120,7 +121,8 @@ def test_members() -> None:
     names += " profile_scratch_size profile_scratch_align tensordesc_meta triton_version"
     for name in names.split():
         assert hasattr(kernel.metadata, name), name
-    assert isinstance(kernel.metadata.target, GPUTarget) and kernel.metadata.triton_version == tilework.__version__
+    assert isinstance(kernel.metadata.target, GPUTarget) and kernel.metadata.triton_version == selected()
+    assert kernel.metadata.tilework_version == tilework.__version__
     assert all(Path(path).is_file() for path in kernel.metadata_group.values()) and "fill.json" in kernel.metadata_group
     assert kernel.packed_metadata == (4, 1, 1) and kernel.metadata.hash == kernel.hash and len(kernel.hash) == 64
     assert (kernel.module, kernel.function, kernel.n_regs, kernel.n_spills) == (None, None, None, None)
@@ -177,7 +179,7 @@ def test_a_file_starts_at_its_stage(tmp_path: Path) -> None:
         ASTSource(fill, {"p": "*fp32", "value": "fp32", "n": "i32"}, {"BLOCK": 16}), HOPPER, ["ttir", "ttgir"]
     )
     seen: list[list[str]] = []
-    knobs.runtime.add_stages_inspection_hook = lambda backend, stages, *more: seen.append(list(stages))
+    knobs.runtime.add_stages_inspection_hook = lambda *args: seen.append(list(args[1])) if args else ("key", "hash")
     for stage in ("ttir", "ttgir"):
         file = tmp_path / f"{stage}.{stage}"
         file.write_text(texts[stage])

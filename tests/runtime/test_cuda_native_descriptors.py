@@ -53,6 +53,8 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "the base, by deleting": lambda desc: [delattr(desc, "base"), setattr(desc, "base", DeviceArray((64, 64), "f4"))],
     "the block": lambda desc: desc.block_shape.__setitem__(0, 16),
     "the padding": lambda desc: setattr(desc, "padding", "nan"),
+    "the rounding": lambda desc: setattr(desc, "round_f32_to_tf32", True),
+    "the rounding, as another type": lambda desc: setattr(desc, "round_f32_to_tf32", 1),
     "another class of sizes": lambda desc: setattr(desc, "shape", Pair(16, 64)),
     "what it is": lambda desc: vars(desc).update(vars(TensorDescriptor(DeviceArray((9, 64), "f4"), [9, 64], [64, 1],
                                                                        [8, 32]))),

@@ -11,11 +11,10 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
-from tilework import knobs
+from tilework import errors, knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.knobs import cuda_tools
 from tilework.oracles.interpreter.allowed_memory import AccessError
-from tilework.runtime.devices import checked_launch as sanitize
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -193,7 +192,7 @@ def test_wrong_numbers_and_undefined_lanes() -> None:
     np.testing.assert_array_equal(out.numpy()[:9], np.arange(9) + np.arange(9) // 3)
     text = report(lambda: values[(1,)](x, out, 0, 9, 9))
     assert text.startswith(f"{HERE}:{line_of('q = i // d')}:") and "program (0, 0, 0): division by zero" in text
-    sanitize.SHOWN.clear()
+    errors.SHOWN.clear()
     with pytest.warns(SanitizerWarning, match="a load of argument 'x' masks elements off") as found:
         values[(2,)](x, out, 3, 9, 10)
     assert (found[0].filename, found[0].lineno) == (str(HERE), line_of("q = i // d") - 1)

@@ -34,7 +34,7 @@ def fill(**changes: Any) -> Any:
         "strides": [48, 1],
     }  # fmt: skip
     utils: Any = driver.active.utils
-    return utils.fill_tma_descriptor(*(given | changes).values())
+    return utils.fill_tma_descriptor_tiled(*(given | changes).values())
 
 
 def test_a_map_has_what_was_requested(cuda: EmulatedCuda) -> None:
@@ -119,15 +119,26 @@ def test_padding_with_nan(cuda: EmulatedCuda) -> None:
     assert decode(cuda_tensor_map.map_of_descriptor(descriptor, META)).fill == "nan"
 
 
-def test_without_a_map_a_descriptor_is_pointer_sizes_strides_padding(cuda: EmulatedCuda) -> None:
-    descriptor = TensorDescriptor.from_tensor(WithStrides(np.zeros((32, 64), np.float32)), [8, 16], padding="nan")
-    kinds = ["u64"] * 5 + ["u8"] + ["u32"] * 2 + ["u64"] * 2
+def test_rounding_to_tf32_is_a_type_of_elements(cuda: EmulatedCuda) -> None:
+    base, meta = WithStrides(np.zeros((32, 64), np.float32)), META | {"elem_size": 4, "elem_type": 7}
+    for rounds, type in ((False, "f32"), (True, "tf32")):
+        descriptor = TensorDescriptor.from_tensor(base, [8, 16], round_f32_to_tf32=rounds)
+        assert decode(cuda_tensor_map.map_of_descriptor(descriptor, meta)).type == type
+
+
+@pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
+def test_without_a_map_a_descriptor_is_pointer_sizes_strides_flags(
+    cuda: EmulatedCuda, flags: tuple[bool, bool]
+) -> None:
+    padding = "nan" if flags[0] else "zero"
+    descriptor = TensorDescriptor.from_tensor(WithStrides(np.zeros((32, 64), np.float32)), [8, 16], padding, flags[1])
+    kinds = ["u64"] * 5 + ["u8"] * 2 + ["u32"] * 2 + ["u64"] * 2
     sizes = [int(kind[1:]) // 8 for kind in kinds]
     text = programs.copy_parameters(", ".join(f".param .{kind} a{n}" for n, kind in enumerate(kinds)), sizes)
     out = DeviceArray(len(kinds), "uint64")
     out.fill(0)
     kernel_of(text, "all", {"out": "*i8", "desc": "tensordesc<fp32[8, 16]>"})[(1, 1, 1)](out, descriptor)
-    assert out.numpy().tolist() == [descriptor.base.data_ptr(), 32, 64, 64, 1, 1, 32, 64, 64, 1]
+    assert out.numpy().tolist() == [descriptor.base.data_ptr(), 32, 64, 64, 1, *flags, 32, 64, 64, 1]
 
 
 class WithStrides(DeviceArray):
@@ -179,6 +190,6 @@ def test_the_host_has_every_member_of_utils() -> None:
     utils.set_printf_fifo_size(1 << 20)
     with pytest.raises(ValueError, match="-1 bytes"):
         utils.set_printf_fifo_size(-1)
-    with pytest.raises(RuntimeError, match=r"fill_tma_descriptor .*\(TMA\).* the active device is the CPU"):
-        utils.fill_tma_descriptor(0)
+    with pytest.raises(RuntimeError, match=r"fill_tma_descriptor_tiled .*\(TMA\).* the active device is the CPU"):
+        utils.fill_tma_descriptor_tiled(0)
     assert callable(utils.load_binary) and callable(utils.get_device_properties)

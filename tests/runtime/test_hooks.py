@@ -9,7 +9,7 @@ import pytest
 import tilework
 from tests.runtime.launch_kernels import HOPPER, HOST, fill, fill_source
 from tilework import knobs
-from tilework.compiler import compile
+from tilework.compiler import GPUTarget, compile
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -98,9 +98,12 @@ def test_the_listener_gets_everything() -> None:
     assert (events[1]["times"].total_lowering, events[1]["times"].store_results) == (0, 0)
 
 
+KEY = ("what the hook does", "0123")  # which such hooks return when they are called without arguments
+
+
 def test_stages_can_be_looked_at() -> None:
     seen: list[tuple[Any, ...]] = []
-    knobs.runtime.add_stages_inspection_hook = lambda *args: seen.append(args)
+    knobs.runtime.add_stages_inspection_hook = lambda *args: seen.append(args) if args else KEY
     compile(fill_source(), HOPPER)
     ((backend, stages, options, language, capability),) = seen
     assert backend.target == HOPPER and "ttir" in stages and options.num_warps == 4
@@ -144,7 +147,9 @@ def test_stages_can_be_changed() -> None:
     """The hook gets the stages themselves: one that it replaces is the one that runs."""
     ran: list[str] = []
 
-    def inspect(backend: Any, stages: dict[str, Any], options: Any, language: Any, capability: Any) -> None:
+    def inspect(backend: Any = None, stages: Any = None, *more: Any) -> Any:
+        if stages is None:
+            return KEY
         original = stages["ttir"]
         stages["ttir"] = lambda module: ran.append("mine") or original(module)
 
@@ -157,9 +162,88 @@ def test_a_kernel_with_changed_stages_is_not_taken_for_another() -> None:
     """Not one that was made without the hook, nor this one by who has none."""
     ran: list[str] = []
     plain = compile(fill_source())
-    knobs.runtime.add_stages_inspection_hook = lambda backend, stages, *more: ran.append("hook")
-    hooked = compile(fill_source())
-    again = compile(fill_source())
+    keys = [("first", "1"), ("second", "2"), ("first", "1")]
+
+    def inspect(*args: Any) -> Any:
+        if not args:
+            return keys[0]
+        ran.append(keys[0][0])
+        return None
+
+    knobs.runtime.add_stages_inspection_hook = inspect
+    hashes = []
+    while keys:
+        hashes += [compile(fill_source()).hash, compile(fill_source()).hash]
+        del keys[0]
     knobs.runtime.add_stages_inspection_hook = None
-    assert ran == ["hook", "hook"] and plain.hash != hooked.hash == again.hash
-    assert compile(fill_source()).hash == plain.hash
+    first, second = hashes[0], hashes[2]
+    assert ran == ["first", "second"] and hashes == [first, first, second, second, first, first]
+    assert len({plain.hash, first, second}) == 3 and compile(fill_source()).hash == plain.hash
+
+
+def older(backend: Any, stages: Any, options: Any, language: Any, capability: Any) -> None:
+    """A hook of Triton 3.6."""
+    OLDER.append((list(stages), language, capability))
+
+
+OLDER: list[Any] = []
+
+
+def test_the_hook_is_called_for_its_key_at_each_launch_and_for_the_stages_once() -> None:
+    calls: list[str] = []
+
+    def inspect(
+        self: Any = None, stages: Any = None, options: Any = None, language: Any = None, capability: Any = None
+    ):
+        calls.append("key" if stages is None else "stages")
+        assert (self is None) == (options is None) == (stages is None)
+        return ("key", hashes[-1]) if stages is None else None
+
+    hashes, out = ["1"], np.zeros(4, "f4")
+    plain = fill[(1,)](out, 1.0, 4)
+    fill[(1,)](out, 1.0, 4)  # natively, if it can be
+    knobs.runtime.add_stages_inspection_hook = inspect
+    first = fill[(1,)](out, 1.0, 4)
+    assert calls == ["key", "key", "stages"] and first is not plain
+    assert fill[(1,)](out, 1.0, 4) is first and calls[3:] == ["key"]
+    hashes.append("2")
+    assert fill[(1,)](out, 1.0, 4) is not first and calls[4:] == ["key", "key"], "the disk cache goes by the key"
+    (kernels,) = (entry[0] for entry in fill.device_caches.values())
+    assert [key.count("custom_pipeline") for key in kernels] == [0, 1, 1]
+    knobs.runtime.add_stages_inspection_hook = None
+    assert fill[(1,)](out, 1.0, 4) is plain
+
+
+@pytest.mark.parametrize(
+    ("hook", "said"),
+    [
+        (older, r"^older\(\) missing a required argument: 'backend': .*called without arguments.*3\.6\.0"),
+        (lambda *args: None, r"returned None: .* returns the key and the hash"),
+        (lambda *args: ("key", 3), r"returned \('key', 3\)"),
+        (lambda *args: "kh", r"returned 'kh'"),
+    ],
+)
+def test_a_hook_without_a_key_says_what_to_write(hook: Any, said: str) -> None:
+    knobs.runtime.add_stages_inspection_hook = hook
+    with pytest.raises(TypeError, match=said):
+        fill[(1,)](np.zeros(4, "f4"), 1.0, 4)
+    with pytest.raises(TypeError, match=said):
+        compile(fill_source())
+
+
+def test_hooks_of_triton_36_work_with_its_version() -> None:
+    OLDER.clear()
+    knobs.language.triton_version = "3.6.0"
+    knobs.runtime.add_stages_inspection_hook = older
+    compile(fill_source(), HOPPER)
+    compile(fill_source(), HOPPER)
+    fill[(1,)](np.zeros(4, "f4"), 1.0, 4)
+    (stages, *more), again, host = OLDER
+    assert stages[:2] == ["ttir", "ttgir"] and more == [0, 90] and again == (stages, *more) and host[2] is None
+
+
+def test_targets_whose_architecture_is_a_name_have_no_capability() -> None:
+    seen: list[Any] = []
+    knobs.runtime.add_stages_inspection_hook = lambda *args: seen.append(args[4]) if args else KEY
+    compile(fill_source(), GPUTarget("hip", "gfx942", 64))
+    assert seen == [None]

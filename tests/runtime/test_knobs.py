@@ -40,6 +40,7 @@ compilation.disable_line_info                   TRITON_DISABLE_LINE_INFO        
 compilation.front_end_debugging                 TRITON_FRONT_END_DEBUGGING          False
 compilation.allow_non_constexpr_globals         TRITON_ALLOW_NON_CONSTEXPR_GLOBALS  False
 compilation.performance_remarks                 TILEWORK_PERFORMANCE_REMARKS        False
+compilation.fpsan_homomorphic_casts             TRITON_FPSAN_HOMOMORPHIC_CASTS      False
 autotuning.cache                                TRITON_CACHE_AUTOTUNING             False
 autotuning.print                                TRITON_PRINT_AUTOTUNING             False
 autotuning.workers                              TILEWORK_COMPILE_WORKERS            None
@@ -62,6 +63,7 @@ runtime.cpu_dots                                TILEWORK_CPU_DOTS               
 language.fp32_default                           TRITON_F32_DEFAULT                  None
 language.default_fp_fusion                      TRITON_DEFAULT_FP_FUSION            True
 language.strict_triton                          TILEWORK_STRICT_TRITON              False
+language.triton_version                         TILEWORK_TRITON_VERSION             '3.7.1'
 nvidia.dump_nvptx                               NVPTX_ENABLE_DUMP                   False
 nvidia.disable_ptxas_opt                        DISABLE_PTXAS_OPT                   False
 nvidia.ptxas_options                            PTXAS_OPTIONS                       None
@@ -81,12 +83,20 @@ amd.dump_amdgcn                                 AMDGCN_ENABLE_DUMP              
 amd.libhip_path                                 TRITON_LIBHIP_PATH                  None
 amd.use_block_pingpong                          TRITON_HIP_USE_BLOCK_PINGPONG       None
 amd.use_in_thread_transpose                     TRITON_HIP_USE_IN_THREAD_TRANSPOSE  None
-amd.use_async_copy                              TRITON_HIP_USE_ASYNC_COPY           False
+amd.use_async_copy                              TRITON_HIP_USE_ASYNC_COPY           None
+amd.dump_mir                                    TRITON_DUMP_MIR                     None
+amd.swap_mir                                    TRITON_SWAP_MIR                     None
+amd.swap_mir_enable_misched                     TRITON_SWAP_MIR_ENABLE_MISCHED      False
+amd.use_coexec_scheduler                        TRITON_HIP_USE_COEXEC_SCHEDULER     False
+amd.use_expert_scheduling                       TRITON_HIP_USE_EXPERT_SCHEDULING    False
 amd.scalarize_packed_fops                       AMDGCN_SCALARIZE_PACKED_FOPS        False
 amd.software_fp8                                TILEWORK_SOFTWARE_FP8               False
 proton.disable                                  TRITON_PROTON_DISABLE               False
 proton.cupti_lib_dir                            TRITON_CUPTI_LIB_PATH               ''
 proton.enable_nvtx                              TRITON_ENABLE_NVTX                  True
+proton.enable_hw_trace                          TRITON_ENABLE_HW_TRACE              False
+proton.profile_buffer_size                      TRITON_PROFILE_BUFFER_SIZE          67108864
+proton.profile_metric_buffer_size               TRITON_PROFILE_METRIC_BUFFER_SIZE   None
 """
 ROWS = [tuple(line.split(None, 2)) for line in TABLE.strip().splitlines()]
 TOOLS = ("ptxas", "ptxas_blackwell", "cuobjdump", "nvdisasm")
@@ -130,7 +140,7 @@ def test_a_knob_is_its_default_its_variable_or_what_was_set(
         "class" in name
         or "pingpong" in name
         or "transpose" in name
-        or name in ("num_threads", "workers", "auto_tma", "server")
+        or name in ("num_threads", "workers", "auto_tma", "server", "use_async_copy", "profile_metric_buffer_size")
     ):
         return
     text, value = sample(eval(default))
@@ -161,7 +171,7 @@ def test_false(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert knobs.language.default_fp_fusion is False
 
 
-@pytest.mark.parametrize("name", ["use_block_pingpong", "use_in_thread_transpose"])
+@pytest.mark.parametrize("name", ["use_block_pingpong", "use_in_thread_transpose", "use_async_copy"])
 def test_an_optional_bool_has_three_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     key = knobs.amd.knob_descriptors[name].key
     assert getattr(knobs.amd, name) is None
@@ -437,7 +447,7 @@ def test_helper_classes_make_new_groups(monkeypatch: pytest.MonkeyPatch) -> None
 def test_variables_that_are_part_of_the_cache_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in CACHE_INVALIDATING:
         monkeypatch.delenv(key, raising=False)
-    assert len(CACHE_INVALIDATING) == 39 and cache_invalidating_env_vars() == {}
+    assert len(CACHE_INVALIDATING) == 46 and cache_invalidating_env_vars() == {}
     texts = {"DISABLE_LLVM_OPT": "on", "DISABLE_MMA_V3": "TRUE", "DISABLE_MMA_V5": "1", "NVPTX_ENABLE_DUMP": "0",
              "MLIR_ENABLE_DUMP": "off", "TRITON_ENABLE_ASAN": "False", "USE_IR_LOC": "ttgir", "MLIR_DUMP_PATH": "",
              "TRITON_HOME": "/unrelated"}  # fmt: skip

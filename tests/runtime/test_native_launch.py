@@ -311,6 +311,18 @@ def test_caches_drivers_and_launchers_are_watched() -> None:
     assert len(calls) == 1 and k.slow == 4
 
 
+def test_the_version_of_triton_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    k, x, y = axpy()
+    first = k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert k.slow == 1
+    monkeypatch.setenv("TILEWORK_TRITON_VERSION", "3.8.0")
+    second = k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert k.slow == 2 and second.hash != first.hash
+    with knobs.language.scope() as language:
+        language.triton_version = "3.7.1"
+        assert k[(1,)](x, y, 60, 1.0, BLOCK=64) is first and k.slow == 3
+
+
 def test_scratch_memory_from_the_heap() -> None:
     k, x, out = Counted(scratch_source), floats(4096), np.zeros(4096, np.float32)
     for _ in range(3):

@@ -1,6 +1,7 @@
 """Pieces of unequal length through descriptors: on the CPU, in the interpreter, and as TMA copies in the emulator."""
 
 from collections.abc import Callable
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import numpy as np
@@ -94,3 +95,39 @@ def test_only_ragged_descriptors() -> None:
     describe = lambda array: TensorDescriptor.from_tensor(array, [16, 16])  # noqa: E731
     with pytest.raises(tilework.CompilationError, match="read-write ragged descriptor"):
         on_cpu(move, array, array, describe, 0, 4, 0, 0, False)
+
+
+NAMES = {
+    "3.6.0": ["batch_offset", "batch_size"],
+    "3.7.1": ["slice_off", "slice_size"],
+    "3.8.0": ["slice_off", "slice_size"],
+}
+
+
+@pytest.mark.parametrize("version", NAMES)
+def test_the_parameters_are_called_as_in_the_version(version: str) -> None:
+    knobs.language.triton_version = version
+    spec = find_spec("tilework.triton.ragged_tma")
+    assert spec is not None and spec.loader is not None
+    spec.loader.exec_module(module := module_from_spec(spec))
+    offset, size = NAMES[version]
+    assert module.to_ragged_indices.arg_names == [offset, size, "row"]
+    assert module.load_ragged.arg_names == ["TMA", offset, size, "coords", "ragged_dim"]
+    for function in (module.store_ragged, module.atomic_add_ragged):
+        assert function.arg_names == ["TMA", offset, size, "coords", "data", "ragged_dim"]
+    load, store = module.load_ragged, module.store_ragged
+
+    @tilework.jit
+    def by_old_names(source, target):
+        block = load(source, batch_offset=3, batch_size=5, coords=[0, 0])
+        store(target, batch_offset=2, batch_size=5, coords=[0, 0], data=block)
+
+    @tilework.jit
+    def by_new_names(source, target):
+        block = load(source, slice_off=3, slice_size=5, coords=[0, 0])
+        store(target, slice_off=2, slice_size=5, coords=[0, 0], data=block)
+
+    x, y = np.arange(256, dtype="f4").reshape(16, 16), np.zeros((16, 16), "f4")
+    kernel = by_old_names if version == "3.6.0" else by_new_names
+    kernel[(1,)](*(create_ragged_descriptor(array, [8, 16]) for array in (x, y)))
+    assert (y[2:7] == x[3:8]).all() and not y[:2].any() and not y[7:].any()

@@ -210,10 +210,10 @@ def test_descriptors_take_the_slots_of_all_they_hold(beside: bool) -> None:
 
     base = np.zeros((8, 16), "f4")
     desc = TensorDescriptor.from_tensor(base, [4, 4], padding="nan")
-    kinds = ["ptr", "i64", "i64", "i64", "i64", "i1", *(["i32", "i32", "i64", "i64"] if beside else []), "i32"]
+    kinds = ["ptr", "i64", "i64", "i64", "i64", "i1", "i1", *(["i32", "i32", "i64", "i64"] if beside else []), "i32"]
     slots = slots_of(kinds, ["tensordesc<fp32[4, 4]>", "i32"], ()).packer()((desc, 9))
-    found = struct.unpack("<Qqqqq?7x" + ("i4xi4xqq" if beside else "") + "i4x", slots)
-    assert found == (base.ctypes.data, 8, 16, 16, 1, True, *((8, 16, 16, 1) if beside else ()), 9)
+    found = struct.unpack("<Qqqqq?7x?7x" + ("i4xi4xqq" if beside else "") + "i4x", slots)
+    assert found == (base.ctypes.data, 8, 16, 16, 1, True, False, *((8, 16, 16, 1) if beside else ()), 9)
 
 
 def test_addresses() -> None:

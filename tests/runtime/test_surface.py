@@ -115,6 +115,8 @@ def test_gluon_descriptors_carry_a_layout() -> None:
     assert TensorDescriptor(a, [64, 128], [128, 1], [16, 32], layout).block_shape == [16, 32]
     with pytest.raises(AssertionError, match="layout"):
         TensorDescriptor.from_tensor(a, [16, 32], None)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(AssertionError, match="round_f32_to_tf32 is only supported for float32 tensors"):
+        TensorDescriptor.from_tensor(a, [16, 32], layout, round_f32_to_tf32=True)
     kind, key = native_specialize_impl(None, found, False, True, True)
     assert (kind, key) == (f"tensordesc<fp16[16, 32],{layout!r}>", None)
 

@@ -1,8 +1,8 @@
 """Every name and signature of `triton_surface.txt` is there under `as_triton`.
 
-The table is what Triton 3.6.0 has (as `inspect.signature` shows it, parameters with a leading underscore left out,
-``name=`` for one with a default) and programs may use. A call that fits Triton's signature fits ours: the same names in
-the same order, and what is more here has a default.
+The table is what Triton 3.6.0 has, and what 3.7.1 and 3.8 add (as `inspect.signature` shows it, parameters with a
+leading underscore left out, ``name=`` for one with a default) and programs may use. A call that fits Triton's signature
+fits ours: the same names in the same order, and what is more here has a default.
 """
 
 import os

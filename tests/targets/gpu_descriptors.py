@@ -99,7 +99,7 @@ def launched(text: str, name: str, args: Mapping[str, Any], grid: int = 1, warps
         if isinstance(value, Block) and (meta := next(maps, None)) is not None:
             values.append(value.map(address, meta))
         elif isinstance(value, Block):
-            values += [address, *value.size, *(step // array.itemsize for step in array.strides), 0]
+            values += [address, *value.size, *(step // array.itemsize for step in array.strides), 0, 0]
         else:
             values.append(address)
         if isinstance(value, Block):

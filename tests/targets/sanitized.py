@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tilework import errors
 from tilework.errors import SanitizerError, SanitizerWarning
-from tilework.runtime.devices import checked_launch
 
 
 def report(call: Callable[[], object]) -> str:
@@ -28,7 +28,7 @@ def line_of(text: str) -> int:
 @contextmanager
 def every_warning_once() -> Iterator[None]:
     """Each warning is shown once in a process: here, in each test. One that is not expected fails it."""
-    checked_launch.SHOWN.clear()
+    errors.SHOWN.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error", SanitizerWarning)
         yield

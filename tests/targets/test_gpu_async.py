@@ -424,7 +424,7 @@ COPIED = """
     ttng.async_copy_mbarrier_arrive %bar {noIncrement} : ONE
     ttng.wait_barrier %bar, %c0 : ONE
     ttng.wait_barrier %bar, %c1, %no : ONE
-    gpu.barrier
+    ttg.barrier all
     %v = ttg.local_load %m : MEM -> TENSOR
     ttng.inval_barrier %bar : ONE
 """

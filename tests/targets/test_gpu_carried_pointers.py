@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 import tilework
 import tilework.language as tl
@@ -112,3 +113,48 @@ def test_constant_offsets_are_added_last() -> None:
     i = np.arange(2048)
     rows = x[640 + np.arange(16)[:, None] * 80 + np.arange(64) + 4].ravel()
     np.testing.assert_array_equal(out, x[128 + i] + x[2048 + i] + x[i] + np.tile(rows, 2))
+
+
+@tilework.jit
+def swap_halves(x_ptr, out_ptr, ROWS: tl.constexpr, N: tl.constexpr):
+    x_ptr += tl.program_id(0) * ROWS * N
+    out_ptr += tl.program_id(0) * ROWS * N
+    at = tl.arange(0, ROWS)[:, None] * N + tl.arange(0, N // 2)[None, :]
+    first, second = tl.load(x_ptr + at), tl.load(x_ptr + at + N // 2)
+    tl.store(out_ptr + at, second)
+    tl.store(out_ptr + at + N // 2, first)
+
+
+def test_rows_and_halves_are_one_pointer_with_constants() -> None:
+    """A thread has four rows of both halves: their distances are constants of its accesses."""
+    text = kernel_ptx(swap_halves, {"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"ROWS": 16, "N": 128}, 90, 2)
+    assert text.count("ld.global") == text.count("st.global") == 8
+    assert len(re.findall(r"mul\.wide|mad\.wide|shl\.b64", text)) <= 4
+    x = np.random.default_rng(1).standard_normal((48, 128), np.float32)
+    out = np.zeros_like(x)
+    launch(text, "swap_halves", [x, out], 2, 3)
+    np.testing.assert_array_equal(out, np.roll(x, 64, 1))
+
+
+@tilework.jit
+def integers(first_ptr, second_ptr, N: tl.constexpr, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    at = tl.arange(0, N)
+    value = (at * A + B) * C
+    tl.store(first_ptr + at, value.to(tl.int64))
+    tl.store(second_ptr + at, (value + at).to(tl.uint32, bitcast=True).to(tl.int64))
+
+
+@pytest.mark.parametrize("c", [1, 3, -1, 1 << 12])
+@pytest.mark.parametrize("b", [0, 64, -64, (1 << 31) - 1, -(1 << 31)])
+@pytest.mark.parametrize("a", [1, 128, -5, 1 << 20, (1 << 31) - 1])
+def test_products_and_sums_wrap(a: int, b: int, c: int) -> None:
+    """Constants are collected only where nothing can wrap, and what is extended afterwards has the bits of 32."""
+    text = kernel_ptx(
+        integers, {"first_ptr": "*i64", "second_ptr": "*i64"}, {"N": 512, "A": a, "B": b, "C": c}, 90, 1, True
+    )
+    first, second = np.zeros((2, 512), np.int64)
+    launch(text, "integers", [first, second], 1)
+    at = np.arange(512)
+    value = ((at * a + b) * c).astype(np.int32)
+    np.testing.assert_array_equal(first, value)
+    np.testing.assert_array_equal(second, (value.astype(np.int64) + at).astype(np.uint32).astype(np.int64))

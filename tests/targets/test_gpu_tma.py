@@ -17,7 +17,7 @@ from tests.targets.gpu_run import check
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.runtime.devices.cuda.device import fill_tma_descriptor
+from tilework.runtime.devices.cuda.device import fill_tma_descriptor_tiled
 from tilework.runtime.devices.gpu.parameters import packer_for
 from tilework.target import GPUTarget, Target
 from tilework.targets.amd.lower.emit import emit_module as emit_for_amd
@@ -94,7 +94,7 @@ def test_a_tensor_map_that_is_passed_by_value(tmp_path: Path) -> None:
     with emulator("sm_90", str(tmp_path)):
         kernel = tilework.compile(path, GPUTarget("cuda", 90, 32))
         assert re.search(r"\.param \.align 128 \.b8 kernel_param_0\[128\]", kernel.asm["ptx"])
-        map = fill_tma_descriptor(x.ctypes.data, 3, 2, 6, (16, 64), x.shape, (64, 1))
+        map = fill_tma_descriptor_tiled(x.ctypes.data, 3, 2, 6, (16, 64), x.shape, (64, 1))
         kernel[(1, 1, 1)](map, y, 32, x)
     np.testing.assert_array_equal(y, x[32:48])
     with pytest.raises(PassError, match="a tensor map as argument cannot be compiled for hip:gfx942"):

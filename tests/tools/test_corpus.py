@@ -30,6 +30,25 @@ def test_a_folder_and_its_zip_file_have_the_same_launches(sample):
     assert corpus.read(sample.with_suffix(".zip"))[0].source() == launches[0].source()
 
 
+def test_recording_again_replaces_the_launches_of_the_programs_that_recorded_some(tmp_path):
+    def launch(library, name, size):
+        return Launch(library, name, "m", "f", [Parameter("n")], {"n": size}, [], [1])
+
+    first = [launch("b", "one: k", 1), launch("b", "two: k", 2), launch("a", "one: k", 3)]
+    writer = Writer(tmp_path / "c")
+    for one in (launch("b", "two: k", 4), launch("b", "two: j", 5)):
+        writer.add(one)
+    real_kernels.add_others(writer, first, ["a", "b"])
+    writer.finish()
+    found = [(one.library, one.name, one.arguments["n"]) for one in corpus.read(tmp_path / "c.zip")]
+    assert found == [("a", "one: k", 3), ("b", "one: k", 1), ("b", "two: k", 4), ("b", "two: j", 5)]
+
+
+def test_no_request_is_begun_after_the_time_is_up(sample):
+    requests = [{"index": 0, "action": "static"}] * 2
+    assert real_kernels.ask_all(str(sample), requests, 1, 60, lambda index, found: None, most=0) == [{}, {}]
+
+
 def test_all_kinds_of_arguments_are_read_back(tmp_path):
     x = Tensor(0, "bf16", [4, 8], [8, 1], 2)
     arguments = {
@@ -151,7 +170,9 @@ LIMIT: Any = 2.5
 other = ModuleType("other")
 other_text = """
 import enum
+import numpy as np
 import tilework, tilework.language as tl
+INFO = np.finfo("float32")
 SCALE = tl.constexpr(7)
 class Mode(enum.Enum):
     TWICE = 2
@@ -173,7 +194,7 @@ def doubled(x):
 
 @tilework.jit(do_not_specialize=["n"])
 def kernel(out, n, KIND: tl.constexpr = LIMIT, unused: ModuleType | None = None):
-    total = helper(tl.load(out)) + other.helper(n) + tl.cdiv(n, 2)
+    total = helper(tl.load(out)) + other.helper(n) + tl.cdiv(n, 2) + other.INFO.bits
     tl.store(out, total + doubled(other.Mode.TWICE.value) + tl.sum(tl.arange(0, 4), 0) + KIND)
 
 
@@ -197,7 +218,7 @@ def test_a_module_has_what_its_kernel_uses_and_renames_what_clashes(other_module
     assert "doubled(2)" in text
     assert text.endswith("doubled = tl.constexpr(doubled_function)\n")
     assert "do_not_specialize=['n']" in text
-    assert "other_helper(n)" in text
+    assert "other_helper(n) + tl.cdiv(n, 2) + 32" in text
     assert text.count("@triton.jit") == 3
 
 

@@ -144,6 +144,44 @@ def test_unknown_ops_are_kept_on_request(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err.startswith(f"{path}:2:")
 
 
+def test_unknown_ops_in_a_form_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their text cannot be read: it may be anything."""
+    path = tmp_path / "unknown.mlir"
+    path.write_text("tt.func @f(%a: i32) {\n  foo.bar %a : i32\n  tt.return\n}\n")
+    assert main(["opt", str(path), "--allow-unregistered-dialect"]) == 1
+    message = (
+        "the operation 'foo.bar' is not known: only its generic form, \"foo.bar\"(...) : (...) -> ..., can be read"
+    )
+    assert capsys.readouterr().err == f"{path}:2:3: error: {message}\n"
+
+
+LLVM = """module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "hip:gfx942"} {
+  llvm.func @g(%a: i32) -> i32 attributes {passthrough = ["nounwind", "a{b"]} {
+    // a comment with a brace {
+    %0 = llvm.add %a, %a : i32
+    llvm.return %0 : i32
+  }
+  llvm.func @h(i32, !llvm.ptr<1>) -> i32
+  tt.func @f(%a: i32) {
+    tt.return
+  }
+}
+"""
+
+
+def test_functions_of_llvm_stay_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Passes leave them alone, and compiling them is refused."""
+    path = tmp_path / "llvm.mlir"
+    path.write_text(LLVM)
+    assert main(["opt", str(path), "-canonicalize", "-cse", "--verify-each"]) == 0
+    assert capsys.readouterr().out == LLVM
+    assert main(["opt", str(path), "--convert-triton-amdgpu-to-llvm=arch=gfx942"]) == 1
+    assert "llvm.func cannot be compiled for hip:gfx942: only functions of tiles are" in capsys.readouterr().err
+    path.write_text(LLVM.replace("  }\n  llvm.func @h(i32, !llvm.ptr<1>) -> i32\n", ""))
+    assert main(["opt", str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{path}:")
+
+
 def test_sections_keep_their_line_numbers() -> None:
     first, second = sections("a\nb\n// -----\nc\n")
     assert first == "a\nb\n" and second == "\n\n\nc\n"

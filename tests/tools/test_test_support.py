@@ -40,8 +40,21 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (("cuda", 80, 32), "is_cuda is_ampere_or_newer supports_tma"),
         (("cuda", 90, 32), "is_cuda is_ampere_or_newer is_hopper is_hopper_or_newer supports_tma supports_ws"),
         (("cuda", 100, 32), "is_cuda is_ampere_or_newer is_hopper_or_newer is_blackwell supports_tma supports_ws"),
+        (
+            ("cuda", 103, 32),
+            "is_cuda is_ampere_or_newer is_hopper_or_newer is_blackwell is_blackwell_ultra supports_tma supports_ws",
+        ),
+        (("cuda", 110, 32), "is_cuda is_ampere_or_newer is_hopper_or_newer is_blackwell supports_tma supports_ws"),
         (("cuda", 120, 32), "is_cuda is_ampere_or_newer is_hopper_or_newer is_sm12x supports_tma supports_ws"),
+        (("hip", "gfx90a", 64), "is_hip is_hip_cdna is_hip_cdna2 supports_tma"),
         (("hip", "gfx942", 64), "is_hip is_hip_cdna is_hip_cdna3 supports_tma"),
+        (("hip", "gfx950", 64), "is_hip is_hip_cdna is_hip_cdna4 supports_tma"),
+        (("hip", "gfx1151", 32), "is_hip is_hip_rdna is_hip_rdna3 is_hip_gfx11 supports_tma"),
+        (("hip", "gfx1200", 32), "is_hip is_hip_rdna is_hip_rdna4 is_hip_gfx12 supports_tma"),
+        (
+            ("hip", "gfx1250", 32),
+            "is_hip is_hip_rdna is_hip_rdna4 is_hip_gfx12 is_hip_gfx1250 is_hip_cdna5 supports_tma",
+        ),
         (("cpu", "host", 1), "supports_tma"),
     ],
 )
@@ -50,6 +63,13 @@ def test_questions_about_the_target(text: tuple, true: str, target: None) -> Non
     questions = [name for name in vars(it) if name.startswith(("is_", "supports_"))]
     assert sorted(name for name in questions if getattr(it, name)()) == sorted(true.split())
     assert it.get_arch() == str(text[1]) and it.get_current_target() == GPUTarget(*text)
+
+
+def test_capability_11_is_blackwell_since_3_7(target: None) -> None:
+    tilework.runtime.driver.set_active(FakeDriver(GPUTarget("cuda", 110, 32)))
+    with knobs.language.scope() as language:
+        language.triton_version = "3.6.0"
+        assert not it.is_blackwell() and it.is_hopper_or_newer()
 
 
 def test_questions_in_the_interpreter(target: None) -> None:

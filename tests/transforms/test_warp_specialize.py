@@ -247,7 +247,7 @@ def stays_whole(a, b, c, M, N, K, n, BM: tl.constexpr, WHY: tl.constexpr):
     [
         ("made", 4, "a descriptor for it is created in a loop, or selected"),
         ("computed", 4, "its loads depend on its dots or stores"),
-        ("barrier", 4, "gpu.barrier needs all warps"),
+        ("barrier", 4, "ttg.barrier needs all warps"),
         ("assembly", 4, "its assembly reads thread ids or has barriers"),
         ("stored", 4, "the kernel also stores to the memory that it loads from"),
         ("", 2, "it has no warp-group dot"),

@@ -175,3 +175,9 @@ def test_values_outside_a_launch():
     assert names._implicit_cvt(array).dtype == tl.pointer_type(tl.int16) and names._implicit_cvt(None) is None
     handle = names.TensorHandle(np.zeros(2), tl.float64)
     assert handle.get_element_ty() is tl.float64 and handle.clone().data is not handle.data
+
+
+def test_one_builder_and_one_semantic_object() -> None:
+    """Tools find the builder at the semantic object too."""
+    assert names.interpreter_semantic.builder is names.interpreter_builder  # pyright: ignore
+    assert type(names.interpreter_builder) is names.InterpreterBuilder

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.analysis.provenance import UNKNOWN, Provenance, memory_provenance
-from tilework.ir import llvm, tt, ttg, ttng
+from tilework.ir import tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order
 from tilework.ir.module_facts import num_ctas
@@ -45,7 +45,6 @@ COPIES_IN = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
 COPIES_OUT = frozenset({ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAScatterOp})
 LOADS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
 ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
-BARRIERS = frozenset({llvm.GpuBarrierOp, ttg.LocalBarrierOp})
 FOREIGN = frozenset({tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp})
 
 
@@ -111,7 +110,7 @@ def access_of(op: Operation, provenance: Provenance) -> Iterator[Access]:
         own = provenance.get(op.operands[0], EVERYTHING)
         yield Access(op, False, False, EVERYTHING if sem in RELEASES else own)
         yield Access(op, False, True, EVERYTHING if sem in ACQUIRES else own)
-    elif kind in BARRIERS or (kind in FOREIGN and not int_property(op, "pure")):
+    elif kind is ttg.BarrierOp or (kind in FOREIGN and not int_property(op, "pure")):
         yield Access(op, False, False, EVERYTHING)
         yield Access(op, False, True, EVERYTHING)
 
@@ -135,7 +134,7 @@ def order(accesses: Sequence[Access], found: GlobalOrder, in_clusters: bool) -> 
                 continue
             if not first.writes or (first.by_tma and waits(first, second)):
                 _, before = between(positions[first.op], positions[second.op])
-                has_barrier = (in_clusters or not second.by_tma) and type(before) not in BARRIERS
+                has_barrier = (in_clusters or not second.by_tma) and type(before) is not ttg.BarrierOp
                 found.waits[before] = found.waits.get(before, False) or has_barrier
             elif not first.by_tma and is_hidden(first, second, positions):
                 behind, _ = between(positions[first.op], positions[second.op])

@@ -16,20 +16,23 @@ that started them: a barrier follows it. An asynchronous dot reads until its wai
 between the two orders nothing of it. What is pending only in front of a loop is waited for there, not in each
 iteration. A call may write the whole frame of its callee; after it, what the callee leaves pending is.
 
-All warps synchronise where `ttg.warp_specialize` begins and ends, and the regions order their accesses with mbarriers:
-within each one nothing is pending at its start. A filter may exempt accesses that an mbarrier orders.
+Two parts of a buffer that have no element in common need no order. All warps synchronise where `ttg.warp_specialize`
+begins and ends, and the regions order their accesses with mbarriers: within each one nothing is pending at its start. A
+filter may exempt accesses that an mbarrier orders.
 
-The async proxy needs a fence before it writes shared memory that threads have accessed through the generic proxy:
+The async proxy needs a fence before it writes shared memory that threads have accessed through the generic proxy, and
+before it reads what `cp.async` has written there:
 
     %x = ttg.local_load %m                                        through the generic proxy
     ttng.async_tma_copy_global_to_local %d[...] %n, ...           through the async proxy, into the same bytes
 
 TMA may overtake the load: between the two belongs a `ttng.fence_async_shared` (PTX ISA, "Async proxy"). Pending is what
 was read and written since the last fence, by address: two buffers may have the same bytes, one after the other. Reads
-of tensor cores and writes of TMA loads do not count; they are async proxy too.
+of tensor cores and writes of TMA loads do not count; they are async proxy too. Nor do stores of threads to memory that
+tensor cores or TMA read next: code generation fences these at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -37,17 +40,17 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import in_other_slots
 from tilework.analysis.allocation import FOREVER, Allocation, Interval, allocations, async_regions, module_allocation
-from tilework.analysis.global_order import COPIES_IN
+from tilework.analysis.global_order import COPIES_IN, COPIES_OUT
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
-from tilework.ir import amdg, llvm, scf, tt, ttg, ttng
+from tilework.ir import amdg, scf, tt, ttg, ttng
 from tilework.ir.attr_text import is_true
-from tilework.ir.encodings import layout_of
+from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.functions import callee_of, is_private, modules, ops_in_order
 from tilework.ir.module_facts import find_num_warps
 from tilework.ir.nesting import successors
 from tilework.ir.ttg.shared_memory_ops import is_memdesc
-from tilework.ir.types import int_property
+from tilework.ir.types import array_values, int_property, shape_of
 from tilework.layouts.conversion import conversion
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
@@ -62,6 +65,8 @@ EVERYTHING = Interval(0, FOREVER)
 READS: dict[type[Operation], tuple[int, ...]] = {
     ttg.LocalLoadOp: (0,),
     ttg.LocalDotOp: (0, 1),
+    amdg.LocalLoadPackedTransposedOp: (0,),
+    amdg.AsyncCopyLocalToGlobalOp: (0,),
     ttng.WarpGroupDotOp: (0, 1),
     ttng.AsyncTMACopyLocalToGlobalOp: (-1,),
     ttng.AsyncTMAReduceOp: (-1,),
@@ -255,7 +260,6 @@ REGION_RULES: dict[type[Operation], Callable[[Walk, Operation, Pending], Pending
 }
 
 
-BARRIERS = frozenset({llvm.GpuBarrierOp, ttg.LocalBarrierOp})
 WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
 
 
@@ -296,6 +300,7 @@ class BarrierWalk(Walk):
     ) -> None:
         super().__init__(allocation)
         self.summaries, self.found, self.alone = summaries, found, alone
+        exempt = either(in_other_parts, exempt)
         self.exempt = either(found.stores.are_ordered, exempt) if found.stores.rows else exempt
 
     def op(self, op: Operation, state: Pending) -> Pending:
@@ -330,7 +335,7 @@ class BarrierWalk(Walk):
     def visit(self, op: Operation, state: Pending) -> Pending:
         """Return the state after `op`."""
         kind = type(op)
-        if kind in BARRIERS:
+        if ttg.is_local_barrier(op):
             return state.behind_barrier()
         if kind is ttng.WarpGroupDotWaitOp:
             return behind_dots(state, int_property(op, "pendings") == 0)
@@ -339,7 +344,7 @@ class BarrierWalk(Walk):
         if kind in WAITS:
             # each thread fences before they synchronise
             last = fence if type(fence := op.next_op) is ttng.FenceAsyncSharedOp else op
-            if last.next_op is None or type(last.next_op) not in BARRIERS:
+            if not ttg.is_local_barrier(last.next_op):
                 self.found.after[last] = None
             return state.behind_barrier()
         return self.access(op, state)
@@ -384,6 +389,32 @@ def behind_dots(state: Pending, all_done: bool) -> Pending:
 
 def either(first: Filter, second: Filter | None) -> Filter:
     return lambda before, after: first(before, after) or (second is not None and second(before, after))
+
+
+def in_other_parts(before: Operation, after: Operation) -> bool:
+    """Return True if two accesses are to parts of one buffer that have no element in common."""
+    mine, theirs = part_of(before), part_of(after)
+    if mine is None or theirs is None or mine[0] is not theirs[0]:
+        return False
+    pairs = zip(mine[1], theirs[1], strict=True)
+    return any(not one.overlaps(other) for one, other in pairs)
+
+
+# The operand by which an op accesses the only buffer that it accesses.
+ONLY_BUFFER: dict[type[Operation], int] = {ttg.LocalLoadOp: 0, ttg.LocalStoreOp: 1, ttg.AsyncCopyGlobalToLocalOp: 1}
+
+
+def part_of(op: Operation) -> tuple[SSAValue, tuple[Interval, ...]] | None:
+    """Return the buffer of which `op` accesses a part, and the indices in each dimension."""
+    if (index := ONLY_BUFFER.get(type(op))) is None:
+        return None
+    memory = op.operands[index]
+    sizes = shape_of(memory.type)
+    starts = [0] * len(sizes)
+    while isinstance(memory.owner, ttg.MemDescSubsliceOp):
+        starts = [start + offset for start, offset in zip(starts, array_values(memory.owner.offsets), strict=True)]
+        memory = memory.owner.src
+    return memory, tuple(Interval(start, start + size) for start, size in zip(starts, sizes, strict=True))
 
 
 def may_overtake(op: Operation, state: Pending) -> bool:
@@ -464,13 +495,29 @@ def is_warp_synchronous(op: Operation) -> bool:
 def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
     """Return the ops that need a fence in front of them, in program order."""
     found: dict[Operation, None] = {}
-    if not any(type(op) in COPIES_IN for op in ops_in_order(*module.regions)):
+    kinds = {type(op) for op in ops_in_order(*module.regions)}
+    if kinds.isdisjoint(COPIES_IN) and (kinds.isdisjoint(ASYNC_READS) or kinds.isdisjoint(FILLS)):
         return []
     for allocation in allocations(module, target):
         # callers have used the memory of a function that is called
         everything: Accesses = frozenset({(EVERYTHING, allocation.function)})
         FenceWalk(allocation, found).run(Pending(everything, everything) if is_private(allocation.function) else CLEAN)
     return [op for op in ops_in_order(*module.regions) if op in found] if found else []
+
+
+ASYNC_READS = frozenset({ttng.WarpGroupDotOp, *COPIES_OUT})
+STORES: dict[type[Operation], Callable[[Operation], SSAValue]] = {
+    ttg.LocalStoreOp: lambda op: op.operands[1],
+    ttg.LocalAllocOp: lambda op: op.results[0],
+}
+FILLS = frozenset({ttg.AsyncCopyGlobalToLocalOp, *STORES})
+
+
+def is_visible(before: Operation, _: Operation) -> bool:
+    """Return True if the async proxy sees what `before` has written, or does not read it: stores are fenced at once."""
+    if (memory := STORES.get(type(before))) is not None:
+        return (layout := shared_of(memory(before).type)) is not None and layout.is_matrix_tile
+    return type(before) is not ttg.AsyncCopyGlobalToLocalOp
 
 
 class FenceWalk(Walk):
@@ -490,16 +537,39 @@ class FenceWalk(Walk):
                 self.found[op] = None
                 return CLEAN
             return state
+        if kind in ASYNC_READS:
+            read = Pending(reads=self.touched(op, op.operands))
+            if op in self.found or state.conflicts(read, is_visible):
+                self.found[op] = None
+                state = CLEAN
         return state if kind is ttng.WarpGroupDotOp else state.join(self.accesses(op))
 
     def specialized(self, op: Operation, state: Pending) -> Pending:
-        """Partitions do not see earlier accesses, so the fence comes before all of them."""
+        """Partitions do not see earlier accesses, so a fence for those comes before all of them. What one partition
+        fills another may read, behind a barrier, so it is pending when that begins."""
         assert isinstance(op, ttg.WarpSpecializeOp)
-        copies = [inner for inner in op.walk() if type(inner) in COPIES_IN]
-        written = frozenset(access for copy in copies for access in self.touched(copy, [copy.operands[-2]]))
-        if op in self.found or state.conflicts(Pending(writes=written), None):
+        inner = list(op.walk())
+        written = self.touched_by(inner, COPIES_IN, lambda copy: [copy.operands[-2]])
+        read = self.touched_by(inner, ASYNC_READS, lambda reader: reader.operands)
+        if (
+            op in self.found
+            or state.conflicts(Pending(writes=written), None)
+            or state.conflicts(Pending(reads=read), is_visible)
+        ):
             self.found[op] = None
             state = CLEAN
-        for region in (op.default_region, *op.partitions):
-            state = state.join(self.region(region, self.accesses(op)))
+        regions = (op.default_region, *op.partitions)
+        for region in regions:
+            others = [each for other in regions if other is not region for each in ops_in_order(other)]
+            filled = self.touched_by(others, FILLS, lambda fill: [*fill.operands, *fill.results])
+            state = state.join(self.region(region, self.accesses(op).join(Pending(writes=filled))))
         return state
+
+    def touched_by(
+        self,
+        ops: Iterable[Operation],
+        kinds: Collection[type[Operation]],
+        memory: Callable[[Operation], Sequence[SSAValue]],
+    ) -> Accesses:
+        """Return the bytes that the ops of some kinds access through the memory descriptors that `memory` returns."""
+        return frozenset(access for op in ops if type(op) in kinds for access in self.touched(op, memory(op)))

@@ -42,6 +42,7 @@ from tilework.language.function import (
 )
 from tilework.language.parameters import signature_of
 from tilework.language.typing.python_names import check_arity
+from tilework.process.triton_version import follows
 
 OTHER_NAMES = {
     "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot",
@@ -316,8 +317,8 @@ def bind_arguments(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, An
         raise TypeError(f"{fn.__name__} takes **keywords, which a @jit function cannot\nhelp: name its parameters")
     try:
         bound = fn.signature.bind(*args, **kwargs)
-    except TypeError:
-        raise wrong_call(fn, args, kwargs) from None
+    except TypeError as error:
+        raise (error if follows("call-errors") else wrong_call(fn, args, kwargs)) from None
     bound.apply_defaults()
     return [as_argument(bound.arguments[name]) for name in parameters]
 

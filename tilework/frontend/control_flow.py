@@ -29,6 +29,7 @@ from xdsl.ir import Block, Operation, Region
 
 from tilework.frontend import FunctionGenerator, visits
 from tilework.frontend.expressions import truth
+from tilework.frontend.returns import note_dead, record
 from tilework.frontend.scopes import (
     NUMBERS,
     Ambiguous,
@@ -46,7 +47,6 @@ from tilework.frontend.scopes import (
     unwrap,
 )
 from tilework.frontend.semantic.building import ir_types
-from tilework.ir import tt
 from tilework.ir.cf import make_br, make_cond_br
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf import make_if, make_yield
@@ -294,6 +294,8 @@ def visit_body(gen: FunctionGenerator, statements: Sequence[ast.stmt]) -> None:
     """Compile the statements of one block; those after an unconditional exit are dead and not visited."""
     for position, statement in enumerate(statements):
         if gen.terminated:
+            if not isinstance(statements[position - 1], ast.Return):
+                note_dead(gen, statements[position:])
             return
         gen.visit(statement)
         if gen.leaves and may_leave(gen) and (gen.at_top_level or not gen.terminated):
@@ -401,16 +403,16 @@ def none_of(gen: FunctionGenerator, flags: Mapping[str, Any]) -> tl.tensor:
 def return_where(gen: FunctionGenerator, flag: Any, result: Any) -> None:
     """Return if `flag` is set; what follows goes on in a block of its own."""
     gen.terminated = isinstance(flag, tl.constexpr)
-    handles, loc = flatten(result) if result is not None else [], gen.builder.loc
+    value, loc = tl.constexpr(None) if result is None else result, gen.builder.loc
     if gen.terminated:
-        gen.builder.insert(tt.ReturnOp.make(handles, loc))
+        record(gen, value, gen.builder.block, in_region=True)
         return
     before, leaving, staying = gen.builder.block, Block(), Block()
     assert before is not None
     gen.body.add_block(leaving)
     gen.body.add_block(staying)
     append(gen, before, make_cond_br(flag.handle, leaving, [], staying, [], loc))
-    append(gen, leaving, tt.ReturnOp.make(handles, loc))
+    record(gen, value, leaving, in_region=True)
     gen.builder.set_to_end(staying)
 
 

@@ -287,6 +287,8 @@ def visit_unary(gen: FunctionGenerator, node: ast.UnaryOp) -> Any:
     value, (text, method, python) = gen.visit(node.operand), UNARY[type(node.op)]
     if isinstance(value, tl.tensor):
         return getattr(gen.semantic, method)(value)
+    if isinstance(value, tl.tuple) and isinstance(node.op, ast.Not):
+        return tl.constexpr(not value.values)
     if not isinstance(value, tl.constexpr):
         raise TypeError(f"`{text}` does not work on {describe(value) or type(value).__name__}")
     return tl.constexpr(python(value.value))

@@ -45,6 +45,7 @@ from tilework.frontend import (
 from tilework.frontend.control_flow import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
 from tilework.frontend.messages import shortened, syntax_name, with_advice
+from tilework.frontend.returns import Return, insert_returns
 from tilework.frontend.scopes import Scope, describe, flatten, is_storable, unflatten, unflatten_all, unwrap
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.building import Builder, ir_types
@@ -53,7 +54,6 @@ from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.locations import expression_loc, file_loc, name_loc
 from tilework.ir.module_facts import mark_reproducible
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.ir.ub import poison
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.dependencies import TOO_DEEP, deeply, levels_of
@@ -194,7 +194,7 @@ class ModuleGenerator:
         target.op = tt.FuncOp.make(
             target.symbol,
             flat,
-            ir_types(result) if result is not None else [],
+            ir_types(result),
             body,
             loc,
             "public" if is_kernel else "private",
@@ -219,8 +219,9 @@ class FunctionGenerator:
         self.body = body
         self.is_kernel = is_kernel
         self.statement: ast.expr | None = None  # the expression that is a statement of its own: its value is unused
-        self.result: Any = None  # the type of what it returns; None until a value is returned, and for void
-        self.returned = False  # a return was compiled somewhere
+        self.result: Any = None  # the type of what it returns, once its body is done
+        self.returns: list[Return] = []
+        self.dead_returns: list[ast.Return] = []  # behind an `if` that has returned: they decide the result's type too
         self.terminated = False  # what follows in this block is dead: it returns or leaves a loop
         self.leaves = False  # a loop, or a function in one, was left early somewhere
         self.structured = 0  # how many scf regions are open: no return in there
@@ -230,21 +231,13 @@ class FunctionGenerator:
         self._file, self._line, self._shift = fn.where.file, fn.where.first_line - 1, fn.where.indent
 
     def compile_body(self) -> None:
-        """Every statement of the function, and a return at its end."""
+        """Every statement of the function, and its returns."""
         definition = self.fn.parse().body[0]
         assert isinstance(definition, ast.FunctionDef)
         visit_body(self, definition.body)
-        if not self.terminated:
-            self.start = self.position(definition.body[-1])
-            self.builder.loc = self.location(definition.body[-1])
-            self.finish()
-
-    def finish(self) -> None:
-        """Falling off the end: a plain return, or an undefined value where other paths return one."""
-        handles = []
-        if self.result is not None:
-            handles = [self.builder.insert(poison(leaf, self.builder.loc)).results[0] for leaf in ir_types(self.result)]
-        self.builder.insert(tt.ReturnOp.make(handles, self.builder.loc))
+        self.start = self.position(definition.body[-1])
+        self.builder.loc = self.location(definition.body[-1])
+        self.result = insert_returns(self)
 
     # -- the walk ------------------------------------------------------------------------------------------------
 
@@ -335,7 +328,7 @@ class FunctionGenerator:
     def call_JitFunction(  # the name that user-written builtins call
         self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], caller_context: Any = None
     ) -> Any:
-        """Compile `fn` for these arguments (once per specialisation) and call it; its value, or None for void."""
+        """Compile `fn` for these arguments (once per specialisation) and call it; return its value."""
         if isinstance(fn, BoundJITMethod):
             args, fn = [fn.__self__, *args], fn.__func__
         if not isinstance(fn, JITFunction):
@@ -355,9 +348,8 @@ class FunctionGenerator:
                 "\nhelp: make each level different, for example by a constexpr that counts down"
             )
         handles = [handle for value in values if is_storable(value) for handle in flatten(value)]
-        leaves = ir_types(function.result) if function.result is not None else []
-        call = self.builder.insert(tt.CallOp.make(function.symbol, handles, leaves, self.builder.loc))
-        return unflatten(function.result, call.results) if function.result is not None else None
+        call = tt.CallOp.make(function.symbol, handles, ir_types(function.result), self.builder.loc)
+        return unflatten(function.result, self.builder.insert(call).results)
 
     def call(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call anything callable in a kernel."""

@@ -15,10 +15,10 @@ those of the target (its fp8 formats, dot precisions ...); `runtime/compile/sour
 
 The symbol of a specialized function has its name, argument types and constants:
 
-    sum of a tensor<4096xf32> with axis 0   ->   tilework.language.standard.sum__fp32S4096S__(1,)cconstexpr_0_...
+    sum of a tensor<4096xf32> with axis 0   ->   tilework.language.standard.sum__fp32S4096S_c0_cFalse_cNone
 
-The text is for people (and for tests that look for parts of it) and is not unique: the constants 1 and "1" look the
-same, and so do two functions made by the same factory. Two calls share a function if the types of their arguments,
+The text is for people (and for tests that look for parts of it) and is not unique: two functions made by the same
+factory look the same. Two calls share a function if the types of their arguments,
 constants among them, are equal; of two functions with the same symbol, the later one gets a numeric suffix.
 
 Symbols are ASCII, as identifiers of PTX and of most assemblers are: another character is written as its code,
@@ -38,6 +38,7 @@ from tilework.language import core as tl
 from tilework.language.function import JITCallable, JITFunction, ascii_symbol
 from tilework.light_dataclass import light_dataclass
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
+from tilework.process.triton_version import follows
 
 MinDotSize = Callable[[Any, Any], tuple[int, int, int]]
 
@@ -79,29 +80,45 @@ class FrontendOptions:
         return SimpleNamespace(backend=self.backend_name, arch=self.arch, warp_size=self.warp_size)
 
 
-REPLACEMENTS = ((".", "_d_"), ("'", "_sq_"), ("[", "_"), ("]", "_"))
-
-
 class Mangler:
     """Makes the symbols of one module, all different."""
 
     def __init__(self) -> None:
         self.used: dict[str, int] = {}
+        self.text_of = callee_name if follows("callee-names") else callee_name_of_3_6
 
     def symbol(self, fn: JITCallable, types: Sequence[Any]) -> str:
         """A new symbol for `fn` on arguments of `types`."""
-        runtime = "_".join(leaf.mangle() for type in types for leaf in runtime_types_in(type))
-        constants = "_".join(
-            f"{path}c{constant_text(value)}"
-            for index, type in enumerate(types)
-            for path, value in constants_in(type, (index,))
-        )
-        for old, new in REPLACEMENTS:
-            constants = constants.replace(old, new)
-        name = f"{fn.fn.__module__}.{fn.fn.__qualname__}".replace(".<locals>.", ".")
-        text = ascii_symbol(f"{name}__{runtime}__{constants}")
+        text = ascii_symbol(self.text_of(f"{fn.fn.__module__}.{fn.fn.__qualname__}", types))
         count = self.used[text] = self.used.get(text, -1) + 1
         return f"{text}.{count}" if count else text
+
+
+QUOTES = (("'", "_sq_"), ("[", "_"), ("]", "_"))
+
+
+def callee_name(name: str, types: Sequence[Any]) -> str:
+    """Return the text of a function and its arguments in a symbol, constants among them."""
+    return replaced(f"{name}__{'_'.join(type.mangle() for type in types)}", QUOTES)
+
+
+def callee_name_of_3_6(name: str, types: Sequence[Any]) -> str:
+    """Return the text in Triton 3.6: types first, then the constants with their index paths."""
+    runtime = "_".join(leaf.mangle() for type in types for leaf in runtime_types_in(type))
+    constants = "_".join(
+        f"{path}c{constant_text(value)}"
+        for index, type in enumerate(types)
+        for path, value in constants_in(type, (index,))
+    )
+    constants = replaced(constants, ((".", "_d_"), *QUOTES))
+    return f"{name.replace('.<locals>.', '.')}__{runtime}__{constants}"
+
+
+def replaced(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Return `text` with each first part of `pairs` replaced by the second."""
+    for old, new in pairs:
+        text = text.replace(old, new)
+    return text
 
 
 def constant_text(value: Any) -> str:

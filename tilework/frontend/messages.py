@@ -60,7 +60,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"unsupported AST node type: ClassDef",
-        "define it at module level; tl.core._aggregate makes classes that kernels can use",
+        "define it at module level; tl.core.aggregate makes classes that kernels can use",
     ),
     (r"unsupported AST node type: (Import|ImportFrom|Global|Nonlocal)", "move it out of the kernel"),
     (
@@ -98,7 +98,6 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"`in` needs compile-time", "compare one by one: `(x == a) | (x == b)`"),
     (r"\*\*kwargs", "write the keywords out"),
     (r"cannot unpack", "one name per element; tl.split takes a block of two columns apart"),
-    (r"`not` does not work on a tuple", "compare its length: `len(t) == 0`"),
     (r"is not defined", "define it before this line on every path, or pass it as an argument"),
     (r"Assertion condition could not be determined", "use tl.device_assert for run-time conditions"),
     (r"f-string", "use tl.device_print for run-time values"),

@@ -11,19 +11,19 @@ from tilework.errors import warn_returned
 from tilework.frontend import FunctionGenerator, visits
 from tilework.frontend.control_flow import RESULT, RETURN, leave, visit_body
 from tilework.frontend.expressions import apply_binary
+from tilework.frontend.returns import record, returned_value
 from tilework.frontend.scopes import (
     NUMBERS,
     as_constexpr,
     describe_type,
-    flatten,
     is_storable,
     make_tuple,
     unwrap,
 )
-from tilework.ir import tt
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import check_assigned, names_constexpr
+from tilework.process.triton_version import follows
 
 
 @visits(ast.Pass)
@@ -171,40 +171,28 @@ def visit_annotated_assign(gen: FunctionGenerator, node: ast.AnnAssign) -> None:
 
 @visits(ast.Return)
 def visit_return(gen: FunctionGenerator, node: ast.Return) -> None:
-    """End the function here; every return must have the same type."""
+    """End the function here; `returns` decides the type of its result."""
     if not gen.at_top_level:
         gen.beyond_triton(node, triton_messages.RETURN_IN_LOOP)
-    value = decay(gen, gen.visit(node.value)) if node.value is not None else None
-    if value is not None and unwrap(value) is None:
-        value = None
-    if gen.is_kernel and value is not None:
+    visited = gen.visit(node.value) if node.value is not None else None
+    value = returned_value(visited)
+    if gen.is_kernel and unwrap(value) is not None:
         warn_returned(gen.fn.__name__, gen.where.file, gen.where.first_line + node.lineno - 1)
-        value = None
-    if value is not None and not is_storable(value):
-        raise TypeError(f"cannot return {value!r}: only values of the tile language can be returned")
-    check_return_type(gen, value)
-    if not gen.at_top_level:
-        if value is not None:
-            gen.scope.locals[RESULT] = value
-        leave(gen, RETURN)
+        value = tl.constexpr(None)
+    if gen.at_top_level:
+        record(gen, value if follows("return-promotion") else decayed(gen, value), gen.builder.block)
+        gen.terminated = True
         return
-    handles = flatten(value) if value is not None else []
-    gen.builder.insert(tt.ReturnOp.make(handles, gen.builder.loc))
-    gen.terminated = True
+    value = decayed(gen, value)
+    record(gen, value, None)
+    if unwrap(value) is not None:
+        gen.scope.locals[RESULT] = value
+    leave(gen, RETURN)
 
 
-def check_return_type(gen: FunctionGenerator, value: Any) -> None:
-    """Remember the type of the first return and compare the others with it."""
-    type = value.type if value is not None else None
-    if gen.returned and type != gen.result:
-        old = describe_type(gen.result) if gen.result is not None else "nothing"
-        new = describe_type(type) if type is not None else "nothing"
-        raise TypeError(
-            f"Inconsistent return types: {old} and {new}"
-            "\nhelp: cast both to one dtype and shape, or return once at the end"
-        )
-    gen.result = type
-    gen.returned = True
+def decayed(gen: FunctionGenerator, value: Any) -> Any:
+    """Return a returned value whose numbers are run-time scalars; None stays None."""
+    return value if unwrap(value) is None else decay(gen, value)
 
 
 @visits(ast.Assert)

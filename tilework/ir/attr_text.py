@@ -25,8 +25,9 @@ The digits of the second form are cut, not rounded, when the exact decimal expan
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from io import StringIO
+from operator import or_
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects.builtin import (
@@ -582,6 +583,28 @@ def keywords(
 @cache
 def enum_codec(enum: type[Keyword]) -> Codec:
     return keywords(enum.keywords(), enum, i32, enum)
+
+
+@cache
+def flags_codec(enum: type[Keyword]) -> Codec:
+    """An integer that the text shows as the keywords of its bits, ``local|global_read``, or of all of them."""
+    code_of = {member.keyword: member.value for member in enum}
+    word_of = {code: word for word, code in code_of.items()}
+    bits = [code for code in word_of if code.bit_count() == 1]
+
+    def text(printer: OpPrinter, attribute: Any) -> str:
+        code = integer_value(attribute)
+        return word_of.get(code) or "|".join(word_of[bit] for bit in bits if code & bit)
+
+    def parse(parser: "Parser") -> int | None:
+        words = [parser.parse_optional_keyword_in(tuple(code_of))]
+        while words[0] is not None and parser.parse_optional_punctuation("|") is not None:
+            words.append(parser.expect(lambda: parser.parse_optional_keyword_in(tuple(code_of)), another))
+        return None if words[0] is None else reduce(or_, (code_of[word] for word in words if word is not None))
+
+    listed = ", ".join(code_of)
+    description, another = f"words of {listed}, with | in between", f"expected one of {listed} behind |"
+    return Codec(description, lambda value: int_attr(int(value), i32), integer_value, text, parse)
 
 
 def integer_codec(type: IntegerType, value: Callable[[Any], Any] = int) -> Codec:

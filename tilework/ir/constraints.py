@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from io import StringIO
 from math import prod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, NoneAttr, TensorType
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.attr_text import ARRAY, Codec, enum_codec, integer_codec
+from tilework.ir.attr_text import ARRAY, Codec, enum_codec, flags_codec, integer_codec
 from tilework.ir.enums import Keyword
 from tilework.ir.types import (
     PointerType,
@@ -36,6 +36,7 @@ from tilework.ir.types import (
     shape_of,
     tensordesc_type,
 )
+from tilework.layouts.encodings import is_power_of_two
 from tilework.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
@@ -137,8 +138,23 @@ def enum_property(enum: type[Keyword]) -> "Kind[IntegerAttr]":
     return Kind(f"an i32 that is one of {listed}", lambda value: value in codes, codec=enum_codec(enum))
 
 
+def flags_property(enum: type[Keyword]) -> "Kind[IntegerAttr]":
+    """A property whose bits are members of `enum`."""
+    codec, most = flags_codec(enum), max(enum)
+    return Kind(
+        f"an i32 of {codec.description}",
+        lambda value: isinstance(value, IntegerAttr) and value.type == i32 and 0 <= value.value.data <= most,
+        codec=codec,
+    )
+
+
 I1_PROPERTY = integer_property(i1)
 I32_PROPERTY = integer_property(i32)
+RUN_PROPERTY: "Kind[IntegerAttr]" = Kind(  # elements that a thread accesses at once
+    "a power of two as i32",
+    lambda value: I32_PROPERTY.accepts(value) and is_power_of_two(cast("IntegerAttr", value).value.data),
+    codec=I32_PROPERTY.codec,
+)
 I32_ARRAY: "Kind[DenseArrayBase]" = Kind(
     "an array of i32", lambda value: isinstance(value, DenseArrayBase) and value.elt_type == i32, codec=ARRAY
 )

@@ -27,6 +27,7 @@ Older names and fields are read too:
     #triton_gpu.shared<{vec = 8, ..., hasLeadingOffset = true}>      #ttg.nvmma_shared
     #triton_gpu.mma<{version = 2, warpsPerCTA = [4, 1]}>             #ttg.nvidia_mma
     CTAsPerCGA = [2, 1], CTASplitNum = [2, 1], CTAOrder = [1, 0]     CGALayout = [[1, 0]]
+    #ttg.amd_wmma<{version = 2, warpsPerCTA = [2, 2]}>               ctaLayout = {warp = [[0, 1], [1, 0]]}
 """
 
 import re
@@ -41,7 +42,7 @@ from xdsl.irdl import irdl_attr_definition
 
 from tilework.ir.attr_text import WRITERS, AttributeText
 from tilework.ir.types import PointerType, Tensor, TensorDescType, shape_of, tensor_type, tensordesc_type
-from tilework.layouts import amd as amd  # has kinds too
+from tilework.layouts.amd import TileGrid, tile_grid  # has kinds too
 from tilework.layouts.construct import cga_from
 from tilework.layouts.encodings import (
     DISTRIBUTED_INS,
@@ -103,7 +104,35 @@ def modernize_nvmma(fields: Fields) -> str:
     return "nvmma_shared"
 
 
+def modernize_wmma(fields: Fields) -> str:
+    """A grid of warps and tiles, of compilers before 3.7; without ``isTranspose`` before 3.3."""
+    fields.setdefault("isTranspose", False)
+    if "warpsPerCTA" in fields:
+        fields["ctaLayout"] = tile_grid(fields.pop("warpsPerCTA"), fields.pop("tilesPerWarp", ()))
+    elif "ctaLayout" in fields:
+        fields["ctaLayout"] = read_grid(fields["ctaLayout"])
+    return "amd_wmma"
+
+
+def read_grid(value: Any) -> TileGrid:
+    """The grid with the bases of ``{register = [[1, 0]], warp = [[0, 1]]}``."""
+
+    def are_bases(vectors: Any) -> bool:
+        return type(vectors) is tuple and all(
+            type(vector) is tuple and all(type(entry) is int for entry in vector)
+            for vector in cast("tuple[Any, ...]", vectors)
+        )
+
+    if type(value) is not dict or (given := cast(Fields, value)).keys() - {field.name for field in fields(TileGrid)}:
+        raise LayoutError("ctaLayout must be {register = ..., warp = ...}, either of which may be left out")
+    for name, vectors in given.items():
+        if not are_bases(vectors):
+            raise LayoutError(f"{name} of ctaLayout must be a list of lists of integers")
+    return TileGrid(**given)
+
+
 RULES: dict[str, Callable[[Fields], str]] = {
+    "amd_wmma": modernize_wmma,
     "dot_op": modernize_dot_operand,
     "mma": modernize_mma,
     "nvidia_mma": modernize_mma,
@@ -167,6 +196,9 @@ def value_text(value: Any) -> str:
     """``[[0, 1], [1, 0]]``, ``true``, ``8``."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(value_text, value))}]"
+    if isinstance(value, TileGrid):
+        given = ((name, bases) for name, bases in (("register", value.register), ("warp", value.warp)) if bases)
+        return f"{{{', '.join(f'{name} = {value_text(bases)}' for name, bases in given)}}}"
     return str(value).lower()
 
 
@@ -189,7 +221,12 @@ def plain_layout(order: tuple[int, ...], shape: tuple[int, ...]) -> LinearLayout
 
 
 def read_value(parser: "AttrParser") -> Any:
-    """An integer, a boolean, a list of these, or an encoding."""
+    """An integer, a boolean, a list of these, ``{warp = [[0, 1]]}`` as a dictionary, or an encoding."""
+    position = parser.pos
+    if (
+        entries := parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, lambda: read_entry(parser))
+    ) is not None:
+        return unique(entries, parser, position)
     if (
         values := parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: read_value(parser))
     ) is not None:
@@ -198,7 +235,6 @@ def read_value(parser: "AttrParser") -> Any:
         return flag
     if (integer := parser.parse_optional_integer(allow_boolean=False)) is not None:
         return integer
-    position = parser.pos
     attribute = parser.parse_attribute()
     if not isinstance(encoding := getattr(attribute, "data", None), Encoding):
         parser.raise_error(f"an encoding is expected here, not {attribute}", position)
@@ -233,6 +269,11 @@ def read_fields(name: str, parser: "AttrParser") -> Fields:
         entries += parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: read_entry(parser))
         if outside == ["alignment"] and parser.parse_optional_punctuation(","):
             entries.append(read_entry(parser))
+    return unique(entries, parser, position)
+
+
+def unique(entries: Sequence[tuple[str, Any]], parser: "AttrParser", position: int) -> Fields:
+    """The fields by name, or raise an error if there are two of one name."""
     if len(dict(entries)) != len(entries):
         parser.raise_error("a field of this encoding is given twice", position)
     return dict(entries)

@@ -32,6 +32,18 @@ class SchedHint(Keyword):
     ATTENTION = 2
 
 
+class AddrSpace(Keyword):
+    """The memory that a barrier makes visible: bits, written ``local|global_read``."""
+
+    NONE = 0
+    LOCAL = 1
+    GLOBAL_READ = 2
+    GLOBAL_WRITE = 4
+    TENSOR_READ = 8
+    TENSOR_WRITE = 16
+    ALL = 31
+
+
 class CacheModifier(Keyword):
     """The cache levels that a load or store uses."""
 

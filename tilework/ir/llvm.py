@@ -1,36 +1,29 @@
-"""The ops of MLIR's `llvm` and `gpu` dialects that kernels use: an assumption, loop annotations and a barrier.
+"""The ops and the attributes of MLIR's `llvm` dialect that kernels use: an assumption and loop annotations. Functions
+of that dialect stay as they are.
 
 llvm.intr.assume %c : i1
+llvm.func @f(%a: i32) -> i32 { ... }
 scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true>>}
-gpu.barrier
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.constraints import I1
 from tilework.ir.declare import Op, dialect_ops
-from tilework.ir.fields import operand_def
+from tilework.ir.fields import operand_def, prop_def
 from tilework.ir.types import i1, int_attr
 
 if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
+    from xdsl.parser import AttrParser, Parser
     from xdsl.printer import Printer
 
-
-class GpuBarrierOp(Op):
-    """All threads of the program wait for each other: ``gpu.barrier``."""
-
-    name = "gpu.barrier"
-    form = "{}"
-
-
-GPU = Dialect("gpu", dialect_ops("gpu"), [])
+    from tilework.ir.attr_text import OpPrinter
 
 
 class AssumeOp(Op):
@@ -39,6 +32,20 @@ class AssumeOp(Op):
     name = "llvm.intr.assume"
     cond = operand_def(I1)
     form = "$cond {} : type($cond)"
+
+
+class LLVMFuncOp(Op):
+    """A function of LLVM's dialect, as its text: no pass looks into it, and nothing is compiled for it."""
+
+    name = "llvm.func"
+    source = prop_def(StringAttr)
+
+    @classmethod
+    def parse(cls, parser: "Parser") -> "LLVMFuncOp":
+        return cls.create(properties={"source": StringAttr(parser.read_verbatim())})  # pyright: ignore
+
+    def text(self, printer: "OpPrinter") -> str:
+        return f" {self.source.data}"
 
 
 class OptionsText:

@@ -145,6 +145,11 @@ def find_target(op: Operation) -> Target:
     return Target.parse(name.data) if isinstance(name, StringAttr) else ANY_GPU
 
 
+def chosen_target(op: Operation, name: str) -> Target:
+    """Return the target that an option of a pass names, or else that of the module."""
+    return Target.parse(name) if name else find_target(op)
+
+
 def threads_per_warp(op: Operation) -> int:
     """The lanes of a warp: those of the target, unless the module says otherwise."""
     threads = fact(op, THREADS_PER_WARP)

@@ -66,10 +66,10 @@ from tilework.ir.encodings import encoding_attr, read_encoding
 from tilework.ir.fields import SEGMENTS, fields_of
 from tilework.ir.form_text import reader_of
 from tilework.ir.legacy import spellings
-from tilework.ir.legacy.ops import OLD_TT_OPS, TRITON_GPU
+from tilework.ir.legacy.ops import TRANSLATED_OPS, TRITON_GPU
 from tilework.ir.legacy.shared_tensors import OLD_SPELLINGS, is_shared_tensor, translate_shared_tensors
 from tilework.ir.legacy.spellings import modern_name
-from tilework.ir.llvm import GPU, LLVM
+from tilework.ir.llvm import LLVM
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, read_loc, unknown
 from tilework.ir.math import Math
 from tilework.ir.printer import print_module
@@ -182,7 +182,7 @@ class FastParser(Parser):
         return punctuation
 
 
-DIALECTS = (Builtin, Arith, Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC, TTG, TTNG, TRITON_GPU, AMDG, ROCDL)
+DIALECTS = (Builtin, Arith, Math, scf.Scf, cf.Cf, ub.UB, LLVM, TT, TTC, TTG, TTNG, TRITON_GPU, AMDG, ROCDL)
 
 
 @cache
@@ -191,7 +191,7 @@ def make_context() -> Context:
     context = Context()
     for dialect in DIALECTS:
         context.load_dialect(dialect)
-    for op in OLD_TT_OPS:
+    for op in TRANSLATED_OPS:
         context.load_op(op)
     return context
 
@@ -245,6 +245,9 @@ def parse_module(
     except Exception as error:  # xDSL's op classes report bad input with many kinds of exceptions
         message = str(error) or type(error).__name__
         raise IRSyntaxError(message, text, parser.pos if parser else 0, filename) from error
+
+
+VERBATIM = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|[(\[{)\]}\n]')
 
 
 class IRParser(FastParser):
@@ -496,6 +499,18 @@ class IRParser(FastParser):
             self._register_ssa_definition(span.text[1:], op.results[first : first + size], span)
             first += size
         return op
+
+    def read_verbatim(self) -> str:
+        """Return the text up to the end of a line outside of all brackets and strings, and go on behind it."""
+        start, depth = self.pos, 0
+        for found in VERBATIM.finditer(self.source, start):
+            if found[0] == "\n" and depth == 0:
+                break
+            depth += (found[0] in "([{") - (found[0] in ")]}")
+        else:
+            self.raise_error("the text of this operation does not end", start)
+        self._resume_from(found.start())
+        return self.source[start : found.start()].strip()
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         stack = self._parser_state.dialect_stack

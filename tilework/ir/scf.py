@@ -22,7 +22,15 @@ from tilework.ir.attr_text import OpPrinter, result_types
 from tilework.ir.constraints import I1, Kind
 from tilework.ir.create import add_result, append_op, create_op
 from tilework.ir.declare import Op, dialect_ops
-from tilework.ir.fields import RETURN, operand_def, region_def, traits_def, var_operand_def, var_result_def
+from tilework.ir.fields import (
+    RETURN,
+    operand_def,
+    opt_prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from tilework.ir.form_text import attributes_text, signature_text, types_text
 from tilework.ir.llvm import LICM_DISABLED
 from tilework.ir.locations import unknown
@@ -211,9 +219,11 @@ class WhileOp(Op):
 
 
 class ExecuteRegionOp(Op):
-    """A region of several blocks, executed once: ``%r = scf.execute_region -> i32 { ... }``."""
+    """A region of several blocks, executed once: ``%r = scf.execute_region -> i32 { ... }``. One that is `no_inline`
+    keeps its ops together."""
 
     name = "scf.execute_region"
+    no_inline = opt_prop_def(UnitAttr)
     outs = var_result_def()
     region = region_def()
     traits = traits_def(RecursiveMemoryEffect())
@@ -221,15 +231,18 @@ class ExecuteRegionOp(Op):
     @classmethod
     def parse(cls, parser: "Parser") -> Self:
         types = read_types(parser)
-        region = parser.parse_region()
+        given = {"no_inline": UnitAttr()} if parser.parse_optional_keyword("no_inline") is not None else {}
+        region = read_body(parser)
         attributes = parser.parse_optional_attr_dict()
-        return cls.create(result_types=types, attributes=attributes, regions=[region])
+        return cls.create(result_types=types, properties=given, attributes=attributes, regions=[region])
 
     def text(self, printer: OpPrinter) -> str:
         types = tuple(result.type for result in self.results)
         printer.out.append(f" -> {result_types(printer.texts, types)} " if types else " ")
+        if "no_inline" in self.properties:
+            printer.out.append("no_inline ")
         printer.region(self.regions[0], empty_block=False)
-        return attributes_text(printer, self)
+        return attributes_text(printer, self, ("no_inline",))
 
 
 Scf = Dialect("scf", dialect_ops("scf"), [])

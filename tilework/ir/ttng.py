@@ -56,7 +56,7 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.tt.memory_ops import block_type, cache_prop, evict_prop, is_block, verify_rows
+from tilework.ir.tt.memory_ops import block_type, cache_prop, evict_prop, is_block, verify_contents, verify_rows
 from tilework.ir.tt.reduce_ops import verify_dot_shapes
 from tilework.ir.ttg.shared_memory_ops import BARRIER, MEMDESC, MemDescType, is_memdesc, require_mutable
 from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_float, shape_of, tensor_type
@@ -270,6 +270,7 @@ def verify_block(op: Operation, descriptor: Attribute, coordinates: int, memory:
     if not 1 <= coordinates <= MAX_COORDINATES:
         raise VerifyException(f"TMA copies must have between 1 and 5 coordinates, but got {coordinates}")
     verify_memory(op, memory)
+    verify_contents(block_type(descriptor), memory.dims, memory.element_type)
     if not is_block(descriptor, memory.dims, memory.element_type):
         raise VerifyException(f"{op.name} on blocks of {block_type(descriptor)} does not fit {memory}")
 

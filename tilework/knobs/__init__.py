@@ -124,6 +124,13 @@ class env_str(env_base[str]):
     """A text."""
 
 
+class env_version(env_str):
+    """A version; empty means the default."""
+
+    def transform(self, text: str) -> str:
+        return text or self.default
+
+
 class env_str_callable_default(env_base[str]):
     """A text whose default is computed when the knob is read."""
 
@@ -434,6 +441,7 @@ class compilation_knobs(base_knobs):
     front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
     allow_non_constexpr_globals = env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
     performance_remarks = env_bool("TILEWORK_PERFORMANCE_REMARKS")
+    fpsan_homomorphic_casts = env_bool("TRITON_FPSAN_HOMOMORPHIC_CASTS")
     listener: Callable[..., None] | None = None
     instrumentation_mode: str
     READ_ONCE = {"instrumentation_mode": env_str("TRITON_INSTRUMENTATION_MODE", "")}
@@ -448,6 +456,7 @@ class autotuning_knobs(base_knobs):
     worker_timeout = env_int("TILEWORK_WORKER_TIMEOUT", 300)
     save = env_bool("TILEWORK_SAVE_TUNING")
     part = env_opt_str("TILEWORK_TUNING_PART")
+    listener: Callable[..., None] | None = None
 
 
 class runtime_knobs(base_knobs):
@@ -487,6 +496,7 @@ class runtime_knobs(base_knobs):
         self.launch_exit_hook = HookChain(reversed=True)
         self.kernel_load_start_hook = HookChain()
         self.kernel_load_end_hook = HookChain(reversed=True)
+        self.kernel_unload_hook = HookChain(reversed=True)  # for programs that set it: no module of a GPU is unloaded
 
 
 class language_knobs(base_knobs):
@@ -495,6 +505,7 @@ class language_knobs(base_knobs):
     fp32_default = env_opt_str("TRITON_F32_DEFAULT")
     default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
     strict_triton = env_bool("TILEWORK_STRICT_TRITON")
+    triton_version = env_version("TILEWORK_TRITON_VERSION", "3.7.1")
     is_triton = False  # `as_triton` serves this process: what Triton does not have is warned about
 
 
@@ -539,7 +550,12 @@ class amd_knobs(base_knobs):
     libhip_path = env_opt_str("TRITON_LIBHIP_PATH")
     use_block_pingpong = env_opt_bool("TRITON_HIP_USE_BLOCK_PINGPONG")
     use_in_thread_transpose = env_opt_bool("TRITON_HIP_USE_IN_THREAD_TRANSPOSE")
-    use_async_copy = env_bool("TRITON_HIP_USE_ASYNC_COPY")
+    use_async_copy = env_opt_bool("TRITON_HIP_USE_ASYNC_COPY")  # unset: off
+    dump_mir = env_opt_str("TRITON_DUMP_MIR")
+    swap_mir = env_opt_str("TRITON_SWAP_MIR")
+    swap_mir_enable_misched = env_bool("TRITON_SWAP_MIR_ENABLE_MISCHED")
+    use_coexec_scheduler = env_bool("TRITON_HIP_USE_COEXEC_SCHEDULER")
+    use_expert_scheduling = env_bool("TRITON_HIP_USE_EXPERT_SCHEDULING")
     scalarize_packed_fops = env_bool("AMDGCN_SCALARIZE_PACKED_FOPS")
     software_fp8 = env_bool("TILEWORK_SOFTWARE_FP8")
 
@@ -550,6 +566,9 @@ class proton_knobs(base_knobs):
     disable = env_bool("TRITON_PROTON_DISABLE")
     cupti_lib_dir = env_str("TRITON_CUPTI_LIB_PATH", "")
     enable_nvtx = env_bool("TRITON_ENABLE_NVTX", True)
+    enable_hw_trace = env_bool("TRITON_ENABLE_HW_TRACE")
+    profile_buffer_size = env_int("TRITON_PROFILE_BUFFER_SIZE", 64 << 20)
+    profile_metric_buffer_size = env_opt_int("TRITON_PROFILE_METRIC_BUFFER_SIZE")
 
 
 def replace_environment(variables: Mapping[str, str]) -> None:

@@ -51,11 +51,16 @@ MEANINGS = {
     "TILEWORK_PERFORMANCE_REMARKS": (
         "Report at the kernel's lines what limits each loop, how close it comes, and what the compiler decided"
     ),
+    "TILEWORK_TRITON_VERSION": "The version of Triton whose names, messages and rules hold: 3.6.0, 3.7.1 or 3.8.0",
     "TILEWORK_STRICT_TRITON": (
         "Refuse, in Triton's words, what the language has beyond Triton's; under `as_triton` it is warned about "
         "otherwise"
     ),
-    "TRITON_INSTRUMENTATION_MODE": "`consan` turns on what `debug` does; other texts only change the cache key",
+    "TRITON_FPSAN_HOMOMORPHIC_CASTS": NO_EFFECT,
+    "TRITON_INSTRUMENTATION_MODE": (
+        "`consan` and `iisan` turn on what `debug` does, without checks of overflow; other texts only change the cache "
+        "key"
+    ),
     # autotuning
     "TRITON_CACHE_AUTOTUNING": "Keep what the autotuner measured on disk, for every kernel",
     "TRITON_PRINT_AUTOTUNING": "Say what was tuned, how long it took and what was chosen",
@@ -150,7 +155,14 @@ MEANINGS = {
     "TRITON_HIP_USE_IN_THREAD_TRANSPOSE": (
         "Operands are transposed in registers; not set: where the GPU is known to gain"
     ),
-    "TRITON_HIP_USE_ASYNC_COPY": "Loads of pipelined loops go to LDS without registers",
+    "TRITON_HIP_USE_ASYNC_COPY": "Loads of pipelined loops go to LDS without registers; not set: off",
+    "TRITON_DUMP_MIR": (
+        "A folder: the machine instructions after selection are written there, `NAME.txt` on AMD GPUs, else `NAME.mir`"
+    ),
+    "TRITON_SWAP_MIR": "Take machine instructions from this folder: an error, for llvmlite reads none",
+    "TRITON_SWAP_MIR_ENABLE_MISCHED": NO_EFFECT,
+    "TRITON_HIP_USE_COEXEC_SCHEDULER": NO_EFFECT,
+    "TRITON_HIP_USE_EXPERT_SCHEDULING": NO_EFFECT,
     "AMDGCN_SCALARIZE_PACKED_FOPS": NO_EFFECT,
     "TILEWORK_SOFTWARE_FP8": (
         "8-bit floats on CDNA 1 and 2, which have no instructions for them, as under `as_triton`; else an error"
@@ -159,6 +171,9 @@ MEANINGS = {
     "TRITON_PROTON_DISABLE": "The profiler records nothing",
     "TRITON_CUPTI_LIB_PATH": NO_EFFECT,
     "TRITON_ENABLE_NVTX": NO_EFFECT,
+    "TRITON_ENABLE_HW_TRACE": NO_EFFECT,
+    "TRITON_PROFILE_BUFFER_SIZE": NO_EFFECT,
+    "TRITON_PROFILE_METRIC_BUFFER_SIZE": NO_EFFECT,
 }
 
 ON = "on or off"
@@ -189,12 +204,23 @@ WITHOUT_KNOB = {
     "LLVM_PASS_PLUGIN_PATH": ("file", "Has no effect, and a warning says so: llvmlite cannot load plugins"),
     "TRITON_ENABLE_LLVM_DEBUG": (ON, "Print what LLVM's passes say about their work; very long"),
     "TRITON_LLVM_DEBUG_ONLY": (TEXT, "The same, of the named passes only: `isel`"),
-    "TRITON_DUMP_MIR": (FOLDER, "Write the machine instructions after selection there"),
     "DISABLE_MMA_V3": (ON, "Dots use mma.sync where wgmma could be used"),
     "DISABLE_MMA_V5": (ON, NO_EFFECT),
     "ALLOW_LHS_TMEM_LAYOUT_CONVERSION": (ON, NO_EFFECT),
     "TRITON_PREFER_TMEM_16x256_LAYOUT": (ON, NO_EFFECT),
     "TRITON_ENABLE_EXPERIMENTAL_CONSAN": (ON, NO_EFFECT),
+    "TRITON_DEFAULT_BACKEND": (
+        TEXT,
+        "The backend whose device is used, by its name in `triton.backends.backends`: `nvidia`, `amd` or `cpu`",
+    ),
+    "TRITON_PLUGIN_PATHS": (
+        TEXT,
+        "Compiled plugins of Triton's own compiler: an error. Plugins of tilework are packages (`process/plugins.py`)",
+    ),
+    "TRITON_PLUGIN_VERSION_CHECK": (TEXT, NO_EFFECT),
+    "TRITON_PARTITION_SCHEDULING_ENABLE_DUMP_DOT": (ON, NO_EFFECT),
+    "TRITON_PARTITION_SCHEDULING_DUMP_DATA_ONLY": (ON, NO_EFFECT),
+    "TRITON_PARTITION_SCHEDULING_DUMP_LOOP_ONLY": (ON, NO_EFFECT),
     "TRITON_BACKENDS_IN_TREE": (ON, "Use only backends, drivers and targets that are part of tilework"),
     "TRITON_ENABLE_PYTHON_STACKTRACE": (ON, "Print Python's stack when the process dies of a signal"),
     "CUDA_HOME": (FOLDER, "The CUDA toolkit, if it is not in `/usr/local/cuda`"),

@@ -1,6 +1,6 @@
-"""Classes whose instances are kernel values: `_aggregate`.
+"""Classes whose instances are kernel values: `aggregate`.
 
-    @_aggregate
+    @aggregate
     class Window:
         start: tensor
         size: constexpr
@@ -19,11 +19,11 @@ are part of its type, so windows of different sizes have different types.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from tilework.language.compile_time import base_type, base_value, constexpr
+from tilework.language.compile_time import SUPPLIED, base_type, base_value, constexpr
 from tilework.language.parameters import annotations_of
 
 NOT_COPIED = (
@@ -73,16 +73,32 @@ class AggregateValue(base_value):
     __aggregate__ = True
     __triton_aggregate__ = True
     __aggregate_fields__: dict[str, Any] = {}
+    __aggregate_defaults__: dict[str, Any] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         initialise = vars(self.__class__)["__aggregate_init__"]
+        for name, value in self.__aggregate_defaults__.items():
+            setattr(self, name, value)
+        accepted = () if initialise is None else _parameter_names(initialise)
+        kwargs = {name: value for name, value in kwargs.items() if name not in HIDDEN or name in accepted}
         if initialise is not None:
-            accepted = _parameter_names(initialise)
-            kwargs = {name: value for name, value in kwargs.items() if name not in HIDDEN or name in accepted}
             initialise(self, *args, **kwargs)
+        else:
+            self._fill(args, kwargs)
         for name in self.__aggregate_fields__:
             if name not in self.__dict__:
                 raise AttributeError(f"{self.__class__.__name__}.__init__ did not set the field {name!r}")
+
+    def _fill(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Initialise the fields in order, where the class has no `__init__`."""
+        cls = self.__class__
+        if len(args) > len(cls.__aggregate_fields__):
+            raise TypeError(f"{cls.__name__} has {len(cls.__aggregate_fields__)} fields, got {len(args)} values")
+        given = dict(zip(cls.__aggregate_fields__, args, strict=False))
+        if twice := sorted(given.keys() & kwargs.keys()):
+            raise TypeError(f"{cls.__name__} got multiple values for field {twice[0]!r}")
+        for name, value in {**given, **kwargs}.items():
+            setattr(self, name, value)
 
     @property
     def type(self) -> _aggregate_type:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -106,14 +122,16 @@ class AggregateValue(base_value):
             getattr(self, name)._flatten_ir(handles)
 
 
-def _aggregate(cls: type) -> Any:
+def aggregate(cls: type) -> Any:
     """Make kernel values of the instances of a class: they cross loops, branches and calls as their fields do.
 
-    Fields are declared by annotations (`tl.tensor`, `tl.constexpr`, another aggregate); `__init__` runs while
-    compiling; methods that kernels call are jit functions.
+    Fields are declared by annotations (`tl.tensor`, `tl.constexpr`, another aggregate), also those of base classes;
+    `__init__` runs while compiling, and without one a call gives the fields in order, except those with a default
+    (``size: tl.constexpr = 4``). Methods that kernels call are jit functions; those named ``__add__``, ``__lt__`` ...
+    are operators.
 
     Example:
-        @tl.core._aggregate
+        @tl.core.aggregate
         class Window:
             start: tl.tensor
             size: tl.constexpr
@@ -145,10 +163,13 @@ def _aggregate(cls: type) -> Any:
         function = getattr(member, "__func__", member)
         if isinstance(function, FunctionType):
             function.__dict__["_aggregate_method"] = True  # lets kernels call it through the class
-    members = {name: member for name, member in vars(cls).items() if name not in NOT_COPIED}
+    members = {name: member for name, member in vars(cls).items() if name not in NOT_COPIED and name not in fields}
+    defaults = getattr(cls, "__aggregate_defaults__", {})
+    defaults = defaults | {name: value for name, value in vars(cls).items() if name in fields}
     namespace = members | {
         "__annotations__": {},
         "__aggregate_fields__": fields,
+        "__aggregate_defaults__": defaults,
         "__aggregate_init__": _user_init(cls),
         "__init__": AggregateValue.__init__,
         "__setattr__": AggregateValue.__setattr__,
@@ -156,6 +177,39 @@ def _aggregate(cls: type) -> Any:
     }
     bases = (cls,) if issubclass(cls, AggregateValue) else (cls, AggregateValue)
     return type(cls.__name__, bases, namespace)
+
+
+_aggregate = aggregate  # its name until Triton 3.7
+
+
+def aggregate_replace(instance: Any, _semantic: Any = SUPPLIED, **changes: Any) -> Any:
+    """A copy of an aggregate with other values in some fields: ``tl.aggregate_replace(window, start=0)``.
+
+    Example:
+        @tl.core.aggregate
+        class Window:
+            start: tl.tensor
+            size: tl.constexpr
+
+        @tilework.jit
+        def kernel(out):
+            window = Window(tl.program_id(0), 4)
+            larger = tl.aggregate_replace(window, size=8)
+            tl.store(out + tl.arange(0, larger.size), window.size)
+
+        out = np.zeros(8, np.int32)
+        kernel[(1,)](out)
+        assert (out == 4).all()
+    """
+    cls = type(instance)
+    if not issubclass(cls, AggregateValue):
+        raise TypeError(f"aggregate_replace takes an aggregate, got {instance}")
+    copy = object.__new__(cls)
+    for name in cls.__aggregate_fields__:
+        object.__setattr__(copy, name, getattr(instance, name))
+    for name, value in changes.items():
+        setattr(copy, name, value)
+    return copy
 
 
 def _user_init(cls: type) -> Any:

@@ -259,13 +259,14 @@ def dot(
     input_precision: str | constexpr | None = None,
     allow_tf32: bool | constexpr | None = None,
     max_num_imprecise_acc: int | constexpr | None = None,
-    out_dtype: dtype | constexpr = float32,
+    out_dtype: dtype | constexpr | None = float32,
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
     """The matrix product of two blocks, added to `acc` if it is given: ``acc = tl.dot(a, b, acc)``.
 
     (M, K) times (K, N); leading axes are a batch. The result is fp32 for floats of 32 bits and fewer (or `out_dtype`,
-    which may be ``tl.float16`` for fp16 and fp8), fp64 for fp64, int32 for int8.
+    which may be ``tl.float16`` for fp16 and fp8), fp64 for fp64, int32 for int8. With ``out_dtype=None`` it is that of
+    `acc`.
 
     `input_precision` says how fp32 is multiplied: "ieee" with all bits; "tf32" with 10 bits of the fractions; "tf32x3",
     "bf16x3" and "bf16x6" with several dots of fewer bits. The default is "tf32" on NVIDIA GPUs and on AMD's that

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from tilework.process.triton_version import follows
+
 __all__ = ["ACTIVE", "Active", "RunTimeOnly"]
 
 
@@ -102,7 +104,9 @@ class constexpr_type(base_type):
         return f"constexpr_type[{self.value}]"
 
     def mangle(self) -> str:
-        return repr(self)
+        """``c4``, ``c'ab'``, ``ci32``: a type's or a layout's own mangled form, the text of other constants."""
+        mangle = None if isinstance(self.value, type) else getattr(self.value, "mangle", None)
+        return f"c{self.value!r}" if mangle is None else f"c{mangle()}"
 
     def _unflatten_ir(self, handles: Sequence[Any], cursor: int) -> builtins.tuple["constexpr", int]:
         return constexpr(self.value), cursor
@@ -312,6 +316,9 @@ class tuple_type(base_type):
 
     @property
     def name(self) -> str:
+        """``[int32,fp32]``, with fields ``[x:int32,y:fp32]``."""
+        if self.fields is None and follows("tuple-names"):
+            return f"[{','.join(map(str, self.types))}]"
         names = self.fields or [""] * len(self.types)
         return "[" + ",".join(f"{name}:{element}" for name, element in zip(names, self.types, strict=True)) + "]"
 
@@ -399,7 +406,7 @@ class tuple(base_value):
     def __getattr__(self, name: str) -> Any:
         fields = self.__dict__["type"].fields if "type" in self.__dict__ else None
         if fields is None or name not in fields:
-            raise AttributeError(f"a tuple with fields {fields} has no attribute {name!r}")
+            raise AttributeError(f"'tuple' object has no attribute {name}")
         return self.values[fields.index(name)]
 
     def __len__(self) -> int:

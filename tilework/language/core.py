@@ -20,7 +20,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from tilework.language.aggregate import _aggregate, _aggregate_type
+from tilework.language.aggregate import _aggregate, _aggregate_type, aggregate, aggregate_replace
 from tilework.language.block_builtins import *
 from tilework.language.block_builtins import _wrap_axis
 from tilework.language.compile_time import (

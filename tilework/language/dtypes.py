@@ -233,8 +233,13 @@ def user_name(name: str) -> str:
     return name.replace("bf16", "bfloat16") if name == "bf16" else name.replace("fp", "float")
 
 
+ADDRESS_SPACES: dict[str, int] = {"global": 1, "shared": 3}
+
+
 class pointer_type(dtype):
     """The address of an `element_ty`: ``pointer_type(float32)``. `const` forbids stores through it.
+
+    `address_space` is LLVM's number, or "global" or "shared".
 
     An array that is passed to a kernel is such a pointer there. A pointer to a block is a block pointer, made by
     `make_block_ptr`.
@@ -256,7 +261,10 @@ class pointer_type(dtype):
         if not isinstance(element_ty, dtype):
             raise TypeError(f"a pointer needs the dtype it points to, not {type(element_ty).__name__}")
         self.element_ty = element_ty
-        self.address_space: int = int(_unwrap_if_constexpr(address_space))
+        space: Any = _unwrap_if_constexpr(address_space)
+        if isinstance(space, str) and space not in ADDRESS_SPACES:
+            raise ValueError(f"an address space is a number or one of {', '.join(ADDRESS_SPACES)}, not {space!r}")
+        self.address_space: int = ADDRESS_SPACES[space] if isinstance(space, str) else int(space)
         self.const: bool = bool(_unwrap_if_constexpr(const))
         self.name = f"{'const_' if self.const else ''}pointer<{element_ty}>"
         self.primitive_bitwidth = 64

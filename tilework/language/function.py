@@ -239,6 +239,9 @@ class JITCallable:
         closure = zip(self.fn.__code__.co_freevars, self.fn.__closure__ or (), strict=True)
         return {**self.__globals__, **{name: cell.cell_contents for name, cell in closure if cell != EMPTY_CELL}}
 
+    def _flatten_ir(self, handles: list[Any]) -> None:
+        """Add nothing: a function has no value at run time."""
+
     @property
     def type(self) -> Any:
         """The type of the function as a value in a kernel: a constant."""

@@ -66,7 +66,7 @@ def function_html(fn: Any) -> str:
 def compiled_kernels(fn: Any) -> list[Any]:
     """Return the specializations that the kernel has been compiled to in this process."""
     found = (kernel for kernels in getattr(fn, "cache", {}).values() for kernel in list(kernels.values()))
-    return list({kernel.hash: kernel for kernel in found if hasattr(kernel, "metadata")}.values())
+    return list({kernel.hash: kernel for kernel in found if "metadata" in vars(kernel)}.values())
 
 
 def described(kernel: Any) -> str:

@@ -27,6 +27,7 @@ from tilework.language.folds import (
 )
 from tilework.language.function import constexpr_function, jit
 from tilework.language.target_info import TARGET
+from tilework.process.triton_version import follows
 
 # ---- Sorting networks: `sort`, `topk`, `bitonic_merge` and `flip`, written in the tile language.
 #
@@ -174,6 +175,15 @@ def _from_keys(keys: core.tensor, dtype: core.constexpr) -> core.tensor:
 
 
 @jit
+def _largest_first(keys: core.tensor, descending: core.constexpr) -> core.tensor:
+    """Keys whose descending order is that of `keys`, or their ascending order; its own inverse."""
+    if descending:
+        return keys
+    else:
+        return ~keys
+
+
+@jit
 def _index_bit(bit: core.constexpr, rank: core.constexpr) -> core.tensor:
     """Bit `bit` of the index, 0 or 1, in a shape that broadcasts with a hypercube of `rank`."""
     return core.reshape(core.arange(0, 2), _shape_along(-1 - bit, rank, 2))
@@ -253,35 +263,38 @@ def bitonic_merge(x: core.tensor, dim: core.constexpr = None, descending: core.c
 
 
 @jit
-def topk(x: core.tensor, k: core.constexpr, dim: core.constexpr = None) -> core.tensor:
-    """The `k` largest along the last axis, the largest first: ``tl.topk(x, 8)``.
+def topk(
+    x: core.tensor, k: core.constexpr, dim: core.constexpr = None, descending: core.constexpr = True
+) -> core.tensor:
+    """The `k` largest along the last axis, the largest first: ``tl.topk(x, 8)``; the smallest if not `descending`.
 
     If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32. `dim` is None or the last axis.
 
     Example:
-        assert call(tl.topk, np.array([3, 1, 7, 5, 0, 2, 6, 4]), 2).tolist() == [7, 6]
+        x = np.array([3, 1, 7, 5, 0, 2, 6, 4])
+        assert call(tl.topk, x, 2).tolist() == [7, 6]
+        assert call(tl.topk, x, 2, descending=False).tolist() == [0, 1]
     """
     core.static_assert(_is_last(dim, len(x.shape)), "topk works along the last dimension only")
     core.static_assert(k > 0 and k <= x.shape[-1], "k must be at least 1, not above the size of the dimension")
     bits: core.constexpr = _log2(_next_power_of_2(x.shape[-1]))
     kept: core.constexpr = _log2(_next_power_of_2(k))
     if k == x.shape[-1]:
-        return sort(x, None, True)
+        return sort(x, None, descending)
     elif kept == bits:
-        return _resized(sort(x, None, True), k).to(_extremum_dtype(x.dtype))
+        return _resized(sort(x, None, descending), k).to(_extremum_dtype(x.dtype))
     else:
-        keys = _to_keys(x) if x.shape[-1] == 2**bits else _padded(_to_keys(x), True)
+        keys = _largest_first(_to_keys(x), descending)
+        keys = keys if x.shape[-1] == 2**bits else _padded(keys, True)
         shape: core.constexpr = keys.shape
         keys = core.reshape(_sort_runs(keys, ALTERNATING, kept), _rows(shape))
         for dropped in core.static_range(bits - kept):
             # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
             keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)
             keys = _merge(keys, True if dropped + 1 == bits - kept else ALTERNATING, kept)
-        if k == 2**kept:
-            result = _from_keys(core.reshape(keys, _with_last(shape, k)), x.dtype)
-        else:
-            result = _from_keys(_resized(core.reshape(keys, _with_last(shape, 2**kept)), k), x.dtype)
-        return result.to(_extremum_dtype(x.dtype))
+        keys = core.reshape(keys, _with_last(shape, 2**kept))
+        keys = _largest_first(keys if k == 2**kept else _resized(keys, k), descending)
+        return _from_keys(keys, x.dtype).to(_extremum_dtype(x.dtype))
 
 
 @constexpr_function
@@ -326,6 +339,7 @@ for _function in (sort, topk, flip):
 __all__ = [
     "argmax",
     "argmin",
+    "atomic_poll",
     "bitonic_merge",
     "cdiv",
     "cumprod",
@@ -415,13 +429,61 @@ def squeeze(x: core.tensor, dim: core.constexpr) -> core.tensor:
 
 
 @jit
+def _any(mask: core.tensor) -> core.tensor:
+    if len(mask.shape) == 0:
+        return mask
+    else:
+        return max(mask.to(core.int32)) > 0
+
+
+@jit
+def atomic_poll(
+    pointer: core.tensor,
+    expected_value: core.tensor,
+    sem: core.constexpr = None,
+    scope: core.constexpr = None,
+    timeout_ns: core.constexpr = None,
+) -> None:
+    """Wait until memory holds `expected_value`, at every address of a block.
+
+    Another program must write it while this one waits: programs that wait for later ones may wait forever. `sem` and
+    `scope` are those of `atomic_cas`. There is no `timeout_ns`.
+
+    Example:
+        @tilework.jit
+        def kernel(flag, out):
+            tl.atomic_xchg(flag, 1)
+            tl.atomic_poll(flag, 1)
+            tl.store(out, 5)
+
+        flag, out = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        kernel[(1,)](flag, out)
+        assert out[0] == 5
+    """
+    core.static_assert(timeout_ns is None, "atomic_poll has no timeout: it waits until memory holds the value")
+    expected = core.broadcast_to(core.to_tensor(expected_value).to(pointer.dtype.element_ty), pointer.shape)
+    old = core.atomic_cas(pointer, expected, expected, sem, scope)
+    while _any(old != expected):
+        old = core.atomic_cas(pointer, expected, expected, sem, scope)
+
+
+@constexpr_function
+def _new_axis(dim: int, rank: int) -> int:
+    counted = rank + 1 if follows("negative-unsqueeze") else rank
+    return dim if dim >= 0 else dim + counted
+
+
+@jit
 def unsqueeze(x: core.tensor, dim: core.constexpr) -> core.tensor:
     """`x` with a new axis of size 1 at `dim`.
+
+    As in Triton 3.7 a negative `dim` counts the axes of `x`: -1 inserts in front of the last axis. As in Triton 3.8
+    (``TILEWORK_TRITON_VERSION=3.8.0``) it counts the axes of the result: -1 is the last one.
 
     Example:
         assert call(tl.unsqueeze, np.arange(4), 1).shape == (4, 1)
     """
-    axis: core.constexpr = dim if dim >= 0 else dim + len(x.shape) + 1
+    axis: core.constexpr = _new_axis(dim, len(x.shape))
     core.static_assert(axis >= 0 and axis <= len(x.shape), "unsqueeze: dim is out of range")
     return core.reshape(x, x.shape[:axis] + [1] + x.shape[axis:])
 
@@ -489,5 +551,5 @@ def interleave(a: core.tensor, b: core.tensor) -> core.tensor:
         return core.reshape(joined, joined.shape[:-2] + [2 * joined.shape[-2]])
 
 
-for _function in (cdiv, sigmoid, softmax, ravel):
+for _function in (atomic_poll, cdiv, sigmoid, softmax, ravel):
     core.tensor_method(_function)

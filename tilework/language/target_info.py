@@ -17,7 +17,15 @@ from tilework.language.function import constexpr_function
 TARGET: ContextVar[Any] = ContextVar("TARGET", default=None)
 active_target: Callable[[], Any] | None = None
 
-__all__ = ["cuda_capability_geq", "current_target", "is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4"]
+__all__ = [
+    "cuda_capability_geq",
+    "current_target",
+    "is_cuda",
+    "is_hip",
+    "is_hip_cdna3",
+    "is_hip_cdna4",
+    "is_hip_gfx1250",
+]
 
 
 def _target() -> Any:
@@ -109,3 +117,14 @@ def is_hip_cdna4() -> bool:
     """
     target = _target()
     return target is not None and target.backend == "hip" and target.arch == "gfx950"
+
+
+@constexpr_function
+def is_hip_gfx1250() -> bool:
+    """True for AMD's gfx1250.
+
+    Example:
+        assert not tl.target_info.is_hip_gfx1250()
+    """
+    target = _target()
+    return target is not None and target.backend == "hip" and target.arch == "gfx1250"

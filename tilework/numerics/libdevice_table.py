@@ -68,9 +68,10 @@ HIP = (
     "abs floor rsqrt ceil trunc exp2 exp fast_expf fast_tanhf fast_dividef sqrt llrint nearbyint isnan signbit copysign"
     " isinf nextafter sin cos tan log2 cosh sinh tanh atan2 atan asin acos log log10 log1p acosh asinh atanh expm1"
     " hypot j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 erf erfinv erfc erfcx lgamma ldexp fmod fma pow ilogb round"
+    " rint finitef isfinited"
 )
 OCML = {"powi": "pown", "cyl_bessel_i0": "i0", "cyl_bessel_i1": "i1"}  # functions with another name in AMD's library
-TRITON_HIP = ("abs", "llrint", "fast_expf", "fast_tanhf", "fast_dividef")  # whose symbols are the compiler's own
+TRITON_HIP = ("abs", "llrint", "rint", "fast_expf", "fast_tanhf", "fast_dividef")  # symbols of the compiler itself
 CONVERSIONS = (  # with each rounding; signless integers come out, also unsigned ones
     "double2float:df double2int:di double2uint:di double2ll:dl double2ull:dl float2int:fi float2uint:fi float2ll:fl"
     " float2ull:fl int2float:if uint2float:uf ll2float:lf ull2float:kf ll2double:ld ull2double:kd"

@@ -9,6 +9,11 @@
 | `tilework.drivers` | the class that launches on them |
 | `tilework.targets` | a function from an architecture to its `Target` |
 | `tilework.target_options` | a function from such an option of a pass to a target: ``compute-capability=90`` |
+| `tilework.passes` | a pass, as `tilework.transforms.passes` declares one |
+| `tilework.ops` | a function from a builder and a list of values to a value: a method of the frontend's builder |
+
+The last two are what Triton's compiled plugins (TRITON_PLUGIN_PATHS) offer: passes by name, for pipelines and
+`passes.plugin`, and ops that builtins of a program build with ``_semantic.builder.NAME([value, ...])``.
 
 `BUILT_IN` lists what this package has, so that a copy of its folder needs nothing beside it. Other packages declare
 entry points of these groups; with TRITON_BACKENDS_IN_TREE=1 they are ignored.
@@ -27,7 +32,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any
 
-from tilework.knobs import is_on
+from tilework.knobs import getenv, is_on
 
 OWN = "tilework"
 INSTALLED = (".dist-info", ".egg-info")
@@ -50,7 +55,12 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "hip": "tilework.targets.amd.arch:describe",
         "cpu": "tilework.targets.cpu.target:describe",
     },
-    "tilework.target_options": {"compute-capability": "tilework.targets.nvidia.arch:of_option"},
+    "tilework.target_options": {
+        "compute-capability": "tilework.targets.nvidia.arch:of_option",
+        "arch": "tilework.targets.amd.arch:of_option",
+        "arch-generation-name": "tilework.targets.amd.arch:of_option",
+        "target-arch": "tilework.targets.amd.arch:of_option",
+    },
 }
 
 
@@ -85,6 +95,16 @@ class Plugin:
     @property
     def problem(self) -> str:
         return f"the package {self.package} lists {self.name} = {self.value!r} under {self.group}, but"
+
+
+def refuse_libraries() -> None:
+    """Raise an error if TRITON_PLUGIN_PATHS names compiled plugins, which are for Triton's own compiler."""
+    for path in filter(None, (getenv("TRITON_PLUGIN_PATHS") or "").split(":")):
+        raise PluginError(
+            f"Failed to load plugin from path: {path}: TRITON_PLUGIN_PATHS names libraries for Triton's own compiler,"
+            " which tilework cannot load; plugins of tilework are Python packages with entry points of the groups"
+            " tilework.passes and tilework.ops"
+        )
 
 
 PREFERRED: dict[tuple[str, str], Plugin] = {}

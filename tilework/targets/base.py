@@ -96,6 +96,11 @@ class Backend(ABC):
     ) -> None:
         """Raise DoesNotFit if the output of a stage shows that a device with these properties cannot run it."""
 
+    @property
+    def capability(self) -> int | None:
+        """The compute capability; None for targets whose architectures have names."""
+        return self.target.arch if isinstance(self.target.arch, int) else None
+
     def inspected(
         self, hook: Callable[..., Any], stages: dict[str, Stage], options: "CompileOptions", facts: dict[str, Any]
     ) -> dict[str, Stage]:
@@ -104,7 +109,7 @@ class Backend(ABC):
 
         `facts` is where stages of the hook leave what the launcher must know.
         """
-        hook(self, stages, options, 0, self.target.arch)
+        hook(self, stages, options, 0, self.capability)
         return stages
 
 

@@ -51,6 +51,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "wait_for_stream": ("StreamSynchronize", c_void_p),
     "begin_capture": ("StreamBeginCapture", c_void_p, c_int),
     "end_capture": ("StreamEndCapture", c_void_p, OUT),
+    "get_capture_status": ("StreamIsCapturing", c_void_p, OUT),
     "make_executable": ("GraphInstantiateWithFlags", OUT, c_void_p, ctypes.c_ulonglong),
     "launch_graph": ("GraphLaunch", c_void_p, c_void_p),
     "destroy_executable": ("GraphExecDestroy", c_void_p),

@@ -19,6 +19,7 @@ from tilework import knobs
 from tilework.errors import OptionError, did_you_mean
 from tilework.light_dataclass import light_dataclass
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
+from tilework.process.triton_version import follows
 
 REPRODUCIBLE = {"reproducible": True, "enable_fp_fusion": False, "default_dot_input_precision": "ieee"}
 
@@ -96,6 +97,8 @@ class CompileOptions:
             "reproducible": knobs.runtime.reproducible,
         }
         chosen = {**defaults, **derived, **given}
+        if is_instrumented(chosen.get("instrumentation_mode", "")):
+            chosen |= {"debug": True, **({"sanitize_overflow": False} if follows("consan-overflow") else {})}
         return cls(**(chosen | REPRODUCIBLE if chosen["reproducible"] else chosen))
 
     def hash(self) -> str:
@@ -132,9 +135,16 @@ def option_names(kind: type[CompileOptions]) -> dict[str, None]:
     return dict.fromkeys(name for cls in kind.__mro__[::-1] for name in getattr(cls, "__annotations__", ()))
 
 
+def is_instrumented(mode: str) -> bool:
+    """Return True for a mode of Triton's sanitizers that turns on what `debug` does."""
+    return any(word in mode for word in ("consan", "iisan"))
+
+
 NAMES = tuple(option_names(CompileOptions))
 FACTS_OF_TARGET = ("warp_size", "backend_name")  # no launch chooses these
 AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm", "schedule_hint")
+# options of Triton 3.8 that have no effect yet, and the value with which a launch may name them
+LATER_OPTIONS = {"clc": False, "min_shared_mem": None, "fpsan_homomorphic_casts": False, "llvm_fn_attrs": ()}
 _warned: set[str] = set()
 
 
@@ -155,6 +165,11 @@ def without_foreign(settings: Mapping[str, Any], backend: str) -> Mapping[str, A
 
     `num_ctas` is kept, and has no effect on the CPU.
     """
+    if later := settings.keys() & LATER_OPTIONS.keys():
+        for name in sorted(later):
+            if settings[name] not in (LATER_OPTIONS[name], None):
+                raise OptionError(f"{name}={settings[name]!r} is of Triton 3.8, and tilework does not have it")
+        settings = {name: value for name, value in settings.items() if name not in later}
     foreign = () if backend == "hip" else AMD_OPTIONS
     ignored = {name: "AMD GPUs" for name in foreign if name in settings}
     blocks = settings.get("num_ctas")

@@ -7,8 +7,8 @@
 Passes run in the order in which they are named, by `-p`, by `-pass-pipeline=builtin.module(...)` or as options of their
 own (one or two dashes, `--name="option=value"`). An error is one line on stderr, with file, line and column, and exit
 code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks so are the remarks of passes. Where
-`convert-triton-gpu-to-llvm{compute-capability=90}` is the last of them, as in reproducers of that stage, LLVM text is
-printed.
+`convert-triton-gpu-to-llvm{compute-capability=90}` or `convert-triton-amdgpu-to-llvm{arch=gfx942}` is among them, as in
+reproducers of that stage, also Triton's, LLVM text is printed: the other steps of that stage are part of writing it.
 
 With `--verify-diagnostics` the `expected-error` comments of a test file must match the diagnostics:
 
@@ -35,13 +35,15 @@ from tilework.errors import PassError, StageError, UsageError
 from tilework.inspect.check_each import check_each
 from tilework.ir.legacy.spellings import OPS, modern_name
 from tilework.ir.locations import file_loc, location_text, unknown
+from tilework.ir.module_facts import chosen_target
 from tilework.ir.parser import IRParser, IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
+from tilework.process.plugins import find
 from tilework.targets.observe import wanted
 from tilework.tools.cli import read_text
 from tilework.transforms.passes import Pass
-from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
+from tilework.transforms.registry import PASSES, BadPassOption, UnknownPass, get_pass, make_pass, pipeline_items
 from tilework.transforms.ttg.passes_for_tests import alignment_remarks
 
 EXPECTATION = re.compile(
@@ -133,7 +135,23 @@ def unmet(text: str, file: str, diagnostics: Sequence[Diagnostic], only_expected
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 REPRODUCED = re.compile(r'^ *pipeline: "([^"]*)"', re.MULTILINE)
-TO_LLVM = re.compile(r",?convert-triton-gpu-to-llvm\{compute-capability=(\d+)\}(?=\)*$)")
+TO_LLVM = {"convert-triton-gpu-to-llvm": "cuda", "convert-triton-amdgpu-to-llvm": "hip"}  # by vendor
+TO_LLVM_OPTIONS = ("ptx-version", "ftz")  # beside the target; decided when LLVM text is assembled, and by function
+LLVM_STEPS = frozenset({  # what `emit_module` of a target does at once
+    "convert-arith-to-llvm",
+    "convert-builtin-func-to-llvm",
+    "convert-cf-to-llvm",
+    "convert-index-to-llvm",
+    "convert-nv-gpu-to-llvm",
+    "convert-nvvm-to-llvm",
+    "convert-scf-to-cf",
+    "convert-warp-specialize-to-llvm",
+    "enable-line-info",
+    "gluon-inline",
+    "triton-amdgpu-convert-warp-specialize-to-llvm",
+    "triton-amdgpu-lower-insert-instruction-sched-hints",
+    *TO_LLVM,
+})  # fmt: skip
 MISTAKES = (OSError,)
 IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-unrealized-casts")
 
@@ -144,7 +162,7 @@ def normalise(argv: Sequence[str]) -> list[str]:
     for arg in argv:
         name, has_value, value = arg.lstrip("-").partition("=")
         is_option = arg.startswith("-") and len(arg) > 1
-        if is_option and name in PASSES:
+        if is_option and (name in PASSES or name in LLVM_STEPS):
             result += ["-p", f"{name}{{{value}}}" if value else name]
         elif is_option and name == "pass-pipeline":
             result += ["-p", value] if has_value else ["-p"]
@@ -193,7 +211,7 @@ class Job:
     file: str
     passes: Sequence[Pass]
     given: dict[str, int | float] = field(default_factory=dict)
-    capability: int | None = None  # of the GPU that LLVM text is wanted for
+    target: str | None = None  # of the LLVM text that is wanted; "": that of the module
     diagnostics: list[Diagnostic] = field(default_factory=list)
     lines: dict[Operation, int] = field(default_factory=dict)
 
@@ -209,8 +227,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         text = sys.stdin.read() if args.file == "-" else read_text(args.file)
         pipelines = [*args.pipeline, *(REPRODUCED.findall(text) if args.run_reproducer else ())]
-        capability = next((int(found[1]) for pipeline in pipelines[-1:] for found in TO_LLVM.finditer(pipeline)), None)
-        passes = [one for pipeline in pipelines for one in parse_pipeline(TO_LLVM.sub("", pipeline))]
+        items = [item for pipeline in pipelines for item in pipeline_items(pipeline)]
+        passes, target = passes_and_target(items)
         given = dict(given_value(entry) for entry in args.given)
         if args.seed < 0:
             raise ValueError(f"--seed {args.seed}: expected an integer of at least 0")
@@ -220,7 +238,7 @@ def run(args: argparse.Namespace) -> int:
     outputs: list[str] = []
     failed = False
     for section in sections(text) if args.split_input_file else [text]:
-        job = Job(args, file, passes, given, capability)
+        job = Job(args, file, passes, given, target)
         output = process(job, section)
         problems = job.diagnostics
         if args.verify_diagnostics:
@@ -232,6 +250,25 @@ def run(args: argparse.Namespace) -> int:
             outputs.append(output)
     emit("// -----\n".join(outputs), args.output)
     return int(failed)
+
+
+def passes_and_target(items: Sequence[tuple[str, str]]) -> tuple[list[Pass], str | None]:
+    """Return the passes before the one that makes LLVM, and its target; without such a pass all passes, and None."""
+    last = next((index for index, (name, _) in enumerate(items) if name in TO_LLVM), None)
+    if last is None:
+        return [make_pass(*item) for item in items], None
+    name, options = items[last]
+    target = ""
+    for option in options.split():
+        key, _, value = option.partition("=")
+        if (spelling := find("tilework.target_options", key)) is not None:
+            target = spelling.load()(value)
+        elif key not in TO_LLVM_OPTIONS:
+            raise BadPassOption(name, key, "a target")
+    for other, _ in items[last:]:
+        if other not in LLVM_STEPS and other not in PASSES:
+            raise UnknownPass(other)
+    return [make_pass(*item) for item in items[:last] if item[0] not in LLVM_STEPS], target
 
 
 def emit(text: str, path: str) -> None:
@@ -273,15 +310,21 @@ def process(job: Job, text: str) -> str | None:
         job.diagnostics += [Diagnostic("note", where, note) for note in remark.notes]
     if not is_done:
         return None
-    return print_text(job, module) if job.capability is None else llvm_text(job, module, job.capability)
+    return print_text(job, module) if job.target is None else llvm_text(job, module, job.target)
 
 
-def llvm_text(job: Job, module: ModuleOp, capability: int) -> str | None:
-    from tilework.targets.nvidia.lower.emit import emit_module  # lazily: only for LLVM text
-
+def llvm_text(job: Job, module: ModuleOp, name: str) -> str | None:
+    """Return the LLVM text for the target `name`, or that of the module."""
     try:
-        return emit_module(module, capability)
-    except (StageError, DiagnosticException) as error:
+        target = chosen_target(module, name)
+        if target.backend == "hip":
+            from tilework.targets.amd.lower.emit import emit_module as emit_amd  # lazily: only for LLVM text
+
+            return emit_amd(module, target)
+        from tilework.targets.nvidia.lower.emit import emit_module  # lazily: only for LLVM text
+
+        return emit_module(module, int(target.arch))
+    except (PassError, StageError, DiagnosticException) as error:
         report_failure(job, error)
     return None
 
@@ -309,6 +352,10 @@ class LenientParser(IRParser):
         spellings = (name, modern_name(name), OPS.get(name, name))
         if any(self.ctx.get_optional_op(spelling, dialect_stack=stack) for spelling in spellings):
             return super()._get_op_by_name(name)
+        position = max(self.source.rfind(name, 0, self.pos), 0)
+        if self.source[position - 1 : position] != '"':
+            known = f"the operation '{name}' is not known"
+            self.raise_error(f'{known}: only its generic form, "{name}"(...) : (...) -> ..., can be read', position)
         return UnregisteredOp.with_name(name)
 
 

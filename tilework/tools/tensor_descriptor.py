@@ -35,7 +35,8 @@ class TensorDescriptor:
 
     Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in
     elements. The last one is 1, the others (from 0 to below 2^40 bytes) and the address are multiples of 16 bytes, as
-    TMA requires them; the rules hold on every target.
+    TMA requires them; the rules hold on every target. With `round_f32_to_tf32` loads of float32 are rounded to the
+    nearest tf32, ties to even; dots in tf32 truncate what is not.
 
     Example:
         from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -55,12 +56,15 @@ class TensorDescriptor:
     strides: Sequence[int]
     block_shape: Sequence[int]
     padding: str = "zero"
+    round_f32_to_tf32: bool = False
 
     def __post_init__(self) -> None:
         check_descriptor(self)
 
     @staticmethod
-    def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> "TensorDescriptor":
+    def from_tensor(
+        tensor: Any, block_shape: Sequence[int], padding: str = "zero", round_f32_to_tf32: bool = False
+    ) -> "TensorDescriptor":
         """The descriptor of a whole NumPy array or torch tensor.
 
         Example:
@@ -69,7 +73,8 @@ class TensorDescriptor:
             blocks = TensorDescriptor.from_tensor(np.zeros((64, 128), np.float16), [16, 32])
             assert blocks.shape == [64, 128] and blocks.strides == [128, 1]
         """
-        return TensorDescriptor(tensor, list(tensor.shape), strides_of(tensor), list(block_shape), padding)
+        sizes, strides = list(tensor.shape), strides_of(tensor)
+        return TensorDescriptor(tensor, sizes, strides, list(block_shape), padding, round_f32_to_tf32)
 
 
 def check_descriptor(descriptor: Any) -> None:
@@ -93,6 +98,9 @@ def check_descriptor(descriptor: Any) -> None:
     )
     if descriptor.padding == "nan":
         assert is_floating(descriptor.base), "Padding option `nan` is only supported for floating point tensors"
+    if getattr(descriptor, "round_f32_to_tf32", False):
+        is_float32 = dtype_code(descriptor.base.dtype) == "fp32"
+        assert is_float32, "round_f32_to_tf32 is only supported for float32 tensors"
 
 
 def check_strides(descriptor: Any) -> None:

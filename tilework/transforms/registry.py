@@ -4,9 +4,9 @@
     run_pipeline(module, passes)
 
 Names are the reference compiler's. A pass is imported when it is first used. Options are the fields of the pass, with
-`-` or `_`: ``name{option=value other-option=value}``. Backends neither load nor run a pass that has nothing to do
-(`NEEDS`). The target option of a pass may be spelled as its vendor does (entry points `tilework.target_options`), which
-means ``target=BACKEND:ARCH``.
+`-` or `_`, in any case: ``name{option=value other-option=value}``. Backends neither load nor run a pass without work
+(`NEEDS`). The target option of a pass may be spelled as its vendor does (entry points `tilework.target_options`),
+which means ``target=BACKEND:ARCH``.
 """
 
 import re
@@ -76,20 +76,28 @@ PASSES: dict[str, str] = {
     "tritonamdgpu-schedule-loops": "amd.stream_pipeline:AmdScheduleLoopsPass",
     "tritonamdgpu-pipeline": "amd.stream_pipeline:AmdPipelinePass",
     "triton-amdgpu-insert-instruction-sched-hints": "amd.reorder_instructions:InsertInstructionSchedHintsPass",
-    "tritonamdgpu-coalesce-async-copy": "amd.stream_pipeline:spread",
+    "tritonamdgpu-coalesce-async-copy": "amd.stream_pipeline:CoalesceAsyncCopyPass",
     "tritonamdgpu-update-async-wait-count": "amd.stream_pipeline:update_async_wait_count",
-    "optimize-amd-lds-usage": "amd.optimize_lds_usage:optimize_lds_usage",
+    "optimize-amd-lds-usage": "amd.optimize_lds_usage:OptimizeLdsUsagePass",
     "tritonamdgpu-reorder-instructions": "amd.reorder_instructions:reorder_instructions",
+    "tritonamdgpu-move-up-prologue-loads": "amd.reorder_instructions:move_up_prologue_loads",
+    "tritonamdgpu-sink-layout-conversions": "amd.reorder_instructions:sink",
+    "tritonamdgpu-prepare-if-combining": "amd.reorder_instructions:prepare_if_combining",
+    "tritonamdgpu-convert-tensor-ops": "amd.reorder_instructions:refuse_tensor_ops",
+    "tritonamdgpu-warp-pipeline": "amd.warp_pipeline:warp_pipeline",
+    "convert-warp-pipeline": "amd.warp_pipeline:convert_warp_pipeline",
     "tritonamdgpu-block-pingpong": "amd.block_pingpong:AmdBlockPingpongPass",
+    "tritonamdgpu-optimize-dot-operands": "amd.reorder_instructions:optimize_dot_operands",
     "tritonamdgpu-optimize-epilogue": "amd.accelerate_matmul:store_as_computed",
     "tritonamdgpu-hoist-layout-conversions": "amd.reorder_instructions:hoist",
     "tritonamdgpu-in-thread-transpose": "amd.in_thread_transpose:in_thread_transpose",
-    "tritonamdgpu-canonicalize-pointers": "amd.canonicalize_pointers:canonicalize_pointers",
+    "tritonamdgpu-canonicalize-pointers": "amd.canonicalize_pointers:CanonicalizePointersPass",
     "tritonamdgpu-convert-buffer-ops": "amd.convert_buffer_ops:AmdConvertBufferOpsPass",
     "tritonamdgpu-fold-true-cmpi": "amd.convert_buffer_ops:fold_true_cmpi",
     "tritonamdgpu-accelerate-matmul": "amd.accelerate_matmul:AmdAccelerateMatmulPass",
     "tritongpu-accelerate-matmul": "ttg.accelerate_matmul:AccelerateMatmulPass",
     "allocate-shared-memory": "ttg.allocate_resources:allocate_shared_memory",
+    "allocate-amdgpu-shared-memory": "ttg.allocate_resources:AllocateAmdGpuSharedMemoryPass",
     "allocate-shared-memory-nv": "ttg.allocate_resources:AllocateSharedMemoryNvPass",
     "tritongpu-optimize-dot-operands": "ttg.optimize_dot_operands:optimize_dot_operands",
     "tritongpu-F32DotTC": "ttg.f32_dot_tc:F32DotTCPass",
@@ -172,6 +180,24 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "triton-nvidia-tma-lowering": DESCRIPTORS,
     "tritongpu-coalesce-async-copy": ("ttg.async_copy_global_to_local",),
     "tritongpu-prefetch": ("scf.for",),
+    "tritonamdgpu-convert-tensor-ops": DESCRIPTORS,
+    "tritonamdgpu-sink-layout-conversions": ("ttg.convert_layout",),
+    "tritonamdgpu-move-up-prologue-loads": ("tt.load",),
+    "tritonamdgpu-prepare-if-combining": ("scf.if",),
+    "convert-warp-pipeline": ("scf.execute_region",),
+}
+
+# Options of the reference compiler's passes that decide nothing here, so that its reproducers can be run: how often
+# MLIR's drivers repeat a pass, and what the passes here do in the same way for every value.
+DRIVER = ("max-iterations", "max-num-rewrites", "region-simplify", "test-convergence", "top-down")
+WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
+    "canonicalize": DRIVER,
+    "inline": ("default-pipeline", "inlining-threshold", "max-iterations"),
+    "convert-triton-to-tritongpu": ("enable-source-remat",),  # dead conversions are dropped by later passes
+    "convert-warp-pipeline": ("arch",),
+    "tritonamdgpu-optimize-dot-operands": ("arch-generation-name",),
+    "tritonamdgpu-pipeline": ("use_pingpong", "use-pingpong"),  # the schedule is the same, as in Triton 3.7
+    "tritonamdgpu-update-async-wait-count": ("arch-generation-name",),  # widths of copies are on the copies
 }
 
 
@@ -213,29 +239,49 @@ class BadPipeline(ValueError):
 
 def get_pass(name: str) -> type[Pass]:
     """The class registered as `name`."""
-    if (target := PASSES.get(name)) is None:
+    if (target := PASSES.get(name)) is not None:
+        module, _, member = target.partition(":")
+        found = getattr(import_module(f"tilework.transforms.{module}"), member)
+    elif (plugin := find("tilework.passes", name)) is not None:
+        found = plugin.load()
+    else:
         raise UnknownPass(name)
-    module, _, member = target.partition(":")
-    found = getattr(import_module(f"tilework.transforms.{module}"), member)
     return found if isinstance(found, type) else DECLARED[found]
 
 
-ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^}]*)\})?\s*(?:,|$)")
-WRAPPED = re.compile(r"\s*(?:builtin\.module|any)\s*\((.*)\)\s*", re.DOTALL)
+OPENED = re.compile(r"\s*(?:builtin\.module|any|tt\.func)\s*\(")
+CLOSED = re.compile(r"\s*\)\s*(?:,|(?=\))|$)")
+ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^}]*)\})?\s*(?:,|(?=\))|$)")
 
 
 def parse_pipeline(text: str) -> list[Pass]:
-    """The passes of ``a,b{o=v o2=v}``, optionally inside ``builtin.module(...)`` and ``any(...)``."""
-    while (wrapped := WRAPPED.fullmatch(text)) is not None:
-        text = wrapped[1]
-    passes: list[Pass] = []
-    position = 0
+    """The passes of ``a,b{o=v o2=v}``; any of them may be inside ``builtin.module(...)``, ``any(...)`` and
+    ``tt.func(...)``.
+    """
+    return [make_pass(*item) for item in pipeline_items(text)]
+
+
+def pipeline_items(text: str) -> list[tuple[str, str]]:
+    """Return the name and the options of each pass of a pipeline.
+
+    >>> pipeline_items("any(cse,tt.func(tritonamdgpu-block-pingpong{num-stages=2}))")
+    [('cse', ''), ('tritonamdgpu-block-pingpong', 'num-stages=2')]
+    """
+    items: list[tuple[str, str]] = []
+    position = depth = 0
     while position < len(text) and not text[position:].isspace():
-        if (item := ITEM.match(text, position)) is None:
+        if (found := OPENED.match(text, position)) is not None:
+            depth += 1
+        elif depth and (found := CLOSED.match(text, position)) is not None:
+            depth -= 1
+        elif (found := ITEM.match(text, position)) is not None:
+            items.append((found[1], found[2] or ""))
+        else:
             raise BadPipeline(text, position)
-        passes.append(make_pass(item[1], item[2] or ""))
-        position = item.end()
-    return passes
+        position = found.end()
+    if depth:
+        raise BadPipeline(text, position)
+    return items
 
 
 def make_pass(name: str, options: str = "") -> Pass:
@@ -245,7 +291,9 @@ def make_pass(name: str, options: str = "") -> Pass:
     values: dict[str, object] = {}
     for option in options.split():
         key, _, value = option.partition("=")
-        field = known.get(key.replace("-", "_"))
+        if key in WITHOUT_EFFECT.get(name, ()):
+            continue
+        field = known.get(key.replace("-", "_").lower())
         if field is None and "target" in known and (spelling := find("tilework.target_options", key)) is not None:
             field, value = known["target"], spelling.load()(value)
         if field is None:

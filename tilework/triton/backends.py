@@ -323,7 +323,7 @@ class ListedBackend(BaseBackend):
     ) -> dict[str, Stage]:
         offered = {name: self.two_arguments(name, stage, options) for name, stage in stages.items()}
         ours = dict(offered)
-        hook(self, offered, options, Language.TRITON, self.target.arch)
+        hook(self, offered, options, Language.TRITON, self.capability)
         return {
             name: stages[name] if offered[name] is ours.get(name) else one_argument(offered[name], facts)
             for name in offered
@@ -372,6 +372,11 @@ class CUDAOptions(CompileOptions):
             path = knobs.nvidia.find_libdevice()
             object.__setattr__(self, "extern_libs", () if path is None else (("libdevice", path),))
         super().__post_init__()
+
+    @property
+    def enable_iisan(self) -> bool:
+        """True with checks for illegal instructions."""
+        return "iisan" in self.instrumentation_mode
 
 
 class CUDABackend(CudaBackend, ListedBackend):

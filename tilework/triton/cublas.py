@@ -6,6 +6,9 @@ wheels, or one that the system finds. A RuntimeError reports that there is none.
 cuBLAS stores matrices by columns; a row-major matrix is a column-major one transposed. So
 ``C[m, n] = A[m, k] B[n, k]^T`` by rows is ``C^T = B A^T`` by columns: the first operand is B, transposed, the second A.
 
+Matmuls of blocks with scales (`block_scaled_matmul_mxfp8`, `block_scaled_matmul_nvfp4`) need tensor cores of
+compute capability 10.
+
 Matmuls of fp8 use fast accumulation, as Triton's `CublasLt` and kernels do: tensor cores accumulate with fewer bits
 than f32 has, and without it cuBLAS adds partial sums in f32.
 """
@@ -13,21 +16,40 @@ than f32 has, and without it cuBLAS adds partial sums in f32.
 import ctypes
 import ctypes.util
 import glob
+import math
 import os
 import sys
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-FP32, FP16, BF16, FP8E4M3 = 0, 2, 14, 28  # cudaDataType_t
+FP32, FP16, BF16, FP8E4M3, FP4E2M1 = 0, 2, 14, 28, 33  # cudaDataType_t
 DATA_TYPES = {"float32": FP32, "float16": FP16, "bfloat16": BF16, "float8_e4m3fn": FP8E4M3}
 COMPUTE_FP32 = 68  # cublasComputeType_t
 TRANSPOSE_A, TRANSPOSE_B, FAST_ACCUMULATION = 3, 4, 25  # cublasLtMatmulDescAttributes_t
+SCALE_POINTERS, SCALE_MODES = (17, 18), (31, 32)  # of A and B
 MAX_WORKSPACE = 1  # cublasLtMatmulPreferenceAttributes_t
 NO, YES = 0, 1  # cublasOperation_t
 NAMES = ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so")
 RESULT_BYTES = 96  # of cublasLtMatmulHeuristicResult_t; the algorithm is its first 64
 HANDLE = ctypes.c_void_p
+SCALED_CAPABILITY = (10, 0)
+SCALE_TILE = (128, 4)  # rows and blocks along K; scales are stored by whole tiles
+
+
+class Scaled(NamedTuple):
+    """A format of operands with a scale for each block of elements along K."""
+
+    name: str
+    dtype: str  # of the tensors that hold the elements
+    type: int
+    per_byte: int
+    block: int
+    mode: int  # cublasLtMatmulMatrixScale_t
+
+
+MXFP8 = Scaled("mxfp8", "float8_e4m3fn", FP8E4M3, 1, 32, 2)
+NVFP4 = Scaled("nvfp4", "uint8", FP4E2M1, 2, 16, 1)
 
 
 def candidates() -> Iterator[str]:
@@ -84,10 +106,38 @@ class CublasLt:
         """``d = alpha * a @ b.T + beta * c``."""
         self.multiply(a, b, c, d, alpha, beta)
 
+    def block_scaled_matmul_mxfp8(self, a: Any, b: Any, c: Any, scale_a: Any, scale_b: Any) -> None:
+        """``c = a @ b.T`` of fp8 with a scale (e8m0, in cuBLAS's order) for each 32 elements along K."""
+        self.multiply_scaled(MXFP8, a, b, c, scale_a, scale_b)
+
+    def block_scaled_matmul_nvfp4(self, a: Any, b: Any, c: Any, scale_a: Any, scale_b: Any) -> None:
+        """``c = a @ b.T`` of fp4, two in a byte, with a scale (fp8, in cuBLAS's order) for each 16 elements along K."""
+        self.multiply_scaled(NVFP4, a, b, c, scale_a, scale_b)
+
+    def multiply_scaled(self, kind: Scaled, a: Any, b: Any, c: Any, scale_a: Any, scale_b: Any) -> None:
+        check_scaled(kind, a, b, c, scale_a, scale_b)
+        rows, columns = a.shape[0], b.shape[0]
+        size = rows, columns, a.shape[1] * kind.per_byte
+        self.product((a, b, c, c), (kind.type, kind.type), size, 1.0, 0.0, (kind, scale_a, scale_b))
+
     def multiply(self, a: Any, b: Any, c: Any, d: Any, alpha: float, beta: float) -> None:
         check_operands(a, b, c, d)
-        (m, k), n = a.shape, b.shape[0]
-        types = [DATA_TYPES[dtype_name(tensor)] for tensor in (b, a, c, d)]
+        operand = DATA_TYPES[dtype_name(a)]
+        self.product((a, b, c, d), (operand, operand), (a.shape[0], b.shape[0], a.shape[1]), alpha, beta)
+
+    def product(
+        self,
+        tensors: tuple[Any, Any, Any, Any],
+        operands: tuple[int, int],
+        size: tuple[int, int, int],
+        alpha: float,
+        beta: float,
+        scales: tuple[Scaled, Any, Any] | None = None,
+    ) -> None:
+        """Multiply matrices A and B of the types `operands` and the sizes M, N and K: ``d = alpha * a @ b.T + beta *
+        c``."""
+        (a, b, c, d), (m, n, k) = tensors, size
+        types = [operands[1], operands[0], *(DATA_TYPES[dtype_name(tensor)] for tensor in (c, d))]
         if types[2] == FP8E4M3:
             types[2] = FP16  # what is added to an fp8 result is wider; here it is nothing
         operation = HANDLE()
@@ -99,6 +149,11 @@ class CublasLt:
             self.set(operation, TRANSPOSE_B, NO)
             if FP8E4M3 in types[:2]:
                 self.set(operation, FAST_ACCUMULATION, YES, ctypes.c_int8)
+            if scales is not None:
+                kind, *held = scales
+                for pointer, mode, scale in zip(SCALE_POINTERS, SCALE_MODES, reversed(held), strict=True):
+                    self.set(operation, mode, kind.mode)
+                    self.set(operation, pointer, scale.data_ptr(), ctypes.c_void_p)
             for layout, kind, (rows, columns) in zip(layouts, types, [(k, n), (k, m), (n, m), (n, m)], strict=True):
                 sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows)
                 call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), kind, *sizes)
@@ -159,6 +214,41 @@ def check_operands(a: Any, b: Any, c: Any, d: Any) -> None:
         raise RuntimeError(f"A is {tuple(a.shape)} and B {tuple(b.shape)}: B is given transposed, both end with K")
     if tuple(c.shape) != (a.shape[0], b.shape[0]) or c.shape != d.shape:
         raise RuntimeError(f"C is {tuple(c.shape)}, and A @ B.T is {(a.shape[0], b.shape[0])}")
+
+
+def check_scaled(kind: Scaled, a: Any, b: Any, c: Any, scale_a: Any, scale_b: Any) -> None:
+    """Raise RuntimeError unless the GPU multiplies blocks with scales, and the operands and their scales fit."""
+    name = f"block_scaled_matmul_{kind.name}"
+    for letter, tensor in (("A", a), ("B", b), ("C", c), ("the scale of A", scale_a), ("the scale of B", scale_b)):
+        if tensor.device.type != "cuda":
+            raise RuntimeError(f"{name}: {letter} is not on a CUDA device")
+        if not tensor.is_contiguous():
+            raise RuntimeError(f"{name}: {letter} must be contiguous")
+    if (found := capability(a)) < SCALED_CAPABILITY:
+        raise RuntimeError(f"{name} needs a GPU of compute capability 10.0 or more; this one has {found[0]}.{found[1]}")
+    for letter, tensor in (("A", a), ("B", b)):
+        if tensor.ndim != 2 or dtype_name(tensor) != kind.dtype:
+            raise RuntimeError(
+                f"{name}: {letter} is a matrix of {kind.dtype}, not {tensor.dtype} {tuple(tensor.shape)}"
+            )
+    if a.shape[1] != b.shape[1] or tuple(c.shape) != (a.shape[0], b.shape[0]):
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (a, b, c))
+        raise RuntimeError(f"{name}: C is A @ B.T with B given transposed, and the shapes of A, B and C are {shapes}")
+    for letter, tensor, scale in (("A", a, scale_a), ("B", b, scale_b)):
+        rows, blocks = tensor.shape[0], -(-tensor.shape[1] * kind.per_byte // kind.block)
+        least = math.prod(-(-size // tile) * tile for size, tile in zip((rows, blocks), SCALE_TILE, strict=True))
+        if (given := scale.numel() * scale.element_size()) < least:
+            raise RuntimeError(
+                f"{name}: {letter} has {rows} rows of {blocks} blocks, for which cuBLAS reads {least} scales in tiles"
+                f" of {SCALE_TILE[0]} x {SCALE_TILE[1]}; there are {given}"
+            )
+    if dtype_name(c) not in DATA_TYPES or dtype_name(c).startswith("float8"):
+        raise RuntimeError(f"{name}: C is float16, bfloat16 or float32, not {c.dtype}")
+
+
+def capability(tensor: Any) -> tuple[int, int]:
+    """Return the compute capability of the device of a tensor."""
+    return sys.modules["torch"].cuda.get_device_capability(tensor.device)
 
 
 def current_stream(tensor: Any) -> int:

@@ -6,7 +6,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
@@ -16,6 +16,13 @@ from tilework.knobs.cuda_tools import TOOLKIT, in_wheels
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.driver import Driver as DriverBase
+from tilework.runtime.devices.gpu.described_launch import (
+    ARG_CONSTEXPR,
+    ARG_KERNEL,
+    ARG_TUPLE,
+    PyKernelArg,
+    signature_metadata,
+)
 from tilework.runtime.devices.hip_driver import HipDriver as HIPDriver
 
 
@@ -85,6 +92,53 @@ def launcher(src: Any, metadata: Any) -> Any:
 
 
 CudaLauncher = launcher
+
+
+def expand_signature(signature: Sequence[Any], tensordesc_meta: Sequence[Any] | None) -> list[Any]:
+    """Return the types with those of the values that each descriptor of the host becomes.
+
+    `tensordesc_meta` has, for each descriptor in order, what the compiler says about its tensor map, or None.
+
+    >>> expand_signature(["tensordesc<fp16[64]>", "i32"], [{"swizzle": 3}])
+    ['nvTmaDesc', 'i32', 'i64', 'i32']
+    """
+    metas = iter(tensordesc_meta or ())
+    found: list[Any] = []
+    for type in signature:
+        if not (isinstance(type, str) and type.startswith("tensordesc")):
+            found.append(type)
+            continue
+        element, _, rest = type.removeprefix("tensordesc<").partition("[")
+        rank = rest.partition("]")[0].count(",") + 1
+        if next(metas, None) is None:
+            found += [f"*{element}", *["i64"] * (2 * rank), "i1", "i1"]
+        else:
+            found.append("nvTmaDesc")
+        found += [*["i32"] * rank, *["i64"] * rank]
+    return found
+
+
+def make_kernel_signature(signature: Iterable[Any]) -> bytes:
+    """Return one byte for each value that the kernel takes: tuples are flattened, constants left out."""
+    return signature_metadata(list(kernel_types(signature)))
+
+
+def kernel_types(signature: Iterable[Any]) -> Iterator[str]:
+    for type in signature:
+        if isinstance(type, tuple | list):
+            yield from kernel_types(type)
+        elif type != "constexpr":
+            yield type
+
+
+def annotate_arguments(signature: Iterable[Any]) -> list[PyKernelArg]:
+    """Return how each argument is passed."""
+    return [
+        PyKernelArg(annotate_arguments(type), ARG_TUPLE)
+        if isinstance(type, tuple | list)
+        else PyKernelArg(None, ARG_CONSTEXPR if type == "constexpr" else ARG_KERNEL)
+        for type in signature
+    ]
 
 
 def ty_to_cpp(ty: str) -> str:

@@ -16,14 +16,13 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tilework.process import plugins
+from tilework.process import plugins, triton_version
 from tilework.triton import BACKENDS
 from tilework.triton.names import GLUON_MODULES, MODULES, NAMES
 
 ROOT, OURS = "triton", "tilework"
 # modules whose functions and classes carry Triton's names; one that is in several carries the first of these
 SHOWN = tuple(f"triton.language{inner}" for inner in (".core", ".math", ".standard", ".random", ".target_info", ""))
-TRITON_VERSION = "3.6.0"  # programs choose their code paths by it
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.dirname(HERE)
 IMPORT_PATH = os.path.join(HERE, "import_path")  # the folder in which other processes find `triton`
@@ -100,17 +99,23 @@ def root_module() -> ModuleType:
 
     It is a plain module, and so are those that `extend` changes, because torch checks for exactly that type.
     """
-    module, ours = ModuleType(ROOT, sys.modules[OURS].__doc__), sys.modules[OURS]
+    module, ours, added = ModuleType(ROOT, sys.modules[OURS].__doc__), sys.modules[OURS], added_names(ROOT)
 
     def find(name: str) -> Any:
+        if name == "__version__":  # programs choose their code paths by it
+            return triton_version.selected()
+        if name == "__all__":
+            return [*ours.__all__, *added]
+        if name in added:
+            return resolve(*added[name])
         value = getattr(ours, name, module)
         is_module = isinstance(value, ModuleType) and has_source(f".{name}")
         if is_module or (value is module and is_listed(f"{ROOT}.{name}")):
             return importlib.import_module(f"{ROOT}.{name}")
         return getattr(ours, name) if value is module else value
 
-    vars(module).update(__path__=[], __version__=TRITON_VERSION, __getattr__=find, __tilework__=True)
-    vars(module)["__dir__"] = lambda: sorted({*dir(ours), *ours.__all__, "backends"})  # loaded on first use
+    vars(module).update(__path__=[], __getattr__=find, __tilework__=True)
+    vars(module)["__dir__"] = lambda: sorted({*dir(ours), *ours.__all__, *added, "backends"})  # loaded on first use
     return module
 
 
@@ -286,17 +291,18 @@ def as_triton() -> ModuleType:
 
 
 def reach_children() -> None:
-    """Let processes that this one starts find `import_path/triton`.
+    """Let processes that this one starts find `import_path/triton`, and the installed version of it beside.
 
     Some inherit this process's search path (multiprocessing, pytest-xdist, torch's compile workers), all others its
     environment. The first entry of the path is left alone: it is the folder of the script.
     """
-    if IMPORT_PATH not in sys.path:
-        sys.path.insert(1, IMPORT_PATH)
+    folders = [IMPORT_PATH, os.path.join(IMPORT_PATH, triton_version.selected())]
+    sys.path[1:1] = [folder for folder in folders if folder not in sys.path]
     knobs = importlib.import_module(f"{OURS}.knobs")
-    inherited = knobs.getenv("PYTHONPATH")
-    if IMPORT_PATH not in (inherited or "").split(os.pathsep):
-        knobs.setenv("PYTHONPATH", os.pathsep.join([IMPORT_PATH, inherited] if inherited else [IMPORT_PATH]))
+    inherited = [folder for folder in (knobs.getenv("PYTHONPATH") or "").split(os.pathsep) if folder]
+    added = [folder for folder in folders if folder not in inherited]
+    if added:
+        knobs.setenv("PYTHONPATH", os.pathsep.join([*added, *inherited]))
 
 
 def replace_stand_in(name: str) -> None:

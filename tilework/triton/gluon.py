@@ -140,6 +140,7 @@ class TensorDescriptor:
     block_shape: Sequence[int]
     layout: NVMMASharedLayout
     padding: str = "zero"
+    round_f32_to_tf32: bool = False
 
     def __post_init__(self) -> None:
         assert isinstance(self.layout, NVMMASharedLayout), f"layout must be an NVMMASharedLayout, got {self.layout!r}"
@@ -147,7 +148,12 @@ class TensorDescriptor:
 
     @staticmethod
     def from_tensor(
-        tensor: Any, block_shape: Sequence[int], layout: NVMMASharedLayout, padding: str = "zero"
+        tensor: Any,
+        block_shape: Sequence[int],
+        layout: NVMMASharedLayout,
+        padding: str = "zero",
+        round_f32_to_tf32: bool = False,
     ) -> "TensorDescriptor":
         """Return the descriptor of a whole NumPy array or torch tensor."""
-        return TensorDescriptor(tensor, list(tensor.shape), strides_of(tensor), list(block_shape), layout, padding)
+        sizes, strides = list(tensor.shape), strides_of(tensor)
+        return TensorDescriptor(tensor, sizes, strides, list(block_shape), layout, padding, round_f32_to_tf32)

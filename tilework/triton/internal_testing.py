@@ -17,6 +17,7 @@ import numpy as np
 
 from tilework import knobs
 from tilework import language as tl
+from tilework.process.triton_version import follows
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.wrappers import TensorWrapper, reinterpret
 from tilework.targets.base import GPUTarget
@@ -69,7 +70,9 @@ is_hip_cdna2, is_hip_cdna3, is_hip_cdna4 = (
     question("hip", "gfx950"),
 )
 is_hip_cdna = question("hip", "gfx90a", "gfx942", "gfx950")
-is_hip_gfx11, is_hip_gfx12, is_hip_gfx1250 = (question("hip", arch) for arch in ("gfx11", "gfx12", "gfx1250"))
+is_hip_rdna3, is_hip_rdna4, is_hip_gfx1250 = (question("hip", arch) for arch in ("gfx11", "gfx12", "gfx1250"))
+is_hip_rdna = question("hip", "gfx11", "gfx12")
+is_hip_gfx11, is_hip_gfx12, is_hip_cdna5 = is_hip_rdna3, is_hip_rdna4, is_hip_gfx1250  # names of 3.6, 3.6 and 3.8
 
 
 def get_hip_lds_size() -> int:
@@ -87,7 +90,18 @@ def has_capability(least: int, end: int = 1000) -> Callable[[], bool]:
 
 
 is_ampere_or_newer, is_hopper_or_newer = has_capability(80), has_capability(90)
-is_hopper, is_blackwell, is_sm12x = has_capability(90, 100), has_capability(100, 110), has_capability(120, 130)
+is_hopper, is_blackwell_ultra, is_sm12x = has_capability(90, 100), has_capability(103, 104), has_capability(120, 130)
+
+
+def is_blackwell() -> bool:
+    """Return True for capabilities 10 and, since 3.7, 11."""
+    return 100 <= cuda_capability() < (120 if follows("capability-11") else 110)
+
+
+def is_compile_warmup() -> bool:
+    """Return True if tests compile their kernels without running them, a mode of Triton 3.8's own tests: here they
+    always run."""
+    return False
 
 
 def supports_tma(byval_only: bool = False) -> bool:

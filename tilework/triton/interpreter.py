@@ -529,5 +529,6 @@ def execute_with_tools(
 
 STANDALONE = Interpreter(LaunchOptions(), (1, 1, 1))
 interpreter_semantic = STANDALONE.semantic
+vars(interpreter_semantic)["builder"] = interpreter_builder  # the one of all launches, as in Triton
 Interpreter.semantic_class = staticmethod(make_semantic)
 InterpretedFunction.execute = execute_with_tools

@@ -316,6 +316,10 @@ class operation(OpState):
         is_bool = isinstance(found, IntegerAttr) and found.type == IntegerType(1)
         return bool(found.value.data) if is_bool else None
 
+    def get_int_attr(self, name: builtins.str) -> int | None:
+        found = self.found(name)
+        return found.value.data if isinstance(found, IntegerAttr) else None
+
     def get_flat_symbol_ref_attr(self, name: builtins.str) -> builtins.str | None:
         found = self.found(name)
         return found.root_reference.data if isinstance(found, SymbolRefAttr) else None

@@ -10,10 +10,11 @@ Arguments become options of the pass. Adding a pass that tilework does not have 
 steps of Triton's LLVM code generator, which is one step here) is an error that names it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from tilework.process.plugins import plugins, refuse_libraries
 from tilework.transforms.registry import PASSES
 
 COMMON = {
@@ -90,23 +91,35 @@ NVIDIA_TTGPUIR = {
     "add_to_llvmir": "convert-triton-gpu-to-llvm",
 }
 AMD_TTGPUIR = {
-    "add_accelerate_matmul": "tritonamdgpu-accelerate-matmul{{matrix-instruction-size={1} kpack={2}}}",
+    "add_accelerate_matmul": (
+        "tritonamdgpu-accelerate-matmul{{arch-generation-name={0} matrix-instruction-size={1} kPack={2}}}"
+    ),
+    "add_allocate_shared_memory": "allocate-amdgpu-shared-memory",
     "add_block_pingpong": "tritonamdgpu-block-pingpong{{num-stages={0}}}",
     "add_canonicalize_pointers": "tritonamdgpu-canonicalize-pointers",
-    "add_coalesce_async_copy": "tritonamdgpu-coalesce-async-copy",
+    "add_coalesce_async_copy": "tritonamdgpu-coalesce-async-copy{{arch-generation-name={0}}}",
     "add_convert_to_buffer_ops": (
-        "tritonamdgpu-convert-buffer-ops{{allow-buffer-atomics={1} analyze-small-tensor-ofst={2}}}"
+        "tritonamdgpu-convert-buffer-ops{{arch-generation-name={0} allow-buffer-atomics={1}"
+        " analyze-small-tensor-ofst={2}}}"
     ),
+    "add_convert_to_tensor_ops": "tritonamdgpu-convert-tensor-ops",
     "add_fold_true_cmpi": "tritonamdgpu-fold-true-cmpi",
     "add_hoist_layout_conversions": "tritonamdgpu-hoist-layout-conversions",
     "add_in_thread_transpose": "tritonamdgpu-in-thread-transpose",
+    "add_move_up_prologue_loads": "tritonamdgpu-move-up-prologue-loads",
+    "add_optimize_dot_operands": "tritonamdgpu-optimize-dot-operands",
     "add_optimize_epilogue": "tritonamdgpu-optimize-epilogue",
-    "add_optimize_lds_usage": "optimize-amd-lds-usage",
+    "add_optimize_lds_usage": "optimize-amd-lds-usage{{target-arch={0} lds-limit={1}}}",
     "add_pipeline": "tritonamdgpu-pipeline{{use-async-copy={0}}}",
+    "add_prepare_if_combining": "tritonamdgpu-prepare-if-combining",
     "add_reorder_instructions": "tritonamdgpu-reorder-instructions",
     "add_schedule_loops": "tritonamdgpu-schedule-loops{{num-stages={0}}}",
     "add_to_llvmir": "convert-triton-amdgpu-to-llvm",
+    "add_sink_layout_conversions": "tritonamdgpu-sink-layout-conversions",
     "add_update_async_wait_count": "tritonamdgpu-update-async-wait-count",
+    "add_warp_pipeline": "tritonamdgpu-warp-pipeline",
+    "add_warp_pipeline_conversion": "convert-warp-pipeline",
+    "add_warp_specialize_to_llvm": "triton-amdgpu-convert-warp-specialize-to-llvm",
     "insert_instruction_sched_hints": "triton-amdgpu-insert-instruction-sched-hints{{variant={0}}}",
 }
 HOPPER = {"add_hopper_warpspec": "nvgpu-warp-specialization{{num-stages={0}}}"}
@@ -134,6 +147,24 @@ def group(table: dict[str, str]) -> SimpleNamespace:
 common, ttir, ttgpuir, convert, llvmir = map(group, (COMMON, TTIR, TTGPUIR, CONVERT, LLVMIR))
 
 
+class PluginPasses:
+    """The passes that other packages add (`tilework.passes` of `process/plugins.py`), as functions by name."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        refuse_libraries()
+        if name not in dir(self):
+            raise AttributeError(f"no plugin has a pass {name}", name=name, obj=self)
+
+        def add(pm: Any, args: Sequence[str] = ()) -> None:
+            pm.items.append(f"{name}{{{' '.join(args)}}}" if args else name)
+
+        return add
+
+    def __dir__(self) -> list[str]:
+        return [found.name for found in plugins("tilework.passes")]
+
+
+plugin = PluginPasses()
 nvidia_passes = SimpleNamespace(ttnvgpuir=group(TTNVGPUIR), ttgpuir=group(NVIDIA_TTGPUIR), hopper=group(HOPPER))
 amd_passes = SimpleNamespace(ttgpuir=group(AMD_TTGPUIR))
 TARGET_TRIPLE = "amdgcn-amd-amdhsa"

@@ -6,7 +6,8 @@ these names. Each name is resolved when a program first uses it, so that `import
 """
 
 PROFILER = {  # where the modules inside of triton.profiler are
-    "": "inspect.profiler", ".context": "inspect.profiler.sessions", ".flags": "inspect.profiler.stacks",
+    "": "inspect.profiler", ".context": "inspect.profiler.sessions", ".data": "inspect.profiler.data",
+    ".flags": "inspect.profiler.stacks",
     ".hooks": "inspect.profiler.hooks", ".hooks.hook": "inspect.profiler.hooks",
     ".hooks.instrumentation": "inspect.profiler.hooks", ".hooks.launch": "inspect.profiler.hooks",
     ".language": "inspect.profiler.language", ".mode": "inspect.profiler.mode", ".profile": "inspect.profiler.profile",
@@ -51,6 +52,7 @@ MODULES = {
 
 # Triton's module: {module of tilework: its names, or NEW=old}
 NAMES: dict[str, dict[str, str]] = {
+    "triton": {"tilework.triton.runtime": "max_shared_mem"},
     "triton._C.libtriton": {
         "tilework.knobs": "getenv",
         "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
@@ -66,6 +68,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.triton.libtriton_ir": "load_dialects",
         "tilework.triton.libtriton_passes": "has_extern_deps passes=nvidia_passes",
     },
+    "triton._compile_warmup_state": {"tilework.triton.internal_testing": "is_compile_warmup"},
     "triton._filecheck": {
         "tilework.compiler": "ASTSource make_backend",
         "tilework.triton.runtime": "create_function_from_signature",
@@ -74,8 +77,8 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.language.dtypes": "TRITON_MAX_TENSOR_NUMEL validate_block_shape",
         "tilework.language.parameters": ("canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict"),
         "tilework.triton.runtime": (
-            "BITWIDTH_DICT find_paths_if get_iterable_path get_primitive_bitwidth is_namedtuple is_power_of_two"
-            " set_iterable_path"
+            "BITWIDTH_DICT _tuple_create apply_with_path find_paths_if get_iterable_path get_primitive_bitwidth"
+            " is_iterable is_namedtuple is_power_of_two set_iterable_path"
         ),
     },
     "triton.backends": {
@@ -88,7 +91,8 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.targets.base": "GPUTarget",
         "tilework.triton.build": "compile_module_from_src",
         "tilework.triton.drivers": (
-            "GPUDriver HIPLauncher=launcher include_dirs=hip_include_dirs ty_to_cpp=hip_ty_to_cpp"
+            "ARG_CONSTEXPR ARG_KERNEL ARG_TUPLE GPUDriver HIPLauncher=launcher PyKernelArg annotate_arguments"
+            " expand_signature include_dirs=hip_include_dirs make_kernel_signature ty_to_cpp=hip_ty_to_cpp"
         ),
     },
     "triton.backends.nvidia.compiler": {"tilework.errors": "PTXASError"},
@@ -97,6 +101,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.targets.base": "GPUTarget",
         "tilework.triton.build": "compile_module_from_src",
     },
+    "triton.compiler": {"tilework.triton.runtime": "max_shared_mem"},
     "triton.compiler.code_generator": {
         "tilework.language.core": "_unwrap_if_constexpr base_type base_value constexpr str_to_ty tensor",
         "tilework.language.function": "BoundConstexprFunction ConstexprFunction",
@@ -133,8 +138,8 @@ NAMES: dict[str, dict[str, str]] = {
     "triton.knobs": {
         "tilework.knobs.cuda_tools": "NvidiaTool",
         "tilework.triton.runtime": (
-            "BuildImpl CompilationListener InitHandleHook JITHook JITHookCompileInfo LaunchHook PipelineStagesHook"
-            " getenv_bool"
+            "AutotuneListener BuildImpl CompilationListener InitHandleHook JITHook JITHookCompileInfo LaunchHook"
+            " PipelineStagesHook getenv_bool"
         ),
     },
     # Inductor writes a dtype that a kernel imports by its bare name as `tl.NAME`, with the name that the dtype has
@@ -173,6 +178,14 @@ NAMES: dict[str, dict[str, str]] = {
             " _get_int_dtype _indicator _is_power_of_two _pick_sum_dtype sort_impl"
         ),
     },
+    "triton.profiler.data": {"tilework.inspect.profiler.stacks": "flags"},
+    "triton.profiler.hooks.hook": {"tilework.runtime.compile.compiled": "LazyDict"},
+    "triton.profiler.hooks.instrumentation": {"tilework.runtime.compile.compiled": "LazyDict"},
+    "triton.profiler.hooks.launch": {
+        "tilework.inspect.profiler.profile": "enter_state exit_state",
+        "tilework.runtime.compile.compiled": "LazyDict",
+    },
+    "triton.profiler.proton": {"tilework.inspect.profiler.profile": "finalize start"},
     "triton.runtime.autotuner": {
         "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.runtime.kernel_cache.managers": "get_cache_manager triton_key",

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.process.triton_version import follows
 from tilework.runtime.launch.python.jit import jit
 from tilework.tools.tensor_descriptor import TensorDescriptor, strides_of
 
@@ -47,35 +48,63 @@ def create_ragged_descriptor(T: Any, block_shape: Sequence[int], ragged_dim: int
 
 
 @jit
-def to_ragged_indices(batch_offset: Any, batch_size: Any, row: Any) -> Any:
-    """The two coordinates in front and the ragged one, of a row of the piece that begins at `batch_offset`."""
-    return ROWS, batch_offset + batch_size, ROWS - batch_size + row
+def to_ragged_indices(slice_off: Any, slice_size: Any, row: Any) -> Any:
+    """The two coordinates in front and the ragged one, of a row of the piece that begins at `slice_off`."""
+    return ROWS, slice_off + slice_size, ROWS - slice_size + row
 
 
 @jit
-def load_ragged(TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, ragged_dim: tl.constexpr = 0) -> Any:
-    """The block at `coords`, relative to the piece of `batch_size` rows that begins at `batch_offset`."""
+def load_ragged(TMA: Any, slice_off: Any, slice_size: Any, coords: Any, ragged_dim: tl.constexpr = 0) -> Any:
+    """The block at `coords`, relative to the piece of `slice_size` rows that begins at `slice_off`."""
     tl.static_assert(len(TMA.shape) == len(coords) + 2, "TMA must be a read-write ragged descriptor")
-    first, second, row = to_ragged_indices(batch_offset, batch_size, coords[ragged_dim])
+    first, second, row = to_ragged_indices(slice_off, slice_size, coords[ragged_dim])
     block = TMA.load([first, second] + coords[:ragged_dim] + [row] + coords[ragged_dim + 1 :])
     return tl.reshape(block, block.shape[2:])
 
 
 @jit
 def store_ragged(
-    TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
+    TMA: Any, slice_off: Any, slice_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
 ) -> None:
     """Write a block at `coords`; rows beyond the end of the piece are left out."""
-    first, second, row = to_ragged_indices(batch_offset, batch_size, coords[ragged_dim])
+    first, second, row = to_ragged_indices(slice_off, slice_size, coords[ragged_dim])
     block = tl.reshape(data, [1, 1] + data.shape)
     TMA.store([first, second] + coords[:ragged_dim] + [row] + coords[ragged_dim + 1 :], block)
 
 
 @jit
 def atomic_add_ragged(
-    TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
+    TMA: Any, slice_off: Any, slice_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
 ) -> None:
     """Add a block at `coords`; rows beyond the end of the piece are left out."""
-    first, second, row = to_ragged_indices(batch_offset, batch_size, coords[ragged_dim])
+    first, second, row = to_ragged_indices(slice_off, slice_size, coords[ragged_dim])
     block = tl.reshape(data, [1, 1] + data.shape)
     TMA.atomic_add([first, second] + coords[:ragged_dim] + [row] + coords[ragged_dim + 1 :], block)
+
+
+if not follows("ragged-parameters"):  # the same under the names that the parameters had
+    _indices, _load, _store, _atomic_add = to_ragged_indices, load_ragged, store_ragged, atomic_add_ragged
+
+    @jit
+    def to_ragged_indices(batch_offset: Any, batch_size: Any, row: Any) -> Any:
+        """As above."""
+        return _indices(batch_offset, batch_size, row)
+
+    @jit
+    def load_ragged(TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, ragged_dim: tl.constexpr = 0) -> Any:
+        """As above."""
+        return _load(TMA, batch_offset, batch_size, coords, ragged_dim)
+
+    @jit
+    def store_ragged(
+        TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
+    ) -> None:
+        """As above."""
+        _store(TMA, batch_offset, batch_size, coords, data, ragged_dim)
+
+    @jit
+    def atomic_add_ragged(
+        TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
+    ) -> None:
+        """As above."""
+        _atomic_add(TMA, batch_offset, batch_size, coords, data, ragged_dim)

@@ -35,7 +35,7 @@ from tilework.language.parameters import (
 )
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import folder_of as _base32
-from tilework.runtime.launch.python.specialization import encode
+from tilework.runtime.launch.python.specialization import encode, target_data
 from tilework.runtime.launch.python.specialize import Spec, make_binder, specialize
 from tilework.runtime.tuning.benchmark import summarize
 from tilework.targets.base import GPUTarget
@@ -55,19 +55,30 @@ def is_namedtuple(val: Any) -> bool:
     return is_named_tuple_class(val)
 
 
+def is_iterable(x: Any) -> bool:
+    """Return True for a list or tuple, also of a kernel."""
+    return isinstance(x, NESTED)
+
+
+def apply_with_path(value: Any, fn: Callable[[IndexPath, Any], None], _path: IndexPath = ()) -> None:
+    """Call `fn(path, value)` for every value in nested sequences."""
+    if is_iterable(value):
+        for index, item in enumerate(value):
+            apply_with_path(item, fn, (*_path, index))
+    else:
+        fn(_path, value)
+
+
 def find_paths_if(iterable: Any, pred: Callable[[IndexPath, Any], Any]) -> list[IndexPath]:
     """Return the index paths of the values in nested sequences for which `pred(path, value)` is true."""
     found: list[IndexPath] = []
-
-    def look(path: IndexPath, value: Any) -> None:
-        if isinstance(value, NESTED):
-            for index, item in enumerate(value):
-                look((*path, index), item)
-        elif pred(path, value):
-            found.append(path)
-
-    look((), iterable)
+    apply_with_path(iterable, lambda path, value: found.append(path) if pred(path, value) else None)
     return found
+
+
+def _tuple_create(arg: Any, contents: Iterable[Any]) -> Any:
+    """Return a tuple of the class of `arg` with other contents; a NamedTuple takes them one by one."""
+    return type(arg)(*contents) if hasattr(arg, "_fields") else type(arg)(contents)
 
 
 def get_iterable_path(iterable: Any, path: IndexPath) -> Any:
@@ -153,6 +164,7 @@ def serialize_specialization_data(
     attrs: Mapping[Any, Any],
     options: Any,
     key: str,
+    target: GPUTarget | None = None,
 ) -> str:
     """Return a specialization as text, which `JITFunction.preload` takes."""
     settings = options if isinstance(options, Mapping) else vars(options)
@@ -166,6 +178,7 @@ def serialize_specialization_data(
             "attrs_vals": list(attrs.values()),
             "options": {option: encode(value, is_plain=True) for option, value in settings.items()},
             "key": key,
+            **({} if target is None else {"target": target_data(target)}),
         }
     )
 
@@ -364,6 +377,22 @@ class LaunchHook(Protocol):
 
 
 class PipelineStagesHook(Protocol):
-    """`knobs.runtime.add_stages_inspection_hook`: may replace stages."""
+    """`knobs.runtime.add_stages_inspection_hook`: returns (key, hash) without arguments, and may replace stages."""
 
-    def __call__(self, stages: dict[str, Any], options: Any, language: Any, capability: int) -> None: ...
+    def __call__(
+        self,
+        backend: Any = None,
+        stages: dict[str, Any] | None = None,
+        options: Any = None,
+        language: Any = None,
+        capability: int | None = None,
+        /,
+    ) -> tuple[str, str] | None: ...
+
+
+class AutotuneListener(Protocol):
+    """`knobs.autotuning.listener`: called after every tuning."""
+
+    def __call__(
+        self, *, fn: Any, key: Any, best_config: Any, timings: Mapping[Any, Any], bench_time: float, cache_hit: bool
+    ) -> None: ...

@@ -158,8 +158,8 @@ def test_scaled_rejects(kernel) -> None:
     good = k.block(tl.uint8, 32, 2)
     with pytest.raises(AssertionError) as error:
         scaled(k, a, bad, "e4m3", b, good, "e4m3")
-    assert str(error.value) == "lhs_scale must be a tensor of shape [32, 2]. Got ['32', '4']"
-    with pytest.raises(AssertionError, match=r"rhs_scale must be a tensor of shape \[32, 4\]"):
+    assert str(error.value) == "lhs_scale must be a tensor of shape [..., 32, 2]. Got ['32', '4']"
+    with pytest.raises(AssertionError, match=r"rhs_scale must be a tensor of shape \[..., 32, 4\]"):
         scaled(k, a, None, "e4m3", b, k.block(tl.float8e4nv, 32, 2), "e4m3")
     with pytest.raises(ValueError, match="Invalid float format: e9m9"):
         scaled(k, a, good, "e9m9", b, good, "e4m3")

@@ -27,7 +27,7 @@ def test_barrier_and_assume(kernel) -> None:
     with pytest.raises(ValueError, match="int1, got int32"):
         k.sem.assume(k.n)
     lines = k.lines()
-    assert "gpu.barrier" in lines
+    assert "ttg.barrier all" in lines
     assert "llvm.intr.assume % : i1" in lines
 
 

@@ -82,8 +82,8 @@ def int_of_tensor(p, n, BLOCK: tl.constexpr):
 
 
 @tilework.jit
-def not_of_tuple(p, n, BLOCK: tl.constexpr):
-    not (0, 0)
+def minus_of_tuple(p, n, BLOCK: tl.constexpr):
+    -(0, 0)
 
 
 @tilework.jit

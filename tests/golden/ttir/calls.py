@@ -27,6 +27,18 @@ def maybe(x):
 
 
 @tilework.jit
+def constants_beside_values(x, N: tl.constexpr):
+    if x > 3:
+        return x, 1, N, None
+    return 5, 2, N, None
+
+
+@tilework.jit
+def next_of(N: tl.constexpr):
+    return N + 1
+
+
+@tilework.jit
 def carried(t, x):
     a, (b, c) = t
     return a + x, (c, b)
@@ -61,3 +73,10 @@ def carried_tuple(p, n, BLOCK: tl.constexpr):
     for i in range(n):
         t = carried(t, i)
     tl.store(p, t[0] + t[1][0])
+
+
+@tilework.jit
+def returned_constants(p, n, BLOCK: tl.constexpr):
+    a, b, c, _ = constants_beside_values(n, 8)
+    tl.store(p, a + b + c)
+    tl.store(p + next_of(BLOCK), n)

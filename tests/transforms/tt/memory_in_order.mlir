@@ -24,19 +24,19 @@ tt.func @ordered(%p: !tt.ptr<f32>, %n: i32) {
 // CHECK: tt.load
 // CHECK-NEXT: tt.load
 // CHECK-NEXT: arith.addf
-// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: ttg.barrier all
 // CHECK-NEXT: tt.store
-// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: ttg.barrier all
 // CHECK-NEXT: scf.for
 // CHECK-NEXT: tt.load
 // CHECK-NEXT: arith.addf
 // CHECK-NEXT: scf.yield
-// CHECK: gpu.barrier
+// CHECK: ttg.barrier all
 // CHECK-NEXT: scf.for
-// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: ttg.barrier all
 // CHECK-NEXT: tt.load
 // CHECK-NEXT: arith.addf
-// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: ttg.barrier all
 // CHECK-NEXT: tt.store
 
 // A kernel that returns in several places: what the blocks before have done holds in the next one.
@@ -53,5 +53,23 @@ tt.func @returns_early(%p: !tt.ptr<f32>, %stop: i1, %x: f32) {
 // CHECK-LABEL: tt.func @returns_early
 // CHECK: tt.store
 // CHECK: tt.return
-// CHECK: gpu.barrier
+// CHECK: ttg.barrier all
 // CHECK-NEXT: tt.load
+
+// A barrier for shared memory orders nothing in global memory.
+tt.func @shared_only(%p: !tt.ptr<f32>, %x: f32) {
+  tt.store %p, %x : !tt.ptr<f32>
+  ttg.barrier local
+  %y = tt.load %p : !tt.ptr<f32>
+  ttg.barrier global_read|global_write
+  tt.store %p, %y : !tt.ptr<f32>
+  tt.return
+}
+// CHECK-LABEL: tt.func @shared_only
+// CHECK-NEXT: tt.store
+// CHECK-NEXT: ttg.barrier local
+// CHECK-NEXT: ttg.barrier all
+// CHECK-NEXT: tt.load
+// CHECK-NEXT: ttg.barrier global_read|global_write
+// CHECK-NEXT: tt.store
+// CHECK-NEXT: tt.return

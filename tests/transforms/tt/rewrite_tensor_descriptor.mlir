@@ -35,7 +35,7 @@ tt.func public @load_nan(%p: !tt.ptr<f16>, %m: i32, %x: i32) -> tensor<16xf16> {
 
 // The leading unit axis is dropped behind the load.
 // CHECK-LABEL: tt.func public @load_fewer_axes
-// CHECK-SAME:  %[[P:[a-z0-9]+]]: !tt.ptr<f16> {tt.note}, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64, %[[PAD:[a-z0-9]+]]: i1, %x: i32
+// CHECK-SAME:  %[[P:[a-z0-9]+]]: !tt.ptr<f16> {tt.note}, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64, %[[PAD:[a-z0-9]+]]: i1, %{{[a-z0-9]+}}: i1, %x: i32
 // CHECK:       arith.select %[[PAD]], %{{.*}}, %{{.*}} : tensor<1x16xf16>
 // CHECK:       %[[V:.*]] = tt.load %{{.*}} : tensor<1x16x!tt.ptr<f16>>
 // CHECK-NEXT:  tt.reshape %[[V]] : tensor<1x16xf16> -> tensor<16xf16>
@@ -53,6 +53,7 @@ tt.func public @store(%d: !tt.tensordesc<tensor<16xui8>>, %x: i32, %v: tensor<16
 
 // Rows come from the offsets, columns from the start.
 // CHECK-LABEL: tt.func public @gather_scatter
+// CHECK-SAME:  i64, %{{[a-z0-9]+}}: i1, %[[ROUND:[a-z0-9]+]]: i1, %rows
 // CHECK:       %[[R:.*]] = tt.expand_dims %rows {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>
 // CHECK-NEXT:  %[[C:.*]] = arith.extsi %y : i32 to i64
 // CHECK-NEXT:  %[[RX:.*]] = arith.extsi %[[R]] : tensor<8x1xi32> to tensor<8x1xi64>
@@ -60,11 +61,53 @@ tt.func public @store(%d: !tt.tensordesc<tensor<16xui8>>, %x: i32, %v: tensor<16
 // CHECK:       arith.muli %[[RX]], %{{.*}} : tensor<8x1xi64>
 // CHECK:       arith.cmpi slt, %[[RX]], %{{.*}} : tensor<8x1xi64>
 // CHECK:       %[[V:.*]] = tt.load %{{.*}} : tensor<8x16x!tt.ptr<f32>>
-// CHECK:       tt.store %{{.*}}, %[[V]], %{{.*}} : tensor<8x16x!tt.ptr<f32>>
+// CHECK:       %[[T:.*]] = arith.select %[[ROUND]], %{{.*}}, %[[V]] : tensor<8x16xf32>
+// CHECK:       tt.store %{{.*}}, %[[T]], %{{.*}} : tensor<8x16x!tt.ptr<f32>>
 tt.func public @gather_scatter(%d: !tt.tensordesc<tensor<1x16xf32>>, %rows: tensor<8xi32>, %y: i32) {
   %v = tt.descriptor_gather %d[%rows, %y] : (!tt.tensordesc<tensor<1x16xf32>>, tensor<8xi32>, i32) -> tensor<8x16xf32>
   tt.descriptor_scatter %d[%rows, %y], %v : !tt.tensordesc<tensor<1x16xf32>>, tensor<8xi32>, i32, tensor<8x16xf32>
   tt.return
+}
+
+// What a descriptor of the host loads is rounded to tf32 if it says so: to nearest even, infinities and NaN are kept.
+// CHECK-LABEL: tt.func public @load_rounded
+// CHECK-SAME:  i64, %{{[a-z0-9]+}}: i1, %[[ROUND:[a-z0-9]+]]: i1, %x: i32
+// CHECK-DAG:   %[[MASK:.*]] = arith.constant dense<-8192> : tensor<16xi32>
+// CHECK-DAG:   %[[HALF:.*]] = arith.constant dense<4095> : tensor<16xi32>
+// CHECK-DAG:   %[[ONE:.*]] = arith.constant dense<1> : tensor<16xi32>
+// CHECK-DAG:   %[[DROPPED:.*]] = arith.constant dense<13> : tensor<16xi32>
+// CHECK-DAG:   %[[EXPONENT:.*]] = arith.constant dense<2139095040> : tensor<16xi32>
+// CHECK:       %[[V:.*]] = tt.load
+// CHECK-NEXT:  scf.if %[[ROUND]] -> (tensor<16xf32>) {
+// CHECK-NEXT:    %[[BITS:.*]] = tt.bitcast %[[V]] : tensor<16xf32> -> tensor<16xi32>
+// CHECK-NEXT:    %[[E:.*]] = arith.andi %[[BITS]], %[[EXPONENT]] : tensor<16xi32>
+// CHECK-NEXT:    %[[KEPT:.*]] = arith.cmpi eq, %[[E]], %[[EXPONENT]] : tensor<16xi32>
+// CHECK-NEXT:    %[[SHIFTED:.*]] = arith.shrui %[[BITS]], %[[DROPPED]] : tensor<16xi32>
+// CHECK-NEXT:    %[[LAST:.*]] = arith.andi %[[SHIFTED]], %[[ONE]] : tensor<16xi32>
+// CHECK-NEXT:    %[[BIAS:.*]] = arith.addi %[[LAST]], %[[HALF]] : tensor<16xi32>
+// CHECK-NEXT:    %[[SUM:.*]] = arith.addi %[[BITS]], %[[BIAS]] : tensor<16xi32>
+// CHECK-NEXT:    %[[CUT:.*]] = arith.andi %[[SUM]], %[[MASK]] : tensor<16xi32>
+// CHECK-NEXT:    %[[CHOSEN:.*]] = arith.select %[[KEPT]], %[[BITS]], %[[CUT]] : tensor<16xi1>, tensor<16xi32>
+// CHECK-NEXT:    %[[R:.*]] = tt.bitcast %[[CHOSEN]] : tensor<16xi32> -> tensor<16xf32>
+// CHECK-NEXT:    scf.yield %[[R]] : tensor<16xf32>
+// CHECK-NEXT:  } else {
+// CHECK-NEXT:    scf.yield %[[V]] : tensor<16xf32>
+tt.func public @load_rounded(%d: !tt.tensordesc<tensor<16xf32>>, %x: i32) -> tensor<16xf32> {
+  %v = tt.descriptor_load %d[%x] : !tt.tensordesc<tensor<16xf32>> -> tensor<16xf32>
+  tt.return %v : tensor<16xf32>
+}
+
+// Descriptors that the kernel makes never round, and other element types have nothing to round.
+// CHECK-LABEL: tt.func public @load_as_it_is
+// CHECK-NOT:   scf.if
+// CHECK-NOT:   tt.bitcast
+// CHECK:       tt.return
+tt.func public @load_as_it_is(%p: !tt.ptr<f32>, %e: !tt.tensordesc<tensor<16xi32>>, %m: i32, %x: i32) -> (tensor<16xf32>, tensor<16xi32>) {
+  %c1 = arith.constant 1 : i64
+  %d = tt.make_tensor_descriptor %p, [%m], [%c1] : <f32>, <tensor<16xf32>>
+  %v = tt.descriptor_load %d[%x] : !tt.tensordesc<tensor<16xf32>> -> tensor<16xf32>
+  %w = tt.descriptor_load %e[%x] : !tt.tensordesc<tensor<16xi32>> -> tensor<16xi32>
+  tt.return %v, %w : tensor<16xf32>, tensor<16xi32>
 }
 
 // CHECK-LABEL: tt.func public @reduce

@@ -200,4 +200,15 @@ tt.func public @memdesc_trans(%x: tensor<32x64xf16, #b2>) -> tensor<32x64xf16, #
   %v = ttg.local_load %n : !ttg.memdesc<32x64xf16, #shared, #smem> -> tensor<32x64xf16, #b2>
   tt.return %v : tensor<32x64xf16, #b2>
 }
+
+// A part of a part is a part of the whole.
+// CHECK-LABEL: @subslices(
+// CHECK-NEXT: %[[A:[^ :,)]+]] = ttg.memdesc_subslice %m[16, 48] : !ttg.memdesc<32x64xf16, #shared, #smem> -> !ttg.memdesc<16x16xf16, #shared, #smem, 32x64>
+// CHECK-NEXT: %[[B:[^ :,)]+]] = ttg.local_load %[[A]] :
+tt.func public @subslices(%m: !ttg.memdesc<32x64xf16, #shared, #smem>) -> tensor<16x16xf16, #b2> {
+  %s = ttg.memdesc_subslice %m[16, 32] : !ttg.memdesc<32x64xf16, #shared, #smem> -> !ttg.memdesc<16x32xf16, #shared, #smem, 32x64>
+  %n = ttg.memdesc_subslice %s[0, 16] : !ttg.memdesc<16x32xf16, #shared, #smem, 32x64> -> !ttg.memdesc<16x16xf16, #shared, #smem, 32x64>
+  %v = ttg.local_load %n : !ttg.memdesc<16x16xf16, #shared, #smem, 32x64> -> tensor<16x16xf16, #b2>
+  tt.return %v : tensor<16x16xf16, #b2>
+}
 }

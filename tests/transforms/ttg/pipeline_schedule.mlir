@@ -90,7 +90,7 @@ tt.func public @indirect(%idx: !tt.ptr<i32>, %pa: !PA, %pb: !PB, %n: i32, %z: !C
   tt.return %r : !C
 }
 
-// No latencies, no schedule; a barrier, none either.
+// No latencies, no schedule; a barrier or an assertion, none either.
 // CHECK-LABEL: @untouched
 // CHECK-NOT: loop.stage
 // CHECK-NOT: tt.latency
@@ -104,7 +104,13 @@ tt.func public @untouched(%pa: !PA, %n: i32) {
   }
   scf.for %k = %c0 to %n step %c1 : i32 {
     %x = tt.load %pa {tt.latency = 2 : i32} : !PA
-    gpu.barrier
+    ttg.barrier all
+    tt.store %pa, %x : !PA
+  }
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %is_low = arith.cmpi slt, %k, %n : i32
+    tt.assert %is_low, "k < n" : i1
+    %x = tt.load %pa {tt.latency = 2 : i32} : !PA
     tt.store %pa, %x : !PA
   }
   tt.return

@@ -22,12 +22,12 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // Read after write, write after read, write after write; two reads are fine.
 // CHECK-LABEL: @hazards(
 // CHECK-NEXT: %m = ttg.local_alloc %x :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: %r0 = ttg.local_load %m :
 // CHECK-NEXT: %r1 = ttg.local_load %m :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttg.local_store %r0, %m :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttg.local_store %r1, %m :
 tt.func public @hazards(%x: !T) {
   %m = ttg.local_alloc %x : (!T) -> !M
@@ -56,7 +56,7 @@ tt.func public @apart(%x: !T) {
 // CHECK-NEXT: %m = ttg.local_alloc %x :
 // CHECK-NEXT: %y = ttg.convert_layout %x :
 // CHECK-NEXT: %z = ttg.local_load %m :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: %r = "tt.reduce"(%x) <{axis = 0 : i32}> ({
 tt.func public @scratch(%x: !T) {
   %m = ttg.local_alloc %x : (!T) -> !M
@@ -71,9 +71,9 @@ tt.func public @scratch(%x: !T) {
 
 // The last store of an iteration meets the load of the next.
 // CHECK-LABEL: @loop(
-// CHECK:        ttg.local_barrier
+// CHECK:        ttg.barrier local
 // CHECK-NEXT:   %z = ttg.local_load %m :
-// CHECK-NEXT:   ttg.local_barrier
+// CHECK-NEXT:   ttg.barrier local
 // CHECK-NEXT:   ttg.local_store %z, %m :
 tt.func public @loop(%x: !T, %n: i32) {
   %c0 = arith.constant 0 : i32
@@ -89,7 +89,7 @@ tt.func public @loop(%x: !T, %n: i32) {
 // What only the store in front of the loops left behind is waited for once, not in each round.
 // CHECK-LABEL: @before_loops(
 // CHECK:      %m = ttg.local_alloc %x :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: scf.for
 // CHECK-NEXT:   scf.for
 // CHECK-NEXT:     %z = ttg.local_load %m :
@@ -110,11 +110,11 @@ tt.func public @before_loops(%x: !T, %n: i32) {
 // CHECK-LABEL: @before_inner_loop(
 // CHECK:      %m = ttg.local_alloc %x :
 // CHECK-NEXT: scf.for
-// CHECK-NEXT:   ttg.local_barrier
+// CHECK-NEXT:   ttg.barrier local
 // CHECK-NEXT:   scf.for
 // CHECK-NEXT:     %z = ttg.local_load %m :
 // CHECK-NEXT:   }
-// CHECK-NEXT:   ttg.local_barrier
+// CHECK-NEXT:   ttg.barrier local
 // CHECK-NEXT:   ttg.local_store %x, %m :
 tt.func public @before_inner_loop(%x: !T, %n: i32) {
   %c0 = arith.constant 0 : i32
@@ -133,10 +133,10 @@ tt.func public @before_inner_loop(%x: !T, %n: i32) {
 // CHECK-LABEL: @serves_both(
 // CHECK:      %m = ttg.local_alloc %x :
 // CHECK:      scf.for
-// CHECK-NEXT:   ttg.local_barrier
+// CHECK-NEXT:   ttg.barrier local
 // CHECK-NEXT:   %z = ttg.local_load %m :
 // CHECK-NEXT:   ttg.local_store %x, %o :
-// CHECK-NEXT:   ttg.local_barrier
+// CHECK-NEXT:   ttg.barrier local
 // CHECK-NEXT:   %y = ttg.local_load %o :
 tt.func public @serves_both(%x: !T, %n: i32) {
   %c0 = arith.constant 0 : i32
@@ -155,8 +155,8 @@ tt.func public @serves_both(%x: !T, %n: i32) {
 // CHECK-LABEL: @branch(
 // CHECK:        ttg.local_store %x, %m :
 // CHECK:        ttg.local_store %x, %m :
-// CHECK-NEXT:   ttg.local_barrier
-// CHECK:      ttg.local_barrier
+// CHECK-NEXT:   ttg.barrier local
+// CHECK:      ttg.barrier local
 // CHECK-NEXT: %z = ttg.local_load %m :
 tt.func public @branch(%x: !T, %p: i1) {
   %m = ttg.local_alloc : () -> !M
@@ -164,7 +164,7 @@ tt.func public @branch(%x: !T, %p: i1) {
     ttg.local_store %x, %m : !T -> !M
   } else {
     ttg.local_store %x, %m : !T -> !M
-    ttg.local_barrier
+    ttg.barrier local
   }
   %z = ttg.local_load %m : !M -> !T
   tt.return
@@ -172,9 +172,9 @@ tt.func public @branch(%x: !T, %p: i1) {
 
 // A while loop: the write in its body meets the read in its condition.
 // CHECK-LABEL: @while(
-// CHECK:        ttg.local_barrier
+// CHECK:        ttg.barrier local
 // CHECK-NEXT:   %z = ttg.local_load %m :
-// CHECK:        ttg.local_barrier
+// CHECK:        ttg.barrier local
 // CHECK-NEXT:   ttg.local_store %x, %m :
 tt.func public @while(%x: !T, %p: i1) {
   %m = ttg.local_alloc : () -> !M
@@ -191,10 +191,10 @@ tt.func public @while(%x: !T, %p: i1) {
 // What a thread waited for is there for it, and behind the barrier for all.
 // CHECK-LABEL: @wait(
 // CHECK:      %w = ttg.async_wait %g {num = 0 : i32}
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: %z = ttg.local_load %m token %w :
 // CHECK-NEXT: %w2 = ttg.async_wait {num = 0 : i32}
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: %z2 = ttg.local_load %m :
 tt.func public @wait(%p: tensor<32x32x!tt.ptr<f32>, #a>) {
   %m = ttg.local_alloc : () -> !M
@@ -203,7 +203,7 @@ tt.func public @wait(%p: tensor<32x32x!tt.ptr<f32>, #a>) {
   %w = ttg.async_wait %g {num = 0 : i32}
   %z = ttg.local_load %m token %w : !M -> !T
   %w2 = ttg.async_wait {num = 0 : i32}
-  ttg.local_barrier
+  ttg.barrier local
   %z2 = ttg.local_load %m : !M -> !T
   tt.return
 }
@@ -211,11 +211,11 @@ tt.func public @wait(%p: tensor<32x32x!tt.ptr<f32>, #a>) {
 // Barriers of memory are memory too.
 // CHECK-LABEL: @mbarrier(
 // CHECK:      ttng.init_barrier %b, 1 :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttng.wait_barrier %b, %c :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttng.arrive_barrier %b, 1 :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttng.inval_barrier %b :
 tt.func public @mbarrier(%c: i32) {
   %b = ttg.local_alloc : () -> !B
@@ -229,19 +229,19 @@ tt.func public @mbarrier(%c: i32) {
 // The callee may use the bytes that the caller has just read, and leaves a read behind.
 // CHECK-LABEL: @leaf(
 // CHECK-NEXT: %m = ttg.local_alloc %x :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: %z = ttg.local_load %m :
 tt.func private @leaf(%x: !T) attributes {noinline = true} {
   %m = ttg.local_alloc %x : (!T) -> !M
-  ttg.local_barrier
+  ttg.barrier local
   %z = ttg.local_load %m : !M -> !T
   tt.return
 }
 // CHECK-LABEL: @calls(
 // CHECK:      %z = ttg.local_load %m :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: tt.call @leaf(%x) :
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: %k = ttg.local_alloc %x :
 tt.func public @calls(%x: !T) {
   %m = ttg.local_alloc : () -> !M
@@ -253,9 +253,9 @@ tt.func public @calls(%x: !T) {
 
 // Ways through blocks meet, and go around.
 // CHECK-LABEL: @blocks(
-// CHECK:      ttg.local_barrier
+// CHECK:      ttg.barrier local
 // CHECK-NEXT: %z = ttg.local_load %m :
-// CHECK:      ttg.local_barrier
+// CHECK:      ttg.barrier local
 // CHECK-NEXT: ttg.local_store %x, %m :
 // CHECK:      %z2 = ttg.local_load %m :
 tt.func public @blocks(%x: !T, %p: i1) {
@@ -274,14 +274,14 @@ tt.func public @blocks(%x: !T, %p: i1) {
 // A product in the background reads until its wait: a barrier in front of that orders nothing, and one behind the wait does.
 // CHECK-LABEL: @product_in_the_background(
 // CHECK:      ttng.warp_group_dot %a, %b, %c {inputPrecision = 0 : i32, isAsync = true}
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttng.warp_group_dot_wait %d {pendings = 0 : i32}
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttg.local_store %x, %b :
 tt.func public @product_in_the_background(%x: !H, %a: !F, %c: !D) -> !D {
   %b = ttg.local_alloc : () -> !F
   %d = ttng.warp_group_dot %a, %b, %c {inputPrecision = 0 : i32, isAsync = true} : !F * !F -> !D
-  ttg.local_barrier
+  ttg.barrier local
   %w = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : !D
   ttg.local_store %x, %b : !H -> !F
   tt.return %w : !D
@@ -290,15 +290,39 @@ tt.func public @product_in_the_background(%x: !H, %a: !F, %c: !D) -> !D {
 // Behind its wait, a barrier is enough.
 // CHECK-LABEL: @product_that_is_over(
 // CHECK:      ttng.warp_group_dot_wait %d {pendings = 0 : i32}
-// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.barrier local
 // CHECK-NEXT: ttg.local_store %x, %b :
 tt.func public @product_that_is_over(%x: !H, %a: !F, %c: !D) -> !D {
   %b = ttg.local_alloc : () -> !F
   %d = ttng.warp_group_dot %a, %b, %c {inputPrecision = 0 : i32, isAsync = true} : !F * !F -> !D
   %w = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : !D
-  ttg.local_barrier
+  ttg.barrier local
   ttg.local_store %x, %b : !H -> !F
   tt.return %w : !D
 }
 
+// Parts of a buffer without a common element need no barrier, parts of parts neither; those that overlap do.
+// CHECK-LABEL: @parts(
+// CHECK:      ttg.local_store %y, %low :
+// CHECK-NEXT: ttg.local_store %y, %high :
+// CHECK-NEXT: ttg.barrier local
+// CHECK-NEXT: %z = ttg.local_load %low :
+// CHECK-NEXT: %e = ttg.memdesc_subslice %high[0, 16]
+// CHECK-NEXT: ttg.local_store %z, %high :
+// CHECK-NEXT: ttg.barrier local
+// CHECK-NEXT: ttg.local_load %e :
+// CHECK-NEXT: ttg.local_load %m :
+tt.func public @parts(%y: tensor<16x32xf32, #a>) {
+  %m = ttg.local_alloc : () -> !M
+  %low = ttg.memdesc_subslice %m[0, 0] : !M -> !ttg.memdesc<16x32xf32, #s, #smem, mutable, 32x32>
+  %high = ttg.memdesc_subslice %m[16, 0] : !M -> !ttg.memdesc<16x32xf32, #s, #smem, mutable, 32x32>
+  ttg.local_store %y, %low : tensor<16x32xf32, #a> -> !ttg.memdesc<16x32xf32, #s, #smem, mutable, 32x32>
+  ttg.local_store %y, %high : tensor<16x32xf32, #a> -> !ttg.memdesc<16x32xf32, #s, #smem, mutable, 32x32>
+  %z = ttg.local_load %low : !ttg.memdesc<16x32xf32, #s, #smem, mutable, 32x32> -> tensor<16x32xf32, #a>
+  %e = ttg.memdesc_subslice %high[0, 16] : !ttg.memdesc<16x32xf32, #s, #smem, mutable, 32x32> -> !ttg.memdesc<16x16xf32, #s, #smem, mutable, 32x32>
+  ttg.local_store %z, %high : tensor<16x32xf32, #a> -> !ttg.memdesc<16x32xf32, #s, #smem, mutable, 32x32>
+  %v = ttg.local_load %e : !ttg.memdesc<16x16xf32, #s, #smem, mutable, 32x32> -> tensor<16x16xf32, #a>
+  %w = ttg.local_load %m : !M -> !T
+  tt.return
+}
 }

@@ -78,4 +78,91 @@ tt.func public @loop(%d: !D, %b: !B, %i: i32, %p: i1) {
   }
   tt.return
 }
+
+// Tensor cores read what cp.async has written, in each iteration once; what threads store is fenced where it is stored.
+// CHECK-LABEL: @copied(
+// CHECK:      scf.for
+// CHECK-NEXT:   {{.*}} = ttg.async_copy_global_to_local %q, %k :
+// CHECK-NEXT:   {{.*}} = ttg.async_wait {num = 0 : i32}
+// CHECK-NEXT:   {{.*}} = ttng.warp_group_dot %n, %n, %c :
+// CHECK-NEXT:   ttng.fence_async_shared {bCluster = false}
+// CHECK-NEXT:   {{.*}} = ttng.warp_group_dot %n, %k, %c :
+// CHECK-NEXT:   {{.*}} = ttng.warp_group_dot %k, %n, %c :
+// CHECK-NEXT: }
+tt.func public @copied(%q: tensor<64x64x!tt.ptr<f16>, #a>, %i: i32, %x: !T, %c: tensor<64x64xf32, #mma>) {
+  %k = ttg.local_alloc : () -> !M
+  %n = ttg.local_alloc %x : (!T) -> !M
+  scf.for %j = %i to %i step %i : i32 {
+    %t = ttg.async_copy_global_to_local %q, %k : tensor<64x64x!tt.ptr<f16>, #a> -> <64x64xf16, #s, #smem, mutable>
+    %w = ttg.async_wait {num = 0 : i32}
+    %r = ttng.warp_group_dot %n, %n, %c : !M * !M -> tensor<64x64xf32, #mma>
+    %u = ttng.warp_group_dot %n, %k, %c : !M * !M -> tensor<64x64xf32, #mma>
+    %v = ttng.warp_group_dot %k, %n, %c : !M * !M -> tensor<64x64xf32, #mma>
+  }
+  tt.return
+}
+
+// So does a TMA store.
+// CHECK-LABEL: @stored(
+// CHECK:      {{.*}} = ttg.async_wait {num = 0 : i32}
+// CHECK-NEXT: ttng.fence_async_shared {bCluster = false}
+// CHECK-NEXT: ttng.async_tma_copy_local_to_global %d[%i, %i] %k :
+// CHECK-NEXT: tt.return
+tt.func public @stored(%q: tensor<64x64x!tt.ptr<f16>, #a>, %d: !D, %i: i32) {
+  %k = ttg.local_alloc : () -> !M
+  %t = ttg.async_copy_global_to_local %q, %k : tensor<64x64x!tt.ptr<f16>, #a> -> <64x64xf16, #s, #smem, mutable>
+  %w = ttg.async_wait {num = 0 : i32}
+  ttng.async_tma_copy_local_to_global %d[%i, %i] %k : !D, !M
+  tt.return
+}
+
+// What was copied in front of partitions is read by one of them.
+// CHECK-LABEL: @before_partitions(
+// CHECK:      {{.*}} = ttg.async_wait {num = 0 : i32}
+// CHECK-NEXT: ttng.fence_async_shared {bCluster = false}
+// CHECK-NEXT: ttg.warp_specialize(%k)
+// CHECK-NOT:  ttng.fence_async_shared
+tt.func public @before_partitions(%q: tensor<64x64x!tt.ptr<f16>, #a>) {
+  %k = ttg.local_alloc : () -> !M
+  %t = ttg.async_copy_global_to_local %q, %k : tensor<64x64x!tt.ptr<f16>, #a> -> <64x64xf16, #s, #smem, mutable>
+  %w = ttg.async_wait {num = 0 : i32}
+  ttg.warp_specialize(%k)
+  default {
+    ttg.warp_yield
+  }
+  partition0(%m: !M) num_warps(4) {
+    %z = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
+    %e = ttng.warp_group_dot %m, %m, %z : !M * !M -> tensor<64x64xf32, #mma>
+    tt.print "e" {hex = false, isSigned = array<i32: 0>} : %e : tensor<64x64xf32, #mma>
+    ttg.warp_return
+  } : (!M) -> ()
+  tt.return
+}
+
+// One partition copies, another multiplies.
+// CHECK-LABEL: @between_partitions(
+// CHECK:      ttng.wait_barrier %n, %c :
+// CHECK-NEXT: ttng.fence_async_shared {bCluster = false}
+// CHECK-NEXT: %e = ttng.warp_group_dot %m, %m, %z :
+tt.func public @between_partitions(%q: tensor<64x64x!tt.ptr<f16>, #a>) {
+  %k = ttg.local_alloc : () -> !M
+  %b = ttg.local_alloc : () -> !B
+  ttng.init_barrier %b, 1 : !B
+  ttg.warp_specialize(%k, %b)
+  default {
+    %t = ttg.async_copy_global_to_local %q, %k : tensor<64x64x!tt.ptr<f16>, #a> -> <64x64xf16, #s, #smem, mutable>
+    %w = ttg.async_wait {num = 0 : i32}
+    ttng.arrive_barrier %b, 1 : !B
+    ttg.warp_yield
+  }
+  partition0(%m: !M, %n: !B) num_warps(4) {
+    %z = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
+    %c = arith.constant 0 : i32
+    ttng.wait_barrier %n, %c : !B
+    %e = ttng.warp_group_dot %m, %m, %z : !M * !M -> tensor<64x64xf32, #mma>
+    tt.print "e" {hex = false, isSigned = array<i32: 0>} : %e : tensor<64x64xf32, #mma>
+    ttg.warp_return
+  } : (!M, !B) -> ()
+  tt.return
+}
 }

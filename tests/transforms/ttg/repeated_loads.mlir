@@ -17,11 +17,11 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
   // CHECK-LABEL: @numbers
   // CHECK: tt.load
   // CHECK-NEXT: tt.store
-  // CHECK-NEXT: gpu.barrier
+  // CHECK-NEXT: ttg.barrier all
   // CHECK-NEXT: scf.if
   // CHECK-NEXT: tt.atomic_rmw
   // CHECK-NEXT: }
-  // CHECK-NEXT: gpu.barrier
+  // CHECK-NEXT: ttg.barrier all
   // CHECK-NEXT: tt.load
   // CHECK-NEXT: tt.store
 
@@ -41,8 +41,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
   }
   // CHECK-LABEL: @tiles
   // CHECK: tt.load
-  // CHECK-NEXT: gpu.barrier
+  // CHECK-NEXT: ttg.barrier all
   // CHECK-NEXT: tt.store
-  // CHECK-NOT: gpu.barrier
+  // CHECK-NOT: ttg.barrier all
   // CHECK: tt.return
 }

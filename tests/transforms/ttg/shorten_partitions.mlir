@@ -15,7 +15,7 @@
 // CHECK: "tt.reduce"(%[[R]]#1) <{axis = 1 : i32}>
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 32, 16]}>
 #rows = #ttg.slice<{dim = 1, parent = #mma}>
-#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
 tt.func @attention(%a: !ttg.memdesc<64x16xf16, #shared, #smem>, %b: !ttg.memdesc<16x32xf16, #shared, #smem>, %f: tensor<64xf32, #rows>, %f2: tensor<64x32xf32, #mma>, %t0: tensor<64xf32, #rows>, %n: i32, %out: tensor<64x!tt.ptr<f32>, #rows>, %outs: tensor<64x32x!tt.ptr<f32>, #mma>) {

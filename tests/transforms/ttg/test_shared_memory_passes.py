@@ -14,6 +14,7 @@ from tilework.analysis.membar import barriers
 from tilework.inspect.check_each import check_each, parts
 from tilework.ir import ttg
 from tilework.ir.create import clone_op
+from tilework.ir.enums import AddrSpace
 from tilework.ir.locations import unknown
 from tilework.ir.module_facts import target
 from tilework.ir.parser import parse_module
@@ -111,7 +112,9 @@ def after(module: ModuleOp, name: str) -> str:
 def generated_buffers(numbers: list[tuple[int, int, int, int]]) -> list[Buffer]:
     """(size, log2 of the alignment, start, length) of each."""
     return [
-        Buffer(ttg.LocalBarrierOp.make(unknown), "scratch", size, 1 << bits, Interval(start, start + length))
+        Buffer(
+            ttg.BarrierOp.make(AddrSpace.LOCAL, unknown), "scratch", size, 1 << bits, Interval(start, start + length)
+        )
         for size, bits, start, length in numbers
     ]
 

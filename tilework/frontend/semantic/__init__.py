@@ -29,8 +29,9 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.frontend.semantic.load_store import Windows
-from tilework.ir import tt
-from tilework.ir.llvm import AssumeOp, GpuBarrierOp
+from tilework.ir import tt, ttg
+from tilework.ir.enums import AddrSpace
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.types import i32, tensor_type
 from tilework.language import core as tl
 from tilework.language.dtypes import int32
@@ -47,7 +48,7 @@ class Running(Windows):
 
     def debug_barrier(self) -> tl.tensor:
         """Wait for all threads of the program."""
-        self.builder.insert(GpuBarrierOp.make(self.builder.loc))
+        self.builder.insert(ttg.BarrierOp.make(AddrSpace.ALL, self.builder.loc))
         return self.nothing()
 
     def assumed(self, condition: tl.tensor) -> None:

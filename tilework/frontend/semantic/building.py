@@ -18,16 +18,16 @@ Constants are kept once per function, at the start of its entry block, in the or
 `canonicalize` would give them if each use had an op of its own: see `Constant`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from math import copysign, isfinite, trunc
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import IntegerType, LocationAttr, Signedness
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.errors import LIBRARY, warn_beyond_triton
+from tilework.errors import LIBRARY, warn_at, warn_beyond_triton
 from tilework.ir import types as ir
 from tilework.ir.create import append_op
 from tilework.ir.locations import source_positions, unknown
@@ -48,6 +48,7 @@ from tilework.language.typing.shapes import block
 from tilework.language.values import tensor_descriptor_type
 from tilework.light_dataclass import light_dataclass
 from tilework.numerics.formats import FORMATS, IR_NAMES, nearest_odd, rounded
+from tilework.process.plugins import find
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -86,6 +87,13 @@ class Builder:
         self.loc = loc
         self._entry: Block | None = None
         self._constants: dict[tuple[Attribute, Attribute], Constant] = {}
+
+    def __getattr__(self, name: str) -> Callable[[Sequence[SSAValue]], SSAValue]:
+        """Return the method that a package adds (`tilework.ops` of `process/plugins.py`)."""
+        plugin = None if name.startswith("_") else find("tilework.ops", name)
+        if plugin is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return partial(plugin.load(), self)
 
     def insert(self, op: OpT) -> OpT:
         """Put `op` at the insertion point; the insertion point is after it."""
@@ -232,10 +240,19 @@ class Building(Meaning):
         if self.options.beyond_triton == "error":
             raise refusal
         if self.options.beyond_triton == "warn":
-            callers = reversed(self.called_at)
-            positions = [found for loc in (self.builder.loc, *callers) for found in source_positions(loc)]
-            file, line, _ = next((found for found in positions if not found[0].startswith(LIBRARY)), positions[0])
-            warn_beyond_triton(refusal, file, line)
+            warn_beyond_triton(refusal, *self._users_line())
+
+    def warn(self, text: str, category: type[Warning]) -> None:
+        """Warn at the user's line."""
+        warn_at(text, category, *self._users_line())
+
+    def _users_line(self) -> tuple[str, int]:
+        """Return the file and line of the op being built; inside the library, of the call of the library."""
+        callers = reversed(self.called_at)
+        positions = [found for loc in (self.builder.loc, *callers) for found in source_positions(loc)]
+        own = [found for found in positions if not found[0].startswith(LIBRARY)]
+        file, line, _ = next(iter(own or positions), ("unknown", 0, 0))
+        return file, line
 
     def _emit(self, op: Operation, type: dtype) -> tl.tensor:
         return tl.tensor(self.builder.insert(op).results[0], type)

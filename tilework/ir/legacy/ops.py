@@ -20,8 +20,9 @@ These exist until the end of the text: `shared_tensors.py` translates them then,
 on the rest of the module.
 """
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, BlockArgument, Dialect
@@ -31,11 +32,13 @@ from tilework.ir.attr_text import UNIT, is_true
 from tilework.ir.constraints import I32
 from tilework.ir.create import set_type
 from tilework.ir.declare import Op, dialect_ops
-from tilework.ir.enums import InputPrecision
+from tilework.ir.enums import AddrSpace, InputPrecision
 from tilework.ir.fields import operand_def, prop_def, result_def, var_operand_def
 from tilework.ir.form_text import OLDER, Reader, Reading, compile_reader, resolve_defined
+from tilework.ir.locations import unknown
 from tilework.ir.tt.memory_ops import DescriptorLoadOp, DescriptorStoreOp
 from tilework.ir.tt.shape_ops import ReshapeOp
+from tilework.ir.ttg.shared_memory_ops import BarrierOp
 from tilework.ir.types import (
     TensorDescType,
     element_type,
@@ -159,7 +162,34 @@ class ExperimentalDescriptorStoreOp(Op):
         return read(parser, DescriptorStoreOp)  # pyright: ignore[reportReturnType]
 
 
-OLD_TT_OPS = (ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp)
+class GpuBarrierOp(Op):
+    """``gpu.barrier`` is ``ttg.barrier all``."""
+
+    name = "gpu.barrier"
+    spaces: ClassVar[AddrSpace] = AddrSpace.ALL
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BarrierOp:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return cls.create(attributes=parser.parse_optional_attr_dict())
+
+    @classmethod
+    def create(  # pyright: ignore[reportIncompatibleMethodOverride]
+        cls, *, attributes: Mapping[str, Attribute], **_: object
+    ) -> BarrierOp:
+        """Build the op of today, from the generic form too."""
+        op = BarrierOp.make(cls.spaces, unknown)
+        op.attributes.update(attributes)
+        return op
+
+
+class LocalBarrierOp(GpuBarrierOp):
+    """``ttg.local_barrier`` is ``ttg.barrier local``."""
+
+    name = "ttg.local_barrier"
+    spaces = AddrSpace.LOCAL
+
+
+TRANSLATED_OPS = (ExperimentalDescriptorLoadOp, ExperimentalDescriptorStoreOp, ViewOp, GpuBarrierOp, LocalBarrierOp)
 
 
 DYNAMIC = -(1 << 63)  # means an offset that is an operand, in MLIR's lists of offsets

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 from typing import Self
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, Signedness, UnitAttr
@@ -417,8 +418,23 @@ def verify_access(op: Operation, descriptor: Attribute, value: Attribute, indice
     block = block_type(descriptor)
     if len(indices) != len(shape_of(block)):
         raise VerifyException(f"{op.name} needs {len(shape_of(block))} indices for {descriptor}, got {len(indices)}")
+    verify_contents(block, shape_of(value), element_type(value))
     if not is_block(descriptor, shape_of(value), element_type(value)):
         raise VerifyException(f"tensor descriptor block and tensor types must match: {block}, {value}")
+
+
+def verify_contents(block: Attribute, shape: Shape, element: Attribute) -> None:
+    """Check that memory or a tensor of `shape` has as many elements as a block, of the same type."""
+    if element_type(block) != element:
+        raise VerifyException(
+            "descriptor block and tensor element types must match, but got descriptor element type "
+            f"'{element_type(block)}' and tensor element type '{element}'"
+        )
+    if (wanted := prod(shape_of(block))) != (found := prod(shape)):
+        raise VerifyException(
+            "descriptor block and tensor must have the same number of elements, but got descriptor block with "
+            f"{wanted} elements tensor with {found} elements"
+        )
 
 
 class DescriptorLoadOp(Op):
@@ -472,10 +488,10 @@ def verify_rows(op: Operation, descriptor: Attribute, x_offsets: Attribute, rows
     block = block_type(descriptor)
     width, offsets = shape_of(block), shape_of(x_offsets)
     if len(width) != 2 or width[0] != 1:
-        raise VerifyException(f"block must have exactly 1 row, but got '{block}'")
+        raise VerifyException(f"descriptor block must have exactly 1 row, but got '{block}'")
     if len(offsets) != 1:
         raise VerifyException(f"{op.name} needs a 1-D tensor of offsets, but got {x_offsets}")
-    bits, kind = bit_width(block), op.name.removeprefix("tt.descriptor_")
+    bits = bit_width(block)
     if len(shape_of(rows)) != 2 or shape_of(rows)[0] != offsets[0]:
         raise VerifyException(f"result tensor must have as many rows as indices ({offsets[0]}), but got '{rows}'")
     if shape_of(rows)[1] != width[1]:
@@ -485,12 +501,12 @@ def verify_rows(op: Operation, descriptor: Attribute, x_offsets: Attribute, rows
             f"result tensor element type must match block ('{element_type(block)}'), but got '{rows}'"
         )
     if offsets[0] < 8:
-        raise VerifyException(f"{kind} must have at least 8 rows, but got {offsets[0]}")
+        raise VerifyException(f"must have at least 8 rows, but got {offsets[0]}")
     if bits > 32:
         raise VerifyException(f"{op.name} must have elements of at most 32 bits, but got {element_type(block)}")
     if width[1] < 32 // bits * 8:
         raise VerifyException(
-            f"{kind} of '{element_type(block)}' must have at least {32 // bits * 8} columns, but got {width[1]}"
+            f"must have at least {32 // bits * 8} columns for {element_type(block)}, but got {width[1]}"
         )
 
 

@@ -69,10 +69,12 @@ def verify_axis(op: Operation, axis: int, shapes: Sequence[Shape]) -> None:
     """The sources have one shape, and `axis` is one of its dimensions."""
     if not shapes:
         raise VerifyException(f"{op.name} needs at least one source")
+    ranks = [len(shape) for shape in shapes]
+    if len(set(ranks)) > 1:
+        raise VerifyException(f"all operands must have the same rank, but got ranks {', '.join(map(str, ranks))}")
     require_equal(op, "shape", shapes)
-    rank = len(shapes[0])
-    if not 0 <= axis < rank:
-        raise VerifyException(f"{op.name} axis {axis} is out of range for rank {rank}")
+    if not 0 <= axis < ranks[0]:
+        raise VerifyException(f"axis out of bounds for operand rank {ranks[0]}: {op.name} along axis {axis}")
 
 
 def verify_combine(op: Operation, elements: list[Attribute], terminator: type[Operation]) -> None:
@@ -328,7 +330,7 @@ class DotScaledOp(Op):
             raise VerifyException(f"tt.dot_scaled with an accumulator of {self.c.type} cannot give {self.d.type}")
         a, b = list(shape_of(self.a.type)), list(shape_of(self.b.type))
         if len(a) < 2 or len(b) < 2:
-            raise VerifyException(f"tt.dot_scaled needs operands of rank 2 or 3, but got {a} and {b}")
+            raise VerifyException(f"expected operands to be 2d or 3d: tt.dot_scaled got {a} and {b}")
         if self.a_elem_type.value.data == ScaleDotElemType.E2M1:
             require_bytes(self.a.type)
             a[-1 if is_true(self.lhs_k_pack) else -2] *= 2

@@ -30,10 +30,12 @@ from tilework.ir.constraints import (
     I32_PROPERTY,
     POINTER,
     PTR_LIKE,
+    RUN_PROPERTY,
     TENSOR,
     Kind,
     TensorSize,
     exactly,
+    flags_property,
     is_element,
 )
 from tilework.ir.create import create_op
@@ -47,6 +49,7 @@ from tilework.ir.encodings import (
     layout_of,
     shared_of,
 )
+from tilework.ir.enums import AddrSpace
 from tilework.ir.fields import (
     CONVERSION,
     default_prop,
@@ -73,8 +76,9 @@ from tilework.ir.types import (
     pointer_type,
     shape_of,
 )
-from tilework.layouts.encodings import Blocked, Encoding, Shared, is_power_of_two
+from tilework.layouts.encodings import Blocked, Encoding, NvmmaShared, Shared, SharedLinear, is_power_of_two
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
+from tilework.layouts.to_linear import shape_per_cta
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser, Parser
@@ -162,7 +166,9 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         dims, alloc = self.dims, self.alloc_dims
         if not dims:
             raise VerifyException("rank 0 memdesc is not allowed")
-        if dims[0] < 1 or any(not is_power_of_two(dim) for dim in dims[1:]):
+        if dims[0] == 0:
+            raise VerifyException(f"shape has 0 dimension: {listed(dims)}")
+        if dims[0] < 0 or any(not is_power_of_two(dim) for dim in dims[1:]):
             raise VerifyException(f"shape must have power-of-2 and non-zero dimensions; got {listed(dims)}")
         if not is_element(self.element_type):
             raise VerifyException(f"memory holds floats, integers or pointers, not {self.element_type}")
@@ -180,6 +186,25 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(f"memorySpace must be SharedMemorySpace for shared encoding. Got {self.memory_space}")
         if (rank := self.encoding.data.rank) not in (len(dims), len(dims) - 1):
             raise VerifyException(f"rank must be equal to or one less than the shape size. Got {rank} and {len(dims)}")
+        verify_block_shape(self.encoding.data, alloc[len(alloc) - rank :])
+
+
+def verify_block_shape(encoding: Shared, shape: Shape) -> None:
+    """Check that a buffer of `shape` holds what its layout repeats, or is all that the layout describes."""
+    if isinstance(encoding, SharedLinear):
+        for dim, ((_, wanted), size) in enumerate(zip(encoding.layout.outs, shape, strict=True)):
+            if size != wanted:
+                raise VerifyException(
+                    f"Mismatch in expected shape for dimension {dim}. Expected: {wanted}, got: {size}"
+                )
+    if isinstance(encoding, NvmmaShared) and encoding.swizzling_byte_width and encoding.element_bit_width:
+        dim = max(encoding.rank - (2 if encoding.transposed else 1), 0)
+        least = encoding.swizzling_byte_width * 8 // encoding.element_bit_width // (2 if encoding.fp4_padded else 1)
+        if (size := shape_per_cta(encoding, shape)[dim]) < least:
+            raise VerifyException(
+                f"block shape along the contiguous dimension {dim} is too small for the swizzle byte size "
+                f"{encoding.swizzling_byte_width} in an NVMMASharedLayout, got {size} but expected at least {least}"
+            )
 
 
 def listed(dims: Shape) -> str:
@@ -384,11 +409,22 @@ def require_mutable(message: str, type: Attribute) -> None:
         raise VerifyException(f"{message}: {type}")
 
 
-class LocalBarrierOp(Op):
-    """All threads of the block wait for each other's accesses to shared memory: ``ttg.local_barrier``."""
+class BarrierOp(Op):
+    """All threads of the block wait for each other, and see each other's accesses to the memory that is named:
+    ``ttg.barrier local|global_read``."""
 
-    name = "ttg.local_barrier"
-    form = "{}"
+    name = "ttg.barrier"
+    addr_space = prop_def(flags_property(AddrSpace), prop_name="addrSpace")
+    form = "$addr_space {}"
+
+    def makes_visible(self, spaces: int) -> bool:
+        """Return True if accesses to one of the `spaces` are visible behind the barrier."""
+        return self.addr_space.value.data & spaces != 0
+
+
+def is_local_barrier(op: Operation | None) -> bool:
+    """Return True for a barrier that makes accesses to shared memory visible."""
+    return isinstance(op, BarrierOp) and op.makes_visible(AddrSpace.LOCAL)
 
 
 class GlobalScratchAllocOp(Op):
@@ -609,7 +645,7 @@ class AsyncCopyGlobalToLocalOp(Op):
     cache = cache_prop()
     evict = evict_prop()
     is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
-    contiguity = default_prop(I32_PROPERTY, 1)
+    contiguity = default_prop(RUN_PROPERTY, 1)
     token = result_def(TOKEN)
     form = (
         "$src, $dst(? mask $mask)(? other $other)(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : "

@@ -30,6 +30,7 @@ class Carrier(Protocol):
     options: Any  # num_warps, debug, arch, supported_fp8_dtypes ...
 
     def beyond_triton(self, refusal: Exception) -> None: ...  # what Triton says, and we do not
+    def warn(self, text: str, category: type[Warning]) -> None: ...  # at the user's line
 
     # constants and types
     def constant(self, value: int | float, type: dtype) -> tensor: ...

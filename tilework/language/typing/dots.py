@@ -22,6 +22,7 @@ from tilework.language.typing.carrier import Pair, Shape
 from tilework.language.typing.shapes import block, shape_of
 from tilework.language.typing.windows import Windows
 from tilework.language.values import tensor
+from tilework.process.triton_version import follows
 
 SAME_DTYPE = frozenset({"int8", "uint8", "fp16", "bf16", "fp32", "fp64"})
 RESULT = {"int8": int32, "fp32": float32, "bf16": float32, "fp64": float64}  # others follow out_dtype
@@ -47,17 +48,18 @@ class Dots(Windows):
         input_precision: str | None,
         allow_tf32: bool | None,
         max_num_imprecise_acc: int | None,
-        out_dtype: dtype,
+        out_dtype: dtype | None,
     ) -> tensor:
         """``lhs @ rhs + acc``."""
         assert isinstance(lhs, tensor) and isinstance(rhs, tensor), f"dot takes two blocks, got {lhs!r} and {rhs!r}"
         check_operand_dtypes(lhs.dtype, rhs.dtype)
+        wanted = out_dtype or (acc.dtype if isinstance(acc, tensor) else float32)
         lhs, rhs = self._without_fp8e4b15(lhs, rhs)
         precision = self._dot_precision(input_precision, allow_tf32)
         shape = dot_shape(lhs, rhs)
         self._check_min_dot_size(lhs, rhs)
-        type = block(result_dtype(lhs.dtype, out_dtype), shape)
-        total = self._accumulator(acc, type, out_dtype)
+        type = block(result_dtype(lhs.dtype, wanted), shape)
+        total = self._accumulator(acc, type, wanted)
         limit = self._imprecise_limit(lhs.dtype, max_num_imprecise_acc, shape_of(lhs)[-1])
         return self.matmul(lhs, rhs, total, type, precision, limit)
 
@@ -176,10 +178,11 @@ class Dots(Windows):
         assert k % group == 0, (
             f"{name} has one scale for {group} neighbours along K, which is {k}: no multiple of {group}"
         )
-        wanted = [*rows, k // group]
-        assert list(shape_of(factors)) == wanted, (
-            f"{name} must be a tensor of shape {wanted}. Got {[str(size) for size in shape_of(factors)]}"
-        )
+        wanted, given = (*rows, k // group), shape_of(factors)
+        if given != wanted:
+            *_, m, groups = wanted
+            shown = f"[..., {m}, {groups}]" if given[-2:] != wanted[-2:] and follows("scale-shapes") else list(wanted)
+            raise AssertionError(f"{name} must be a tensor of shape {shown}. Got {[str(size) for size in given]}")
         return factors
 
 

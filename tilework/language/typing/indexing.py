@@ -23,12 +23,13 @@ from tilework.language.typing.shapes import (
     check_range,
     check_reshape,
     common_input_shape,
-    common_shape,
+    incompatible,
     normal_axis,
     plain_shape,
     shape_of,
 )
 from tilework.language.values import Value, tensor
+from tilework.process.triton_version import follows
 
 
 class Views(Elementwise):
@@ -75,7 +76,7 @@ class Views(Elementwise):
 
     def cat(self, lhs: tensor, rhs: tensor, can_reorder: bool, dim: int = 0) -> tensor:
         """Both blocks in one, twice as long along `dim`; two of rank 1 in no particular order if `can_reorder`."""
-        if not can_reorder:
+        if not can_reorder or follows("cat-in-order"):
             return self.cat_in_order(lhs, rhs, dim)
         assert lhs.type == rhs.type and len(shape_of(lhs)) == 1, (
             f"cat takes two 1-D blocks of one type, got {lhs.type} and {rhs.type}"
@@ -86,14 +87,14 @@ class Views(Elementwise):
     def cat_in_order(self, lhs: tensor, rhs: tensor, dim: int) -> tensor:
         """The elements of `lhs` along `dim`, then those of `rhs`."""
         shape, other = shape_of(lhs), shape_of(rhs)
-        assert len(shape) == len(other), f"cat takes blocks of one rank, got {len(shape)} and {len(other)}"
-        assert shape, "cat takes blocks, not scalars: use join"
+        assert len(shape) == len(other), f"tensors must have the same rank, got {len(shape)} and {len(other)}"
         axis = normal_axis(dim, len(shape))
-        outside = [[size for index, size in enumerate(sizes) if index != axis] for sizes in (shape, other)]
-        assert outside[0] == outside[1], f"cat along {axis} of blocks of different sizes: {list(shape)}, {list(other)}"
-        assert common_shape(shape, other) == shape == other, (
-            f"cat along {axis} of sizes {shape[axis]} and {other[axis]}"
-        )
+        for index, (size, wanted) in enumerate(zip(other, shape, strict=True)):
+            assert size == wanted or index == axis, (
+                f"tensor dims must match except in the concat dimension {axis}, got {list(shape)} and {list(other)}"
+            )
+        if shape != other:  # `join` broadcasts, but the parts of one axis are not repeated
+            raise incompatible(shape, other, axis)
         order = [*range(axis), len(shape), *range(axis, len(shape))]
         longer = (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
         return self.reshape(self.permute(self.join(lhs, rhs), order), longer)

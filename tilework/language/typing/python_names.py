@@ -6,7 +6,6 @@ The compiler and the interpreter call these functions, each with its own values:
 import ast
 import functools
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from tilework.language.dtypes import block_type, dtype, int32, pointer_type
 from tilework.language.elementwise_builtins import PropagateNan
 from tilework.language.typing.promotion import plain, wider
 from tilework.language.values import tensor
+from tilework.process.triton_version import follows
 
 if TYPE_CHECKING:
     from tilework.language.semantic import Semantic
@@ -102,7 +102,7 @@ def extremum(semantic: "Semantic", name: str, args: Sequence[Any], kwargs: Mappi
     if unknown := [key for key in kwargs if key != "propagate_nan"]:
         raise TypeError(f"{name}() takes no keyword {unknown[0]!r} in a kernel")
     if kwargs:
-        warnings.warn(f"propagate_nan of {name}() is deprecated, use tl.{name}imum", DeprecationWarning, stacklevel=3)
+        semantic.warn(f"passing propagate_nan to builtin {name} is deprecated, use tl.{name}imum instead", shown())
     if not any(isinstance(value, tensor) for value in values):
         constants = list(map(plain, values))
         for value in constants:
@@ -115,8 +115,14 @@ def extremum(semantic: "Semantic", name: str, args: Sequence[Any], kwargs: Mappi
     tensors = [semantic.to_tensor(value) for value in values]
     result = functools.reduce(lambda left, right: combine(left, right, rule), tensors)
     if result.type.is_block():
-        warnings.warn(f"builtin {name}() on blocks is deprecated, use tl.{name}imum", DeprecationWarning, stacklevel=3)
+        text = f"builtin {name} on non-scalar tensor values is deprecated, use tl.{name}imum instead"
+        semantic.warn(text, shown())
     return result
+
+
+def shown() -> type[Warning]:
+    """Return the class of warnings about deprecated uses of `max` and `min`."""
+    return UserWarning if follows("deprecations-shown") else DeprecationWarning
 
 
 def attribute_name(function: str, name: object) -> str:

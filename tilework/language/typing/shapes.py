@@ -62,11 +62,16 @@ def common_shape(left: Shape, right: Shape) -> Shape:
     left, right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
     for i, (a, b) in enumerate(zip(left, right, strict=True)):
         if a != b and a != 1 and b != 1:
-            raise ValueError(
-                f"Cannot make_shape_compatible: incompatible dimensions at index {i}: {a} and {b}; the shapes are "
-                f"{list(left)} and {list(right)}"
-            )
+            raise incompatible(left, right, i)
     return tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+
+
+def incompatible(left: Shape, right: Shape, axis: int) -> ValueError:
+    """Return the error about two shapes that differ along `axis`."""
+    return ValueError(
+        f"Cannot make_shape_compatible: incompatible dimensions at index {axis}: {left[axis]} and {right[axis]}; the "
+        f"shapes are {list(left)} and {list(right)}"
+    )
 
 
 def check_range(start: object, end: object) -> None:
@@ -103,7 +108,7 @@ def check_reshape(have: Shape, wanted: Shape) -> None:
 def check_order(order: Shape, shape: Shape) -> None:
     """Every axis once."""
     if len(order) != len(shape):
-        raise ValueError(f"permute dims must have the same length as the input shape: {order} for {list(shape)}")
+        raise ValueError(f"permute dims must have the same length as input shape, got {len(shape)} and {len(order)}")
     if sorted(order) != list(range(len(shape))):
         raise ValueError(f"permute dims must be a permutation of 0, 1, ..., n-1, but were {list(order)}")
 

@@ -22,7 +22,10 @@ from tilework.language.typing.carrier import Shape
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import block, plain_shape, shape_of
 from tilework.language.values import Offsets, Sizes, Value, tensor, tensor_descriptor
+from tilework.process.triton_version import follows
 
+DEPRECATED = "tl.make_block_ptr is deprecated. Use TensorDescriptor or tl.make_tensor_descriptor instead."
+REMOVED = "Triton 3.8 has no tl.make_block_ptr\nhelp: use TensorDescriptor or tl.make_tensor_descriptor"
 INTEGERS = ("uint32", "int32", "uint64", "int64")
 ATOMIC_DTYPES = {
     "add": ("uint32", "int32", "uint64", "fp32", "fp16", "bf16"),
@@ -43,6 +46,10 @@ class Windows(Access):
                 "Expected `base` to be a pointer type (but not a block pointer type or others), got "
                 f"{getattr(base, 'type', base)}"
             )
+        if follows("block-pointers-removed"):
+            raise TypeError(REMOVED)
+        if follows("block-pointers-deprecated"):
+            self.warn(DEPRECATED, UserWarning)
         base = self._byte_pointers(base)
         sizes = self.checked_shape(plain_shape(as_list(block_shape)))
         axes = plain_shape(as_list(order))

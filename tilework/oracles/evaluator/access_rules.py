@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption, RMWOp
 from tilework.ir.types import PointerType, TensorDescType, array_values, element_type, is_float, shape_of
-from tilework.numerics.rounding import Array, narrow
+from tilework.numerics.rounding import Array, narrow, to_tf32
 from tilework.oracles.evaluator.global_memory import plain
 from tilework.oracles.evaluator.values import (
     BlockView,
@@ -127,7 +127,8 @@ def read_window(machine: "Machine", desc: Descriptor, locate: Locate, *indices: 
     """Return the elements of a descriptor at `indices`."""
     view = descriptor(machine, desc)
     address, inside = locate(view, *indices)
-    return machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
+    values = machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
+    return to_tf32(values.view(np.uint32), "rn").view(np.float32) if view.round_to_tf32 else values
 
 
 def write_window(machine: "Machine", desc: Descriptor, value: Array, locate: Locate, *indices: Any) -> None:

@@ -43,7 +43,6 @@ from xdsl.ir import Operation, Region, SSAValue
 from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.effects import writes
 from tilework.ir.encodings import encoding_of
-from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import find_num_warps, threads_per_warp
 from tilework.ir.ttg.shared_memory_ops import AsyncTokenType, MemDescType
 from tilework.ir.types import PointerType, i64, shape_of
@@ -105,8 +104,7 @@ rules(
             view.offsets.transpose(machine.integers(op, "order"))
         ),
         ttg.MemDescReshapeOp: lambda machine, op, view: view.viewed(view.offsets.reshape(shape_of(op.results[0].type))),
-        ttg.LocalBarrierOp: lambda machine, op: machine.shared.barrier(),
-        GpuBarrierOp: lambda machine, op: machine.shared.barrier(),
+        ttg.BarrierOp: lambda machine, op: machine.shared.barrier() if ttg.is_local_barrier(op) else None,
         ttng.FenceAsyncSharedOp: lambda machine, op: machine.shared.fence(),
         ttng.ClusterArriveOp: lambda machine, op: None,
         ttng.PingPongWaitOp: lambda machine, op, barriers, phase: None,  # changes the order of warps, not the result
@@ -328,7 +326,7 @@ def barrier_at(machine: "Machine", view: MemView) -> Mbarrier:
     if (found := machine.mbarriers.get(key(view))) is None:
         raise Fault("uses a barrier that was not initialised, or not any more")
     if machine.shared.barriers and machine.shared.flagged(view) & WRITTEN:
-        raise Fault("uses a barrier that was initialised since the last gpu.barrier: a barrier is missing")
+        raise Fault("uses a barrier that was initialised since the last barrier: a barrier is missing")
     return found
 
 

@@ -12,13 +12,14 @@ The values that a function returns are the result:
 A block is compiled to a list of (op, rule, operands, results) the first time it runs; loops and the other programs of
 the grid only walk that list. Programs run in order, x fastest, and see each other's stores.
 
-A tensor descriptor is passed as (array, shape, strides), optionally followed by "nan" for the padding, and provides all
-parameters that it becomes: the descriptor with its sizes and strides (`!tt.tensordesc, i32, i32, i64, i64`), or, after
-`triton-rewrite-tensor-descriptor-to-pointer`, a pointer with sizes, strides and the padding flag before those.
+A tensor descriptor is passed as (array, shape, strides), followed by "nan" if it pads with NaN and "tf32" if it rounds
+what is loaded, and provides all parameters that it becomes: the descriptor with its sizes and strides
+(`!tt.tensordesc, i32, i32, i64, i64`), or, after `triton-rewrite-tensor-descriptor-to-pointer`, a pointer with sizes,
+strides and the two flags before those.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -30,7 +31,18 @@ from tilework.ir import cf, tt, ttg
 from tilework.ir.effects import TERMINATORS
 from tilework.ir.locations import name_of
 from tilework.ir.module_facts import integer, is_reproducible, num_ctas
-from tilework.ir.types import PointerType, TensorDescType, element_type, i1, i32, i64, is_float, is_integer, shape_of
+from tilework.ir.types import (
+    PointerType,
+    TensorDescType,
+    element_type,
+    f32,
+    i1,
+    i32,
+    i64,
+    is_float,
+    is_integer,
+    shape_of,
+)
 from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.arith_rules import EXACT
 from tilework.oracles.evaluator.global_memory import ACCESSES, Memory, RaceMemory
@@ -59,7 +71,7 @@ from tilework.oracles.evaluator.values import (
 )
 
 MAX_STEPS = 5_000_000
-FAMILIES = ("access", "arith", "control", "gpu", "tensor")
+FAMILIES = ("access", "amd", "arith", "control", "gpu", "tensor")
 for family in FAMILIES:
     import_module(f"tilework.oracles.evaluator.{family}_rules")
 LEAVE = (tt.ReturnOp, ttg.WarpYieldOp, ttg.WarpReturnOp)
@@ -358,16 +370,16 @@ def pointer(arg: Any, shape: tuple[int, ...], name: str, memory: Memory) -> Arra
 
 def descriptor_values(host: Host, parameters: Sequence[BlockArgument], memory: Memory) -> list[Any]:
     """Return the values of all parameters of the host descriptor."""
-    base, shape, strides, *padding = host
-    pads_nan, rank = padding == ["nan"], len(shape)
+    base, shape, strides, *flags = host
+    pads_nan, rounds, rank = "nan" in flags, "tf32" in flags, len(shape)
     first, name = parameters[0].type, parameter_name(parameters[0], 0)
     address = np.asarray(pointer(base, (), name, memory))
     if isinstance(first, TensorDescType) and isinstance(first.block, TensorType):
         block = first.block
         view = BlockView(int(address), tuple(shape), tuple(strides), block.element_type, shape_of(block), (), pads_nan)
-        values: list[Any] = [view]
-    elif isinstance(first, PointerType) and has_types(parameters[1:], (*[i64] * (2 * rank), i1)):
-        values = [address, *typed((*shape, *strides, pads_nan), parameters[1:])]
+        values: list[Any] = [replace(view, round_to_tf32=rounds and block.element_type == f32)]
+    elif isinstance(first, PointerType) and has_types(parameters[1:], (*[i64] * (2 * rank), i1, i1)):
+        values = [address, *typed((*shape, *strides, pads_nan, rounds), parameters[1:])]
     else:
         raise Fault(f"takes {first} as argument '{name}' and was given a tensor descriptor")
     rest = parameters[len(values) :]

@@ -156,6 +156,7 @@ class BlockView:
     block: Shape
     offsets: tuple[int, ...] = ()
     pad_with_nan: bool = False
+    round_to_tf32: bool = False  # on loads
 
     def advanced(self, steps: tuple[int, ...]) -> Self:
         """Return the block pointer moved by `steps` elements in each dimension."""

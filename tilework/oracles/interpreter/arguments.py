@@ -10,6 +10,7 @@ torch's CPU tensors, objects with `data_ptr()`, `dtype` and a size, and CPU arra
 """
 
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,9 @@ class Arguments:
         lists = (host.shape, host.strides, host.block_shape)
         shape, strides, block = (tuple(int(size) for size in sizes) for sizes in lists)
         padding = descriptor_padding(getattr(host, "padding", "zero"), element)
-        return self.semantic.descriptor(base, shape, strides, block_type(element, block), padding)
+        found = self.semantic.descriptor(base, shape, strides, block_type(element, block), padding)
+        found.handle = replace(found.handle, rounds_to_tf32=bool(getattr(host, "round_f32_to_tf32", False)))
+        return found
 
 
 def integer_type(value: int) -> dtype:

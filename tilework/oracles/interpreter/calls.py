@@ -1,8 +1,8 @@
 """The `__tw__` object of rewritten kernels: the constructs in which the tile language differs from Python.
 
 Compile-time values are plain Python values. They remain so in expressions, arguments and `x: tl.constexpr = ...`; a
-plain assignment and a return convert numbers to tensors, which determines the type of later operations.
-
+plain assignment converts numbers to tensors, which determines the type of later operations; so does a return, where
+another path may return something else.
 """
 
 import builtins
@@ -37,6 +37,7 @@ from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.operators import AmbiguousTruth
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import NUMBERS, as_array, plain
+from tilework.process.triton_version import follows
 
 COMPILE_TIME_MODULES = ("math", "copy")
 COMPARE: dict[str, Callable[["KernelRuntime", Any, Any], Any]] = {
@@ -89,9 +90,17 @@ class KernelRuntime:
         check_assigned(inner)
         return inner
 
-    def returned(self, value: Any) -> Any:
-        """Return the run-time value that a function returns."""
-        return self.assign(value)
+    def returned(self, value: Any, decays: Any = False) -> Any:
+        """Return what a function returns; `decays` is true if another path may return something else than `value`."""
+        if not follows("return-promotion"):
+            return self.assign(value)
+        return self.run_time(value) if decays else value
+
+    def run_time(self, value: Any) -> Any:
+        """Return numbers as tensors, also inside tuples."""
+        if isinstance(value, tl.tuple):
+            return make_tuple([self.run_time(item) for item in value.values], value.fields)
+        return self.semantic.to_tensor(plain(value)) if isinstance(plain(value), NUMBERS) else value
 
     def constant(self, value: Any) -> Any:
         """``x: tl.constexpr = value``."""
@@ -122,12 +131,14 @@ class KernelRuntime:
             self.beyond(triton_messages.KNOWN_CONDITION.format(condition))
         return self.truth(value)
 
-    def truth(self, value: Any) -> bool:
-        """Evaluate the condition of an `if` or a `while`."""
+    def truth(self, value: Any, paths: list[bool] | None = None) -> bool:
+        """Evaluate the condition of an `if` or a `while`; `paths` gets an entry if it is known at run time only."""
         value = value.condition if isinstance(value, tl.condition) else value
         value = plain(value)
         if not isinstance(value, tl.tensor):
             return bool(value)
+        if paths is not None:
+            paths.append(True)
         if value.handle.size != 1:
             raise AmbiguousTruth(
                 f"{triton_messages.AMBIGUOUS}: this condition is {value.dtype}{list(value.handle.shape)}"

@@ -16,7 +16,7 @@ import builtins
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -27,6 +27,7 @@ from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import names_constexpr
 
 RUNTIME = "__tw__"
+PATHS = "__tw_paths__"  # in a function: true if a branch or loop with a return in it has been decided at run time
 SPECIAL = frozenset({"range", "len", "int", "float", "isinstance", "getattr", "hasattr", "min", "max", "print", "list"})
 
 
@@ -100,6 +101,35 @@ def unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, tl.constexpr) else value
 
 
+def returns_in(node: ast.AST) -> list[ast.Return]:
+    return [inner for inner in ast.walk(node) if isinstance(inner, ast.Return)]
+
+
+def agreed(values: Sequence[ast.expr | None]) -> Iterator[int]:
+    """Yield the ids of the returned values, or of elements of returned tuples, whose text is that of all returns."""
+    tuples = [value for value in values if isinstance(value, ast.Tuple) and not has_starred(value)]
+    if tuples and len(tuples) == len(values) and len({len(value.elts) for value in tuples}) == 1:
+        for column in zip(*(value.elts for value in tuples), strict=True):
+            yield from agreed(column)
+    elif len({value and ast.unparse(value) for value in values}) == 1:
+        yield from map(id, values)
+
+
+def dead_behind(block: Sequence[ast.stmt], outside: list[ast.Return]) -> Iterator[tuple[ast.Return, list[ast.Return]]]:
+    """Yield each `return` with those behind it, which are dead if it is taken at compile time."""
+    for position, statement in enumerate(block):
+        if isinstance(statement, ast.Return):
+            yield statement, outside
+            continue
+        behind = [*(node for later in block[position + 1 :] for node in returns_in(later)), *outside]
+        for name in ("body", "orelse"):
+            yield from dead_behind(getattr(statement, name, ()), behind)
+
+
+def has_starred(node: ast.Tuple) -> bool:
+    return any(isinstance(item, ast.Starred) for item in node.elts)
+
+
 class Rewriter(ast.NodeTransformer):
     """One walk over one function; see the module docstring."""
 
@@ -115,6 +145,17 @@ class Rewriter(ast.NodeTransformer):
         self.imported = {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
         self.assigned -= self.imported
         self.loops = 0  # run-time loops around the node being rewritten
+        self.returns = returns_in(definition)
+        self.agreed = set(agreed([statement.value for statement in self.returns]))
+        self.beside_dead = {
+            id(taken.value): [statement.value for statement in (taken, *dead)]
+            for taken, dead in dead_behind(definition.body, [])
+        }
+        self.returns_from_loop = any(
+            returns_in(loop)
+            for loop in ast.walk(definition)
+            if isinstance(loop, ast.For | ast.While) and not self.is_unrolled(loop)
+        )
 
     def rewrite(self) -> None:
         definition = self.definition
@@ -140,7 +181,8 @@ class Rewriter(ast.NodeTransformer):
         hidden = sorted(name for name in self.assigned & loaded if name in self.scope or name in SPECIAL)
         first = self.definition.body[0]
         values = [self.runtime_call("outer", first, ast.Constant(name)) for name in hidden]
-        return [self.assigned_to(name, value, first) for name, value in zip(hidden, values, strict=True)]
+        paths = [self.assigned_to(PATHS, ast.List([], ast.Load()), first)] if len(self.returns) > 1 else []
+        return [*paths, *(self.assigned_to(name, value, first) for name, value in zip(hidden, values, strict=True))]
 
     def assigned_to(self, name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
         return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), at)
@@ -231,8 +273,20 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         if node.value is not None:
-            node.value = self.runtime_call("returned", node.value, self.visit(node.value))
+            same = set(agreed(self.beside_dead.get(id(node.value), [node.value])))
+            node.value = self.returned(node.value, same)
         return [*([self.beyond(node, triton_messages.RETURN_IN_LOOP)] if self.loops else []), node]
+
+    def returned(self, node: ast.expr, same: set[int]) -> ast.expr:
+        """Rewrite a returned value, or one element of a returned tuple; those in `same` are what dead code returns."""
+        if isinstance(node, ast.Tuple) and not has_starred(node):
+            return self.runtime_call(
+                "tuple_of", node, ast.List([self.returned(item, same) for item in node.elts], ast.Load())
+            )
+        decays: list[ast.expr] = [] if id(node) in self.agreed else [ast.Name(PATHS, ast.Load())]
+        if self.loops or self.returns_from_loop or id(node) not in same:
+            decays = [ast.Constant(True)]
+        return self.runtime_call("returned", node, self.visit(node), *decays)
 
     def visit_Break(self, node: ast.Break) -> list[ast.stmt]:
         return [self.beyond(node, triton_messages.BREAK), node]
@@ -241,7 +295,8 @@ class Rewriter(ast.NodeTransformer):
         return [self.beyond(node, triton_messages.CONTINUE), node]
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        node.test = self.runtime_call("truth", node.test, self.visit(node.test))
+        paths = [ast.Name(PATHS, ast.Load())] if len(self.returns) > 1 and returns_in(node) else []
+        node.test = self.runtime_call("truth", node.test, self.visit(node.test), *paths)
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)
         return node
 
@@ -250,9 +305,14 @@ class Rewriter(ast.NodeTransformer):
         return self.loop(node, triton_messages.WHILE_ELSE, True)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        is_unrolled = isinstance(node.iter, ast.Call) and self.static_value(node.iter.func) is tl.static_range
+        is_unrolled = self.is_unrolled(node)
         node.iter = self.runtime_call("iterate", node.iter, self.visit(node.iter))
         return self.loop(node, triton_messages.FOR_ELSE, not is_unrolled)
+
+    def is_unrolled(self, node: ast.For | ast.While) -> bool:
+        if isinstance(node, ast.While) or not isinstance(node.iter, ast.Call):
+            return False
+        return self.static_value(node.iter.func) is tl.static_range
 
     def loop(self, node: ast.For | ast.While, message: str, at_run_time: bool) -> list[ast.stmt]:
         """Rewrite the body and the `else` of a loop."""

@@ -34,7 +34,7 @@ from tilework.language.typing.access import block_pointed_to, pointee
 from tilework.language.typing.carrier import AccessOptions, Scaled, Shape
 from tilework.language.typing.dots import FP4, scale_group
 from tilework.numerics.arithmetic import Arithmetic
-from tilework.numerics.rounding import E8M0_BIAS, E8M0_NAN, Array, bits_of, canonical, unpack_e2m1
+from tilework.numerics.rounding import E8M0_BIAS, E8M0_NAN, Array, bits_of, canonical, to_tf32, unpack_e2m1
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.operators import SUM_ORDER, Reductions
@@ -62,6 +62,7 @@ class Window:
     block: tuple[int, ...]
     offsets: tuple[int, ...] = ()
     padding: str = ""
+    rounds_to_tf32: bool = False  # what is loaded
 
     def addresses(self, offsets: Sequence[Any], checked: Sequence[int]) -> tuple[Array, Array]:
         """Return the addresses of a block, and which of them are in bounds along the `checked` axes.
@@ -123,7 +124,10 @@ class Descriptors(Reductions):
         """Return the block of an array at `offsets`."""
         addresses, inside = window.addresses(offsets, checked)
         loaded = self.memory.load(addresses, inside, storage(window.element))
-        return tensor(np.where(inside, loaded, window.filler()).astype(loaded.dtype, copy=False), window.element)
+        block = np.where(inside, loaded, window.filler()).astype(loaded.dtype, copy=False)
+        if window.rounds_to_tf32 and window.element == float32:
+            block = to_tf32(block.view(np.uint32), "rn").view(np.float32)
+        return tensor(block, window.element)
 
     # -- descriptors -------------------------------------------------------------------------------------------
 

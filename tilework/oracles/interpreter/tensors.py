@@ -17,11 +17,15 @@ The rules of `tilework.language.typing` determine types, shapes and errors; this
 
 """
 
+import os
+import sys
+import warnings
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tilework.errors import LIBRARY
 from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float16, float32, int1, pointer_type
 from tilework.language.semantic import Semantic as Meaning
@@ -46,6 +50,7 @@ from tilework.numerics.rounding import (
     to_integer,
 )
 
+PACKAGE = os.path.dirname(LIBRARY) + os.sep
 STORAGE: dict[str, np.dtype[Any]] = {
     **{name: np.dtype(name) for name in (*dtype.SINT_TYPES, *dtype.UINT_TYPES) if name != "int1"},
     **FLOATS,
@@ -140,6 +145,14 @@ class Values(Meaning):
     def beyond_triton(self, refusal: Exception) -> None:
         if self.options.beyond_triton == "error":
             raise refusal
+
+    def warn(self, text: str, category: type[Warning]) -> None:
+        """Warn at the user's line: the innermost one outside of tilework."""
+        frame: Any = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            frame = frame.f_back
+        registry = frame.f_globals.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, registry=registry)
 
     def constant(self, value: Any, type: dtype) -> tl.tensor:
         element = type.scalar

@@ -8,12 +8,13 @@ from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.process.events import notify
 from tilework.process.metrics import count
+from tilework.process.plugins import refuse_libraries
 from tilework.runtime.compile.compiled import CompiledKernel, Timer, by_stage, microseconds, report_fallback
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages
+from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages, stages_key
 from tilework.targets.base import GPUTarget, find_backend
 
 
@@ -41,6 +42,7 @@ def compile(
         assert out[0] == 7 and compiled.metadata.num_warps == 8
     """
     require_compiler()
+    refuse_libraries()
     start = began = time.perf_counter()
     source = IRSource(src) if isinstance(src, str | Path) else src
     named = GPUTarget.parse(target) if isinstance(target, str) else target
@@ -50,12 +52,12 @@ def compile(
     if knobs.compilation.enable_asan:
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars
-    changed = changes_stages()
-    keyed = {**environment, "stages": "changed"} if changed else environment
+    changed, stages = changes_stages(), None if knobs.compilation.override else stages_key()
+    keyed = {**environment, "stages": "changed" if stages is None else stages[0]} if changed else environment
     name = cache.file_stem(source.name)
     labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
     key = cache.get_cache_key(source, backend, parsed, keyed)
-    files = None if changed or knobs.compilation.always_compile else cache.load_entry(key, name)
+    files = None if (changed and stages is None) or knobs.compilation.always_compile else cache.load_entry(key, name)
     timer = Timer(microseconds(start))
     hit = files is not None
     if files is None and knobs.runtime.no_jit:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
 from tilework.language.dependencies import deeply
+from tilework.process import triton_version
 from tilework.runtime.compile.compiled import Timer, microseconds
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.kernel_cache import managers as cache
@@ -209,7 +210,8 @@ def build(
         "profile_scratch_size": 0,
         "profile_scratch_align": 1,
         "tensordesc_meta": [],
-        "triton_version": __version__,
+        "triton_version": triton_version.selected(),
+        "tilework_version": __version__,
         "binary_ext": binary,
         **facts,
         **environment,

@@ -5,9 +5,10 @@
 
 The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` requests
 an NVIDIA GPU and ``hip`` one of AMD's, which is an error if none can be used, ``native`` and ``evaluator`` the host,
-``emulator`` an emulated GPU. Without it, or with ``auto``, a GPU is active if one can be used, and the arguments of a
-launch choose: arrays and tensors of the host go to the CPU, all else to the GPU. Programs that say `import triton` have
-that choice with ``auto`` only. `set_active` overrides all that.
+``emulator`` an emulated GPU; so does TRITON_DEFAULT_BACKEND, with the names of Triton's backends. Without them, or with
+``auto``, a GPU is active if one can be used, and the arguments of a launch choose: arrays and tensors of the host go to
+the CPU, all else to the GPU. Programs that say `import triton` have that choice with ``auto`` only. `set_active`
+overrides all that.
 """
 
 import threading
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 GROUP = "tilework.drivers"
 EMULATOR = "emulator"
 AUTO = "auto"
+BACKEND_NAMES = {"cuda": "nvidia", "hip": "amd"}  # by the name of the driver, those of Triton's packages
 HOST_NAMES = {"native": "cpu", "evaluator": "cpu"}  # values of TILEWORK_DEVICE for the host, and the name of its driver
 
 
@@ -66,6 +68,8 @@ def default_driver() -> "Driver":
         if not wanted.is_active():
             raise RuntimeError(f"TILEWORK_DEVICE={requested} asks for {wanted.why_inactive()}")
         return wanted()
+    if backend := knobs.getenv("TRITON_DEFAULT_BACKEND"):
+        return named_backend(backend)
     found = [cls for cls in likely_drivers() if cls.is_active()]
     if not found:
         raise RuntimeError(none_active())
@@ -75,6 +79,20 @@ def default_driver() -> "Driver":
         hint = f" TILEWORK_DEVICE chooses: {which}" if which else ""
         raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.{hint}")
     return found[0]()
+
+
+def named_backend(name: str) -> "Driver":
+    """Return the driver that a value of TRITON_DEFAULT_BACKEND names."""
+    from tilework.process.plugins import plugins  # lazily: a program that imports tilework may launch nothing
+
+    classes = {plugin.name: plugin for plugin in plugins(GROUP) if plugin.name != EMULATOR}
+    known = {BACKEND_NAMES.get(own, own): plugin for own, plugin in classes.items()}
+    if name not in known:
+        raise RuntimeError(f"Unknown backend device '{name}'. Available backends: {list(known)}")
+    cls = known[name].load()
+    if not cls.is_active():
+        raise RuntimeError(f"Backend device '{name}' is not active.")
+    return cls()
 
 
 def none_active() -> str:
@@ -158,10 +176,8 @@ class DriverConfig:
 
     def host_beside(self, found: "Driver") -> "Driver | None":
         """The driver of the host, where arguments choose between it and a GPU."""
-        requested = knobs.runtime.device
-        if not getattr(found, "has_own_memory", False) or not (
-            requested == AUTO or (requested is None and self._follows)
-        ):
+        requested = knobs.runtime.device or knobs.getenv("TRITON_DEFAULT_BACKEND")
+        if not getattr(found, "has_own_memory", False) or not (requested == AUTO or (not requested and self._follows)):
             return None
         return next((cls() for cls in registered_drivers() if cls.priority == 0), None)
 

@@ -17,13 +17,12 @@ import ctypes
 import linecache
 import re
 import struct
-import warnings
 from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tilework.errors import SANITIZER, SANITIZER_WARNING, Diagnostic, SanitizerError, SanitizerWarning, Span
+from tilework.errors import SANITIZER, SANITIZER_WARNING, Diagnostic, SanitizerError, SanitizerWarning, Span, warn_at
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, AccessError, Region, is_near
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices.gpu.gpu_launcher import Functions, GpuLauncher
@@ -237,13 +236,10 @@ def is_packed(shape: tuple[int, ...], steps: Sequence[int], itemsize: int) -> bo
     return all(size == 1 or step == wanted for size, step, wanted in zip(shape, steps, expected, strict=True))
 
 
-SHOWN: dict[Any, Any] = {}  # Python shows each warning once
-
-
 def show_warning(text: str, location: str) -> None:
     """A warning at the user's line."""
     file, line, _ = parsed(location)
-    warnings.warn_explicit(SanitizerWarning(text), SanitizerWarning, file, line, registry=SHOWN)
+    warn_at(SanitizerWarning(text), SanitizerWarning, file, line)
 
 
 def parsed(location: str) -> tuple[str, int, int]:

@@ -68,6 +68,21 @@ class HipUtils(GpuUtils):
         given = (one for one in found if not one.kind.startswith("hidden_"))
         return tuple(Parameter(one.size, "u64" if one.kind == "global_buffer" else "") for one in given)
 
+    def launch(
+        self, launch_cooperative_grid: bool, gridX: int, gridY: int, gridZ: int, stream: int, function: int,
+        profile_scratch: object, kernel_metadata: tuple[int, ...], launch_metadata: object, enter_hook: Any,
+        exit_hook: Any, warp_size: int, arg_annotations: Any, kernel_signature: bytes, args: Any,
+    ) -> None:  # fmt: skip
+        """Launch a kernel of any kind; see `gpu/described_launch.py`."""
+        # lazily: few programs need it
+        from tilework.runtime.devices.gpu.described_launch import kernel_values, launch_described, launcher_for
+
+        facts, flags = tuple(kernel_metadata), (bool(launch_cooperative_grid), False)
+        launcher = launcher_for(HipLauncher, self, function, *flags, facts, warp_size, kernel_signature)
+        hooks, scratch = (enter_hook, exit_hook), (None, profile_scratch)
+        values = list(kernel_values(arg_annotations, args))
+        launch_described(launcher, (gridX, gridY, gridZ), stream, function, launch_metadata, hooks, scratch, values)
+
 
 def target_of(data: bytes) -> str:
     """The architecture that a code object is for, with features if it insists on some."""

@@ -6,6 +6,7 @@
 
 import base64
 import hashlib
+import inspect
 import marshal
 import os
 import sys
@@ -13,12 +14,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.util import cache_from_source
+from importlib.util import cache_from_source, find_spec
 from typing import Any, Protocol
 
 from tilework import knobs
 from tilework.language.constant_text import constant_text, is_of_language
 from tilework.language.function import JITCallable
+from tilework.process import triton_version
+from tilework.process.plugins import Plugin, plugins
 from tilework.runtime.launch.python.specialize import flags, leaves_of
 from tilework.version import __version__
 
@@ -52,7 +55,7 @@ def get_cache_key(src: Hashed, backend: Hashed, backend_options: Hashed, env_var
         assert len(key) == 64
     """
     variables = sorted(env_vars.items())
-    text = f"{triton_key()}-{src.hash()}-{backend.hash()}-{backend_options.hash()}-{variables}"
+    text = f"{triton_key()}-{src.hash()}-{backend.hash()}-{backend_options.hash()}-{variables}{plugins_key()}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -60,6 +63,23 @@ def get_cache_key(src: Hashed, backend: Hashed, backend_options: Hashed, env_var
 def triton_key() -> str:
     """The identity of this compiler: version, Python, and a hash of its sources."""
     return f"{__version__}-{sys.implementation.cache_tag}-{hash_of_sources(ROOT)}"
+
+
+def plugins_key() -> str:
+    """Return the ops and passes that packages add, each with a hash of its module's file; empty without any."""
+    found = [plugin for group in ("tilework.ops", "tilework.passes") for plugin in plugins(group)]
+    return "".join(sorted(f"-{plugin.group}:{plugin.name}={plugin.value}@{file_hash(plugin)}" for plugin in found))
+
+
+def file_hash(plugin: Plugin) -> str:
+    """Return a hash of the file of a plugin's module; empty where there is none."""
+    module = plugin.value.partition(":")[0]
+    try:
+        spec = find_spec(module)
+    except (ModuleNotFoundError, ValueError):  # a package that is gone; a main program
+        spec = None
+    file = getattr(sys.modules.get(module), "__file__", None) if spec is None else spec.origin
+    return hashlib.sha256(content_of(file)).hexdigest() if file and os.path.isfile(file) else ""
 
 
 def hash_of_sources(root: str) -> str:
@@ -179,8 +199,12 @@ CACHE_INVALIDATING = (
     "TRITON_DUMP_MIR", "TRITON_ENABLE_LLVM_DEBUG", "TRITON_HIP_USE_ASYNC_COPY", "TRITON_HIP_USE_BLOCK_PINGPONG",
     "TRITON_HIP_USE_IN_THREAD_TRANSPOSE", "TRITON_LLVM_DEBUG_ONLY", "TRITON_ENABLE_ASAN", "TRITON_OVERRIDE_ARCH",
     "USE_IR_LOC", "NVPTX_ENABLE_DUMP", "PTXAS_OPTIONS", "ALLOW_LHS_TMEM_LAYOUT_CONVERSION", "TRITON_F32_DEFAULT",
-    "TRITON_PREFER_TMEM_16x256_LAYOUT", "TRITON_ENABLE_EXPERIMENTAL_CONSAN", "TILEWORK_PERFORMANCE_REMARKS",
-    "TILEWORK_PERSISTENT_PROGRAMS", "TILEWORK_PLAIN_DOTS", "TILEWORK_STRICT_TRITON", "TILEWORK_WARP_SPECIALIZE",
+    "TRITON_PARTITION_SCHEDULING_DUMP_DATA_ONLY", "TRITON_PARTITION_SCHEDULING_DUMP_LOOP_ONLY",
+    "TRITON_PARTITION_SCHEDULING_ENABLE_DUMP_DOT", "TRITON_PLUGIN_PATHS", "TRITON_PLUGIN_VERSION_CHECK",
+    "TRITON_PREFER_TMEM_16x256_LAYOUT", "TRITON_SWAP_MIR", "TRITON_ENABLE_EXPERIMENTAL_CONSAN",
+    "TILEWORK_PERFORMANCE_REMARKS",
+    "TILEWORK_PERSISTENT_PROGRAMS", "TILEWORK_PLAIN_DOTS", "TILEWORK_STRICT_TRITON", "TILEWORK_TRITON_VERSION",
+    "TILEWORK_WARP_SPECIALIZE",
 )  # fmt: skip
 
 
@@ -207,8 +231,34 @@ def normalised(text: str) -> str:
 
 
 def changes_stages() -> bool:
-    """Return True if the user replaces stages of the compiler or their output, which no key covers."""
+    """Return True if the user replaces stages of the compiler or their output."""
     return knobs.runtime.add_stages_inspection_hook is not None or knobs.compilation.override
+
+
+def stages_key() -> tuple[str, str] | None:
+    """Return the (key, hash) by which the user's hook names its stages; None without a hook that does."""
+    hook: Any = knobs.runtime.add_stages_inspection_hook
+    if hook is None or not triton_version.follows("stages-hook-key"):
+        return None
+    name = getattr(hook, "__qualname__", repr(hook))
+    try:
+        inspect.signature(hook).bind()
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}: {STAGES_HOOK}") from None
+    except ValueError:  # a callable whose signature is not available
+        pass
+    found = hook()
+    if not (isinstance(found, tuple) and len(found) == 2 and all(isinstance(part, str) for part in found)):
+        raise TypeError(f"{name}() returned {found!r}: {STAGES_HOOK}")
+    return found
+
+
+STAGES_HOOK = (
+    "a hook that inspects stages is also called without arguments, and then returns the key and the hash of its"
+    " stages, two strings, which become part of the keys of kernels. Write `def hook(self=None, stages=None,"
+    " options=None, language=None, capability=None)` that begins with `if stages is None: return key, hash`, or set"
+    " TILEWORK_TRITON_VERSION=3.6.0, whose hooks are called with stages only"
+)
 
 
 # ---- the parts of a key that a source has, as plain dictionaries: what is stored with the files of every compilation

@@ -317,6 +317,9 @@ class Autotuner(Wrapper):
             "elsewhere": compiling.elsewhere,
         }
         notify("tuned", tuner=self, key=key)
+        if (listener := knobs.autotuning.listener) is not None:
+            facts = {"timings": self.configs_timings, "bench_time": self.bench_time, "cache_hit": not missing}
+            listener(fn=self.base_fn, key=key, best_config=best, **facts)
         if knobs.autotuning.print:
             print(summary(self, key))
         return best

@@ -107,7 +107,7 @@ class Precompilation:
             return
         for index in reversed(self.submitted) if self.mode is None else ():
             if self.submitted[index].future.cancel():
-                del self.submitted[index]
+                self.submitted.pop(index).failed()
                 self.compile_here(index)
                 shared_pool().resize(self.worker_count(len(self.submitted)))
                 return
@@ -168,7 +168,8 @@ class Precompilation:
     def __exit__(self, *_: object) -> None:
         """Cancel the compilations that have not begun."""
         for kernel in self.submitted.values():
-            kernel.future.cancel()
+            if kernel.future.cancel():
+                kernel.failed()
 
 
 def processor_seconds() -> float:

@@ -5,9 +5,10 @@
             kernel.warmup(*args, grid=(1,))      # returns a `FutureKernel` at once
     # here everything is compiled
 
-Each distinct kernel is submitted once; a launch inside the block waits for its own. Nothing unfinished enters a
-kernel's cache: the thread that waits for a kernel, with `result` or at the end of the block, puts it there, and calls
-the hooks. An exception that leaves the block waits for nothing and cancels the compilations that have not begun.
+Each distinct kernel is submitted once; a launch inside the block waits for its own. The `FutureKernel` enters the
+kernel's cache at once. The thread that waits for a kernel, with `result` or at the end of the block, replaces it by the
+compiled kernel, and calls the hooks; one that failed or was cancelled is removed. An exception that leaves the block
+waits for nothing and cancels the compilations that have not begun.
 """
 
 import sys
@@ -74,6 +75,7 @@ class FutureKernel:
         self.kernel: Any = None
         self.future = future
         self.compile_here = compile_here
+        self.on_failure: list[Callable[[], None]] = []
         self._lock = threading.RLock()
 
     def result(self, ignore_errors: bool = False) -> Any:
@@ -83,12 +85,36 @@ class FutureKernel:
                 try:
                     kernel = self._compiled()
                 except Exception:  # whatever a compilation raises: the caller may ignore it
+                    self.failed()
                     if ignore_errors:
                         return None
                     raise
                 self.finalize_compile(kernel)
                 self.kernel = kernel
         return self.kernel
+
+    def then(self, finalize_compile: "Callable[[CompiledKernel], None]") -> None:
+        """Call one more function with the kernel."""
+        with self._lock:
+            if self.kernel is not None:
+                finalize_compile(self.kernel)
+                return
+            first = self.finalize_compile
+
+            def both(kernel: "CompiledKernel") -> None:
+                first(kernel)
+                finalize_compile(kernel)
+
+            self.finalize_compile = both
+
+    def if_failed(self, forget: Callable[[], None]) -> None:
+        """Call a function when there will be no kernel."""
+        self.on_failure.append(forget)
+
+    def failed(self) -> None:
+        """Run the failure callbacks."""
+        while self.on_failure:
+            self.on_failure.pop()()
 
     def _compiled(self) -> Any:
         found = self.future.result()
@@ -98,9 +124,14 @@ class FutureKernel:
         return self.compile_here()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("__") or name in ("_lock", "kernel"):  # while it is being made or copied
             raise AttributeError(name)
         return getattr(self.result(), name)
+
+
+def settled(kernel: Any) -> Any:
+    """Return the kernel; outside of an `AsyncCompileMode`, wait for one that is still being compiled."""
+    return kernel.result() if isinstance(kernel, FutureKernel) and active_mode.get() is None else kernel
 
 
 def check_answer(answer: "Message") -> None:
@@ -178,18 +209,26 @@ class AsyncCompileMode:
             active_mode.reset(self._token)
 
     def _finish(self) -> None:
-        """Wait for all in the order in which they are done; the first that failed raises its exception."""
+        """Wait for all in the order in which they are done; the first that failed raises its exception, when the others
+        that are done have been finished."""
         from concurrent.futures import as_completed  # lazily: few programs need it, and it is slow to load
 
         kernels = {kernel.future: kernel for kernel in self.future_kernels.values()}
+        future = None
         try:
             for future in as_completed(self.raw_futures):
                 kernels[future].result(self.ignore_errors)
         except (KeyboardInterrupt, SystemExit):  # while waiting
             self._give_up()
             raise
+        except Exception:  # whatever a compilation raises
+            for kernel in kernels.values():
+                if kernel.future is not future and kernel.future.done():
+                    kernel.result(ignore_errors=True)
+            raise
 
     def _give_up(self) -> None:
         """Cancel the compilations that have not begun."""
-        for future in self.raw_futures:
-            future.cancel()
+        for kernel in self.future_kernels.values():
+            if kernel.future.cancel():
+                kernel.failed()

@@ -30,8 +30,9 @@ from tilework.analysis.single_warp import first_warp
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.attr_text import is_true
+from tilework.ir.enums import AddrSpace
 from tilework.ir.functions import has_body, is_private, ops_in_order, symbol_of
-from tilework.ir.llvm import GpuBarrierOp
+from tilework.ir.llvm import LLVMFuncOp
 from tilework.ir.module_facts import (
     DESCRIBED,
     LONGEST_FIRST,
@@ -46,7 +47,6 @@ from tilework.ir.module_facts import (
     num_warps,
 )
 from tilework.ir.tt.function_ops import dictionaries
-from tilework.ir.ttg import LocalBarrierOp
 from tilework.ir.types import TensorDescType, int_property
 from tilework.target import Feature
 from tilework.targets.gpu import arithmetic, carried_pointers, global_access, views
@@ -109,9 +109,9 @@ def lower_call(low: Lowering, op: Operation) -> list[Any]:
     return call(low, op, [shared, scratch], "convergent")
 
 
-@lowers(GpuBarrierOp, LocalBarrierOp)
-def lower_barrier(low: Lowering, op: Operation) -> None:
-    low.barrier(all_memory=type(op) is GpuBarrierOp)
+@lowers(ttg.BarrierOp)
+def lower_barrier(low: Lowering, op: ttg.BarrierOp) -> None:
+    low.barrier(all_memory=op.makes_visible(AddrSpace.ALL - AddrSpace.LOCAL))
 
 
 NAME = re.compile(r"%[-\w.$]+")
@@ -295,6 +295,9 @@ def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool =
     (`order_by_use`), or in the order of the rules.
     """
     longest_first = integer(module.attributes, LONGEST_FIRST)
+    for op in module.ops:
+        if type(op) is LLVMFuncOp:
+            raise PassError(f"llvm.func cannot be compiled for {gpu.name}: only functions of tiles are", op.location)
     module = with_dots_from_memory(module, gpu.target)
     by_groups = "ttng.warp_group_dot" in load_rules(MORE_RULES, module)
     facts = Facts(num_warps(module), num_ctas(module), fuses, longest_first, by_groups)

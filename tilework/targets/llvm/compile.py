@@ -84,7 +84,7 @@ __all__ = ["llvm"]
 #     DISABLE_LLVM_OPT=1             no optimisation; or the names of LLVM's own switches: DISABLE_LLVM_OPT=disable-lsr
 #     TRITON_ENABLE_LLVM_DEBUG=1     what LLVM's passes say about their work, on standard error; very long
 #     TRITON_LLVM_DEBUG_ONLY=isel    the same, from the named passes only
-#     TRITON_DUMP_MIR=DIR            the machine instructions after selection, as DIR/KERNEL.mir
+#     TRITON_DUMP_MIR=DIR            the machine instructions after selection, as DIR/KERNEL.mir (on AMD GPUs .txt)
 #     LLVM_PASS_PLUGIN_PATH=FILE     has no effect, and a warning says so: llvmlite cannot load plugins
 #
 #     with watching(text):
@@ -107,8 +107,8 @@ WATCHED = (
     "LLVM_ENABLE_TIMING",
     "TRITON_ENABLE_LLVM_DEBUG",
     "TRITON_LLVM_DEBUG_ONLY",
-    "TRITON_DUMP_MIR",
 )
+AMD_KERNEL = "amdgpu_kernel"  # the calling convention
 
 
 def optimisation_level(wanted: int) -> int:
@@ -136,14 +136,17 @@ def watching(text: str) -> Iterator[None]:
     """Print the dumps that the environment requests, of the code generation of the LLVM `text` in the block."""
     if plugin := knobs.getenv("LLVM_PASS_PLUGIN_PATH"):
         warn_plugin(plugin)
-    if not any(knobs.getenv(variable) for variable in WATCHED):
+    if knobs.amd.swap_mir and AMD_KERNEL in text:
+        raise ValueError(f"TRITON_SWAP_MIR={knobs.amd.swap_mir}: llvmlite cannot read machine instructions")
+    if not any(knobs.getenv(variable) for variable in WATCHED) and not knobs.amd.dump_mir:
         yield
         return
     name = kernel_name(text)
     if is_on("LLVM_IR_ENABLE_DUMP"):
         sys.stderr.write(f"; *** LLVM IR of {name} ***\n{text}")
-    times, folder = is_on("LLVM_ENABLE_TIMING"), knobs.getenv("TRITON_DUMP_MIR")
-    with debugging(), machine_code_in(Path(folder, f"{re.sub(UNFIT, '_', name)[:150]}.mir") if folder else None):
+    times, folder = is_on("LLVM_ENABLE_TIMING"), knobs.amd.dump_mir
+    file = f"{re.sub(UNFIT, '_', name)[:150]}.{'txt' if AMD_KERNEL in text else 'mir'}"
+    with debugging(), machine_code_in(Path(folder, file) if folder else None):
         llvm.set_time_passes(times)
         try:
             yield

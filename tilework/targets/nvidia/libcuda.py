@@ -54,6 +54,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuFuncSetAttribute": (c_void_p, c_int, c_int),
     "cuFuncGetParamInfo": (c_void_p, c_size_t, OUT, OUT),
     "cuLaunchKernelEx": (c_void_p, c_void_p, c_void_p, c_void_p),
+    "cuTensorMapEncodeIm2col": (
+        OUT, c_int, c_uint, *[c_void_p] * 5, c_uint, c_uint, c_void_p, *[c_int] * 4
+    ),
     "cuTensorMapEncodeTiled": (OUT, c_int, c_uint, *[c_void_p] * 5, *[c_int] * 4),
 }  # fmt: skip
 

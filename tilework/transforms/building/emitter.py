@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from tilework.ir import arith, tt, ttg
 from tilework.ir.arith import SelectOp, binary, cmpi, convert
 from tilework.ir.encodings import with_encoding
+from tilework.ir.enums import AddrSpace
 from tilework.ir.fields import SEGMENTS
-from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.rewrite import constant, constant_value, insert_before, put
 from tilework.ir.scf import LOOPS
 from tilework.ir.types import (
@@ -207,14 +207,14 @@ def order(block: Block, before: Accesses, of: Callable[[Operation], Accesses], n
     """Insert barriers into a block, and return the accesses since the last one at its end. `of` returns the accesses of
     an op and its regions."""
     for op in list(block.ops):
-        if type(op) is GpuBarrierOp:
+        if isinstance(op, ttg.BarrierOp) and op.makes_visible(AddrSpace.GLOBAL_READ | AddrSpace.GLOBAL_WRITE):
             before = none
             continue
         own = of(op)
         if own == none:
             continue
         if before.conflicts(own):
-            block.insert_op_before(GpuBarrierOp.make(op.location), op)
+            block.insert_op_before(ttg.BarrierOp.make(AddrSpace.ALL, op.location), op)
             before = none
         if not op.regions:
             before |= own

@@ -35,6 +35,7 @@ REWRITES: dict[type[Operation], Rewrite] = {
     **folding_tt.REWRITES,
     **folding_scf.REWRITES,
     ttg.MemDescTransOp: folding_tt.rewrite_trans,
+    ttg.MemDescSubsliceOp: folding_tt.rewrite_subslice,
 }
 for kind, rewrite in convert_canonicalize.REWRITES.items():
     REWRITES[kind] = first_of(REWRITES.get(kind), rewrite)

@@ -148,6 +148,15 @@ def rewrite_trans(op: Operation, driver: Driver) -> bool:
     return driver.set_operands(op, inner._operands)
 
 
+def rewrite_subslice(op: Operation, driver: Driver) -> bool:
+    """Take a part of a part from the whole: the offsets add up."""
+    if (outer := producer(op._operands[0], type(op))) is None:
+        return False
+    pairs = zip(array_values(outer.properties["offsets"]), array_values(op.properties["offsets"]), strict=True)
+    op.properties["offsets"] = i32_array(*map(sum, pairs))
+    return driver.set_operands(op, outer._operands)
+
+
 def rewrite_load(op: Operation, driver: Driver) -> bool:
     """Drop a mask that is true everywhere, and `other`."""
     if len(op._operands) < 2 or constant_int(op._operands[1]) != 1:

@@ -2,7 +2,7 @@
 loops volatile.
 
     %x = tt.load %p                %x = tt.load %p
-    tt.store %p, %y        ==>     gpu.barrier
+    tt.store %p, %y        ==>     ttg.barrier all
                                    tt.store %p, %y
 
 Threads of a program do not wait for each other. One thread may load an element that another stores, depending on
@@ -22,17 +22,16 @@ from typing import NamedTuple
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached, sources_of
-from tilework.ir import scf, tt
+from tilework.ir import scf, tt, ttg
 from tilework.ir.effects import is_pure, reads, writes
 from tilework.ir.functions import callee_of, ops_in_order
-from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.nesting import blocks_within, home_of, successors
 from tilework.ir.scf import LOOPS
 from tilework.ir.types import i1, int_attr
 from tilework.transforms.building.emitter import order
 from tilework.transforms.passes import function_pass, names_pass
 
-SEEN_BY_NO_LOAD = frozenset({tt.PrintOp, tt.AssertOp, GpuBarrierOp})
+SEEN_BY_NO_LOAD = frozenset({tt.PrintOp, tt.AssertOp, ttg.BarrierOp})
 
 
 class Accesses(NamedTuple):

@@ -33,7 +33,7 @@ from tilework.analysis.rectangles import (
     rectangle_of,
     worth_copying,
 )
-from tilework.ir import arith, llvm, scf, tt
+from tilework.ir import arith, llvm, scf, tt, ttg
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_terminator, reads, writes
 from tilework.ir.enums import PaddingOption
@@ -60,7 +60,7 @@ from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 
 TRANSPOSED = i32_array(1, 0)
-HARMLESS = frozenset({llvm.AssumeOp, llvm.GpuBarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees
+HARMLESS = frozenset({llvm.AssumeOp, ttg.BarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees
 NOT_COPIED = "this operand of a dot is not copied by TMA:"
 
 

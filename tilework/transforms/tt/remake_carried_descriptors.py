@@ -222,6 +222,6 @@ def choice(
 
 def part_types(type: Attribute) -> tuple[Attribute, ...]:
     """The types of the parts that are carried beside the handle."""
-    base, *sizes, _ = components(type)
+    base, *sizes, _, _ = components(type)
     rank = len(sizes) // 2
     return (i32, base, *(i32,) * rank, *(i64,) * rank)

@@ -3,12 +3,13 @@
     %d = tt.make_tensor_descriptor %p, [%m, %n], [%s, %c1] : <f16>, <tensor<8x16xf16>>
     %v = tt.descriptor_load %d[%x, %y] : !tt.tensordesc<tensor<8x16xf16>> -> tensor<8x16xf16>
 
-A descriptor becomes 2 + 2 * rank values: ``!tt.ptr<f16>``, the shape and the strides (i64), and an i1, "pad with NaN".
-These replace it in signatures, calls, loops, branches and selects. A load becomes the arithmetic of
-`building/flattening.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the load
-or store. On targets with TMA only descriptors of blocks whose sizes are no powers of two, or with rows of less than 16
-bytes, are replaced (`tt-odd-descriptors-to-pointers`): padded tiles need masks, which copies do not have. The pointer
-of such an argument is marked (`DESCRIBED`).
+A descriptor becomes 3 + 2 * rank values: ``!tt.ptr<f16>``, the shape and the strides (i64), and two i1, "pad with NaN"
+and "round to tf32". These replace it in signatures, calls, loops, branches and selects. A load becomes the arithmetic
+of `building/flattening.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the
+load or store. Loads of f32 are followed by the rounding that TMA does by itself (`rounded`), unless the kernel has made
+the descriptor. On targets with TMA only descriptors of blocks whose sizes are no powers of two, or with rows of less
+than 16 bytes, are replaced (`tt-odd-descriptors-to-pointers`): padded tiles need masks, which copies do not have. The
+pointer of such an argument is marked (`DESCRIBED`).
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
@@ -16,20 +17,23 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import nan
 
 from xdsl.dialects.builtin import IntegerType, ModuleOp, Signedness, UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.errors import PassError
-from tilework.ir import tt
+from tilework.ir import arith, tt
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.module_facts import DESCRIBED
-from tilework.ir.rewrite import erase_op
+from tilework.ir.rewrite import constant_value, erase_op
+from tilework.ir.scf import make_if, make_yield
 from tilework.ir.types import (
     Shape,
     TensorDescType,
     bit_width,
     element_type,
+    f32,
     i1,
+    i32,
     i64,
     int_property,
     integer_type,
@@ -39,6 +43,7 @@ from tilework.ir.types import (
     pointer_type,
     shape_of,
     tensor_type,
+    with_element,
 )
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
@@ -94,11 +99,11 @@ def row_bytes(descriptor: Attribute) -> int:
 
 
 def components(type: Attribute) -> tuple[Attribute, ...]:
-    """The types that replace `type`; for a descriptor: pointer, shape, strides, "pad with NaN"."""
+    """The types that replace `type`; for a descriptor: pointer, shape, strides, "pad with NaN", "round to tf32"."""
     if not isinstance(type, TensorDescType):
         return (type,)
     sizes = (i64,) * (2 * len(shape_of(type.block)))
-    return (pointer_type(signless(element_type(type.block))), *sizes, i1)
+    return (pointer_type(signless(element_type(type.block))), *sizes, i1, i1)
 
 
 def signless(element: Attribute) -> Attribute:
@@ -114,11 +119,13 @@ class Descriptor:
     shape: tuple[SSAValue, ...]
     strides: tuple[SSAValue, ...]
     pad_nan: SSAValue
+    round_tf32: SSAValue
 
 
 def descriptor_of(values: Sequence[SSAValue]) -> Descriptor:
-    rank = (len(values) - 2) // 2
-    return Descriptor(values[0], tuple(values[1 : 1 + rank]), tuple(values[1 + rank : -1]), values[-1])
+    base, *sizes, pad_nan, round_tf32 = values
+    rank = len(sizes) // 2
+    return Descriptor(base, tuple(sizes[:rank]), tuple(sizes[rank:]), pad_nan, round_tf32)
 
 
 def rewrite_make(rewrite: Flattening, op: Operation) -> None:
@@ -130,7 +137,7 @@ def rewrite_make(rewrite: Flattening, op: Operation) -> None:
     shape = tuple(code.sign_extended(size) for size in rest[:rank])
     option = op.properties.get("padding")
     pad_nan = code.constant(int(option is not None and option.value.data == PaddingOption.NAN), i1)  # pyright: ignore
-    rewrite.replace(op, code, (base, *shape, *rest[rank:], pad_nan))
+    rewrite.replace(op, code, (base, *shape, *rest[rank:], pad_nan, code.constant(0, i1)))
 
 
 def block_of(type: Attribute) -> Attribute:
@@ -172,6 +179,31 @@ def make_load(code: Emitter, op: Operation, access: BlockAccess, descriptor: Des
     pointers, mask = addresses(access, descriptor)
     options = {name: int_property(op, name) for name in ("cache", "evict") if name in op.properties}
     return tt.LoadOp.make(pointers, mask, other, op.location, **options)
+
+
+# The bits of f32: 8 of the exponent, and 13 that tf32 drops. Exponents of ones, infinities and NaN, are kept.
+EXPONENT, DROPPED = 0x7F800000, 13
+
+
+def rounded(code: Emitter, descriptor: Descriptor, value: SSAValue, branches: bool) -> SSAValue:
+    """Return what a load of `descriptor` gives, rounded to tf32 (to nearest even) if the descriptor says so.
+
+    The rounding is in a branch, or its result is selected.
+    """
+    if element_type(value.type) != f32 or constant_value(descriptor.round_tf32) == 0:
+        return value
+    body = Emitter(code.loc) if branches else code
+    bits = body.convert(tt.BitcastOp, value, with_element(value.type, i32))
+    kept = body.compare("eq", body.binary(arith.AndIOp, bits, EXPONENT), EXPONENT)
+    last = body.binary(arith.AndIOp, body.binary(arith.ShRUIOp, bits, DROPPED), 1)
+    added = body.binary(arith.AddiOp, bits, body.binary(arith.AddiOp, last, (1 << DROPPED - 1) - 1))
+    chosen = body.select(kept, bits, body.binary(arith.AndIOp, added, -1 << DROPPED))
+    result = body.convert(tt.BitcastOp, chosen, value.type)
+    if not branches:
+        return code.select(descriptor.round_tf32, result, value)
+    body.ops.append(make_yield([result], code.loc))
+    otherwise = Region(Block([make_yield([value], code.loc)]))
+    return code.append(make_if(descriptor.round_tf32, [value.type], Region(Block(body.ops)), otherwise, code.loc))
 
 
 def make_store(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
@@ -234,7 +266,8 @@ def rewrite_access(rewrite: Flattening, op: Operation) -> None:
         new.attributes.update(op.attributes)
     code.ops.append(new)
     if op.results:
-        op.results[0].replace_all_uses_with(code.reshaped(new.results[0], shape_of(op.results[0].type)))
+        found = rounded(code, descriptor, new.results[0], branches=type(op) is tt.DescriptorLoadOp)
+        op.results[0].replace_all_uses_with(code.reshaped(found, shape_of(op.results[0].type)))
     code.insert_before(op)
     erase_op(op)
 

@@ -23,12 +23,12 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.errors import PassError
-from tilework.ir import cf, scf, tt, ttc
+from tilework.ir import cf, scf, tt, ttc, ttg
 from tilework.ir.attr_text import is_true
 from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
 from tilework.ir.functions import functions, has_body, is_private
-from tilework.ir.llvm import AssumeOp, GpuBarrierOp
+from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import (
     attr_value,
@@ -462,7 +462,7 @@ def convert_asm(converter: Converter, op: Operation) -> None:
 RULES: dict[type[Operation], Callable[[Converter, Operation], object]] = {
     **dict.fromkeys(MEMORY, convert_memory),
     AssumeOp: lambda converter, op: converter.schedule.delay(op),
-    GpuBarrierOp: lambda converter, op: converter.schedule.flush(
+    ttg.BarrierOp: lambda converter, op: converter.schedule.flush(
         op
     ),  # one thread per program: only the memory order matters
     scf.ForOp: carried.convert_for,

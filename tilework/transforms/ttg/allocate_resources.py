@@ -22,6 +22,7 @@ from tilework.ir.module_facts import (
     ANY_GPU,
     MAX_REGISTERS,
     TOTAL_WARPS,
+    chosen_target,
     find_num_warps,
     find_target,
     integer,
@@ -46,7 +47,15 @@ class AllocateSharedMemoryNvPass(Pass):
     ptx_version: int = 0
 
     def run(self, module: ModuleOp) -> None:
-        allocate(module, Target.parse(self.target) if self.target else find_target(module))
+        allocate(module, chosen_target(module, self.target))
+
+
+class AllocateAmdGpuSharedMemoryPass(Pass):
+    name = "allocate-amdgpu-shared-memory"
+    target: str = ""
+
+    def run(self, module: ModuleOp) -> None:
+        allocate(module, chosen_target(module, self.target))
 
 
 def allocate(module: ModuleOp, target: Target) -> None:

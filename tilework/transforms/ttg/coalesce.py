@@ -138,9 +138,10 @@ def ends_of(op: Operation) -> set[Operation]:
 
 
 def contiguity_order(facts: AxisFacts, access: Access) -> tuple[int, ...]:
-    """Return the dimensions from the longest contiguous runs of addresses to the shortest; ties keep their order."""
+    """Return the dimensions from the longest contiguous runs of addresses to the shortest; of equal ones the last
+    dimension comes first, as in row-major arrays whose strides are unknown."""
     runs = facts.of(access.pointers).contiguity
-    return tuple(sorted(range(len(runs)), key=lambda dim: -runs[dim]))
+    return tuple(sorted(range(len(runs)), key=lambda dim: (-runs[dim], -dim)))
 
 
 def width_of(facts: AxisFacts, access: Access, order: Sequence[int]) -> int:

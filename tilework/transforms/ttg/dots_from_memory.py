@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.allocation import allocations
-from tilework.ir import amdg, arith, llvm, scf, tt, ttg
+from tilework.ir import amdg, arith, scf, tt, ttg
 from tilework.ir.create import clone_op, create_op
 from tilework.ir.effects import is_pure, is_value_alloc
 from tilework.ir.encodings import dot_operand_of, encoding_attr, is_accumulator, layout_of
@@ -46,8 +46,8 @@ MOST_HELD = 128  # 32-bit registers of both operands per thread
 MANY_CONFLICTS = 3  # from which a copy costs less
 # Ops that neither write shared memory nor signal others to write it.
 HARMLESS = frozenset({
-    tt.LoadOp, ttg.LocalLoadOp, ttg.LocalDotOp, ttg.AsyncWaitOp, ttg.LocalBarrierOp,
-    amdg.AsyncWaitOp, amdg.BufferLoadOp, llvm.GpuBarrierOp,
+    tt.LoadOp, ttg.LocalLoadOp, ttg.LocalDotOp, ttg.AsyncWaitOp, ttg.BarrierOp,
+    amdg.AsyncWaitOp, amdg.BufferLoadOp,
 })  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 test-print-alias         %b -> %a                                   the buffers of every memory descriptor
 test-print-allocation    ttg.local_alloc => offset = 0, size = 512  the offset of every buffer, then of each function
-test-print-membar        inserts a ttg.local_barrier wherever one is needed
+test-print-membar        inserts a `ttg.barrier local` wherever one is needed
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from tilework.analysis.allocation import allocations
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.membar import barriers
 from tilework.ir import arith, tt, ttg
+from tilework.ir.enums import AddrSpace
 from tilework.ir.functions import functions, symbol_of
 from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import body_of
@@ -81,9 +82,9 @@ def print_allocation(module: ModuleOp) -> None:
 def print_membar(module: ModuleOp) -> None:
     found = barriers(module, find_target(module))
     for inner in found.before:
-        insert_before(inner, ttg.LocalBarrierOp.make(inner.location))
+        insert_before(inner, ttg.BarrierOp.make(AddrSpace.LOCAL, inner.location))
     for inner in found.after:
-        insert_after(inner, ttg.LocalBarrierOp.make(inner.location))
+        insert_after(inner, ttg.BarrierOp.make(AddrSpace.LOCAL, inner.location))
 
 
 # Peel the last iteration of a loop.

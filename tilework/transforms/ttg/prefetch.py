@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.ir import llvm, scf, tt, ttg, ttng
+from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
 from tilework.ir.nesting import end_of
@@ -33,11 +33,10 @@ from tilework.transforms.passes import op_pass
 # Ops that may fill the memory that an iteration reads, or wait until it is filled.
 FILLS = frozenset(
     {
-        llvm.GpuBarrierOp,
         tt.CallOp,
         ttg.AsyncCopyGlobalToLocalOp,
         ttg.AsyncWaitOp,
-        ttg.LocalBarrierOp,
+        ttg.BarrierOp,
         ttg.LocalStoreOp,
         ttng.AsyncTMACopyGlobalToLocalOp,
         ttng.AsyncTMAGatherOp,

@@ -2,7 +2,7 @@
 before they are loaded.
 
     %n = tt.load %count                 %n = tt.load %count        a scalar: every thread loads it
-    tt.store %count, %m        ==>      gpu.barrier
+    tt.store %count, %m        ==>      ttg.barrier all
                                         tt.store %count, %m        only the first thread stores
 
 Warps that load at different times would continue with different values, and maybe into different branches: a lock's

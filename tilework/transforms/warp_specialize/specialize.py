@@ -26,7 +26,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.cost import hot_loops
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, pointer_provenance
-from tilework.ir import llvm, scf, tt, ttg, ttng, ub
+from tilework.ir import scf, tt, ttg, ttng, ub
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
 from tilework.ir.functions import functions, has_body, is_private, ops_in_order
 from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp
@@ -68,7 +68,7 @@ from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Un
 
 GROUP = 4  # warps of a warp group
 THREADS = re.compile(r"%n?(tid|warpid)\b|\b(bar|barrier)\.(?!warp)")  # assembly with these needs all warps
-ALONE = frozenset({tt.CallOp, llvm.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
+ALONE = frozenset({tt.CallOp, ttg.BarrierOp, ttg.WarpSpecializeOp})
 
 
 # Registers of a thread. A block of a producer and two consumers, each of four warps, has 504 for a thread of each.

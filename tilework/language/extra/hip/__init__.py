@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["libdevice", "memrealtime"]
 
 CLOCK = "s_memrealtime $0", "s_waitcnt vmcnt(0)"
-LATER_CLOCK = "s_sendmsg_rtn_b64 $0, sendmsg(MSG_RTN_GET_REALTIME)", "s_waitcnt lgkmcnt(0)"
+MESSAGE = "s_sendmsg_rtn_b64 $0, sendmsg(MSG_RTN_GET_REALTIME)"
+LATER_CLOCKS = {"gfx11": (MESSAGE, "s_waitcnt lgkmcnt(0)"), "gfx12": (MESSAGE, "s_wait_kmcnt 0")}
 
 
 @core.extern
@@ -38,6 +39,6 @@ def memrealtime(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
         stages = tilework.compiler.lower(source, tilework.compiler.GPUTarget("hip", "gfx942", 64), ["ttir"])
         assert "s_memrealtime" in stages["ttir"]
     """
-    lines = LATER_CLOCK if str(_semantic.options.arch).startswith(("gfx11", "gfx12")) else CLOCK
+    lines = LATER_CLOCKS.get(str(_semantic.options.arch)[:5], CLOCK)
     text = "".join(f"\n            {line}" for line in (*lines, ""))
     return core.inline_asm_elementwise(text, "=r", [], core.int64, False, 1, _semantic=_semantic)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilework.runtime.devices.gpu import own_interface
 from tilework.runtime.devices.gpu.parameters import device_address
+from tilework.runtime.devices.host.pack import rounds_to_tf32
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.libcuda import Cuda, library
 
@@ -22,7 +23,7 @@ class DeviceArray(own_interface.DeviceArray):
 # ---- tensor maps: the descriptions by which Hopper's copy engine (TMA) finds a tensor and the box that one copy moves
 #
 #     layout = {"block_size": [64, 64], "shape": [512, 256], "strides": [256, 1]}
-#     bits = fill_tma_descriptor(x.data_ptr(), swizzle=3, elem_size=2, elem_type=6, **layout)
+#     bits = fill_tma_descriptor_tiled(x.data_ptr(), swizzle=3, elem_size=2, elem_type=6, **layout)
 #     bytes(bits)                                      # 128 bytes, which a kernel takes by value
 #
 # Sizes, strides (in elements) and blocks are given outermost first, as for a `TensorDescriptor`; the driver wants them
@@ -33,6 +34,7 @@ class DeviceArray(own_interface.DeviceArray):
 
 SIZE, ALIGNMENT = 128, 64
 DRIVER_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12)  # by the ids in PTX
+FLOAT32, TFLOAT32 = 7, 11  # TMA rounds what it loads to tf32 if that is the type of the elements
 L2_PROMOTION_128 = 2
 
 
@@ -48,7 +50,7 @@ class TensorMap:
         return ctypes.string_at(self.address, SIZE)
 
 
-def fill_tma_descriptor(
+def fill_tma_descriptor_tiled(
     base: int,
     swizzle: int,
     elem_size: int,
@@ -81,6 +83,44 @@ def fill_tma_descriptor(
     return made
 
 
+def fill_tma_descriptor_im2col(
+    base: int,
+    swizzle: int,
+    elem_size: int,
+    elem_type: int,
+    block_size: Sequence[int],
+    shape: Sequence[int],
+    strides: Sequence[int],
+    padding: int,
+    pixel_box_lower_corner: Sequence[int],
+    pixel_box_upper_corner: Sequence[int],
+    element_strides: Sequence[int] | None = None,
+) -> TensorMap:
+    """The map of a tensor of images, ``[batch, ..., channel]``, whose copies are (pixels, channels): `block_size`.
+
+    The corners are offsets to the first and the last pixel of a box, without batch and channel.
+    """
+    made, rank = TensorMap(), len(shape)
+    corners = (pixel_box_lower_corner, pixel_box_upper_corner)
+    if not 3 <= rank <= 5 or len(strides) != rank or len(block_size) != 2 or any(len(c) != rank - 2 for c in corners):
+        raise ValueError(
+            f"a map of images has 3 to 5 dimensions, corners of two less, and a block of pixels and channels: shape"
+            f" {shape}, strides {strides}, corners {corners}, block {block_size}"
+        )
+    dimensions = (ctypes.c_uint64 * rank)(*reversed(shape))
+    steps = (ctypes.c_uint64 * rank)(*(stride * elem_size for stride in reversed(strides[:-1])))
+    lower, upper = ((ctypes.c_int * (rank - 2))(*reversed(corner)) for corner in corners)
+    jumps = (ctypes.c_uint32 * rank)(*reversed(element_strides or [1] * rank))
+    pixels, channels = block_size
+    cuda = library()
+    code = cuda.code(
+        "cuTensorMapEncodeIm2col", made.address, DRIVER_TYPES[elem_type], rank, base, dimensions, steps, lower, upper,
+        channels, pixels, jumps, 0, swizzle, L2_PROMOTION_128, padding,
+    )  # fmt: skip
+    cuda.check(code, f" (cuTensorMapEncodeIm2col: shape {list(shape)}, block {list(block_size)}, corners {corners})")
+    return made
+
+
 def map_of_descriptor(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
     """The map of a host `TensorDescriptor`; `meta` is what the compiler chose: swizzle, elem_size, elem_type,
     block_size.
@@ -89,7 +129,9 @@ def map_of_descriptor(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
     padding = int(getattr(descriptor, "padding", "zero") == "nan")
     if meta.get("fp4_padded"):
         raise ValueError("tensor maps that spread out 4-bit elements are for GPUs of compute capability 10.0 and up")
-    facts = (meta["swizzle"], meta["elem_size"], meta["elem_type"], tuple(meta["block_size"]))
+    rounds = meta["elem_type"] == FLOAT32 and rounds_to_tf32(descriptor)
+    element = TFLOAT32 if rounds else meta["elem_type"]
+    facts = (meta["swizzle"], meta["elem_size"], element, tuple(meta["block_size"]))
     return encoded(library(), base, *facts, tuple(descriptor.shape), tuple(descriptor.strides), padding)
 
 
@@ -99,4 +141,4 @@ def encoded(
     strides: tuple[int, ...], padding: int,
 ) -> bytes:  # fmt: skip
     """The bytes of a map; the library takes part only so that each has its own."""
-    return bytes(fill_tma_descriptor(base, swizzle, elem_size, elem_type, block, shape, strides, padding))
+    return bytes(fill_tma_descriptor_tiled(base, swizzle, elem_size, elem_type, block, shape, strides, padding))

@@ -7,7 +7,13 @@ GPUTarget(backend='cuda', arch=90, warp_size=32)
 import ctypes
 from typing import Any
 
-from tilework.runtime.devices.cuda.device import GPUS, DeviceArray, fill_tma_descriptor, map_of_descriptor
+from tilework.runtime.devices.cuda.device import (
+    GPUS,
+    DeviceArray,
+    fill_tma_descriptor_im2col,
+    fill_tma_descriptor_tiled,
+    map_of_descriptor,
+)
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
 from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher, launch_config
 from tilework.runtime.devices.gpu.parameters import HIDDEN_MAP, Packer, Parameter, parameters_of_ptx
@@ -158,11 +164,30 @@ class CudaUtils(GpuUtils):
         GPUS.ensure_context()
         library().cuCtxSetLimit(libcuda.LIMIT_PRINTF_FIFO, size)
 
-    def fill_tma_descriptor(self, *args: Any, **kwargs: Any) -> Any:
+    def fill_tma_descriptor_tiled(self, *args: Any, **kwargs: Any) -> Any:
         """A tensor map: (base, swizzle, elem_size, elem_type, block_size, shape, strides, padding=0); see
         `device.py`.
         """
-        return fill_tma_descriptor(*args, **kwargs)
+        return fill_tma_descriptor_tiled(*args, **kwargs)
+
+    def fill_tma_descriptor_im2col(self, *args: Any, **kwargs: Any) -> Any:
+        """A tensor map of images; see `device.py`."""
+        return fill_tma_descriptor_im2col(*args, **kwargs)
+
+    def launch(
+        self, gridX: int, gridY: int, gridZ: int, stream: int, function: int, launch_cooperative_grid: bool,
+        launch_pdl: bool, kernel_metadata: tuple[int, ...], launch_metadata: object, enter_hook: Any, exit_hook: Any,
+        global_scratch: object, profile_scratch: object, arg_annotations: Any, kernel_signature: bytes, args: Any,
+    ) -> None:  # fmt: skip
+        """Launch a kernel of any kind; see `gpu/described_launch.py`."""
+        # lazily: few programs need it
+        from tilework.runtime.devices.gpu.described_launch import kernel_values, launch_described, launcher_for
+
+        facts, flags = tuple(kernel_metadata), (bool(launch_cooperative_grid), bool(launch_pdl))
+        launcher = launcher_for(CudaLauncher, self, function, *flags, facts, 32, kernel_signature)
+        hooks, scratch = (enter_hook, exit_hook), (global_scratch, profile_scratch)
+        values = list(kernel_values(arg_annotations, args))
+        launch_described(launcher, (gridX, gridY, gridZ), stream, function, launch_metadata, hooks, scratch, values)
 
 
 def is_ptx(data: bytes) -> bool:

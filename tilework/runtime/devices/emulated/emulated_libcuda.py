@@ -231,6 +231,10 @@ class EmulatedCuda(EmulatedLibrary):
         ctypes.memmove(target, bits, len(bits))
         return Result.OK
 
+    def cuTensorMapEncodeIm2col(self, *_: Any) -> int:
+        """Refuse maps of images: the emulator has no copies by them."""
+        return Result.NOT_SUPPORTED
+
 
 def steps_of(device: Device) -> int:
     """Counters of the last launch: instructions, sectors of global memory, wavefronts of shared memory."""

@@ -44,6 +44,7 @@ class Result(IntEnum):
     NOT_READY = 600
     ILLEGAL_ADDRESS = 700
     LAUNCH_FAILED = 719
+    NOT_SUPPORTED = 801
     CAPTURE_UNSUPPORTED = 900
 
 
@@ -60,6 +61,7 @@ TEXTS: dict[int, str] = {
     Result.INVALID_HANDLE: "invalid resource handle",
     Result.NOT_FOUND: "named symbol not found",
     Result.NOT_READY: "device not ready",
+    Result.NOT_SUPPORTED: "operation not supported",
     Result.ILLEGAL_ADDRESS: "an illegal memory access was encountered",
     Result.LAUNCH_FAILED: "unspecified launch failure",
     Result.CAPTURE_UNSUPPORTED: "operation not permitted when stream is capturing",
@@ -313,6 +315,9 @@ class EmulatedLibrary:
         if stream not in self.captures:
             return Result.INVALID_VALUE
         return given(graph, self.keep(self.captures.pop(stream)))
+
+    def get_capture_status(self, stream: int, status: object) -> int:
+        return given(status, int((stream or 0) in self.captures))
 
     def make_executable(self, executable: object, graph: int, flags: int) -> int:
         return given(executable, self.keep(list(self.objects[graph])))

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from tilework import knobs
+from tilework.process.triton_version import message
 from tilework.runtime.devices.active_driver import DEVICE, location_of
 from tilework.runtime.devices.dlpack import CUDA, exchange_api, is_cuda_export
 from tilework.runtime.devices.driver import C_TYPES, Driver
@@ -103,6 +104,13 @@ class GpuUtils:
     @abstractmethod
     def declared(self, function: int, name: str, data: bytes) -> tuple[Parameter, ...] | None:
         """Return the parameters of a function; None if they cannot be found."""
+
+    @staticmethod
+    def build_signature_metadata(types: Sequence[str]) -> bytes:
+        """The types of the values that a kernel takes, for `launch`."""
+        from tilework.runtime.devices.gpu.described_launch import signature_metadata  # lazily: few programs need it
+
+        return signature_metadata(list(types))
 
     def parameters(self, function: int) -> tuple[Parameter, ...] | None:
         """The parameters that a loaded function declares; None if they are unknown."""
@@ -353,8 +361,10 @@ class GpuDriver(Driver):
             raise self._unreachable(position, f"host memory that the GPU sees at {found.value:#x}, which can be passed")
 
     def _unreachable(self, position: int, what: str) -> ValueError:
+        is_cuda, indexed = self.kind == "cuda", f"Pointer argument (at {position})"
+        argument = message("pointer-argument", position=position) if is_cuda else indexed
         return ValueError(
-            f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?): the active device is a"
-            f" GPU, and this is {what}. Copy it to the GPU, pin it, or set TILEWORK_DEVICE=native to run kernels on"
-            " the CPU"
+            f"{argument} cannot be accessed from Triton (cpu tensor?): the active device is a"
+            f" GPU, and argument {position} is {what}. Copy it to the GPU, pin it, or set TILEWORK_DEVICE=native to run"
+            " kernels on the CPU"
         )

@@ -73,6 +73,11 @@ class Gpus:
         chosen = getattr(self.thread, "stream", None)
         return chosen.cuda_stream if chosen is not None else 0
 
+    def is_capturing(self, stream: int) -> bool:
+        """Return True while a stream records a graph, or cannot be used because another one does."""
+        status = ctypes.c_int()
+        return bool(self.library().code("get_capture_status", stream, ctypes.byref(status)) or status.value)
+
     @contextmanager
     def stream(self, chosen: "Stream | None") -> Iterator[None]:
         """Launch to a stream inside of the block; None changes nothing."""

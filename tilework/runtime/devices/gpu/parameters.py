@@ -7,8 +7,8 @@
 
 The values go into a buffer, each at an offset that is a multiple of 8, and the driver is given the address of each. It
 reads as many as the kernel declares. A tensor descriptor becomes a tensor map of 128 bytes if the compiler says that
-the kernel takes one (`tensordesc_meta`), else a pointer, the sizes, the strides and "pad with NaN"; sizes and strides
-follow.
+the kernel takes one (`tensordesc_meta`), else a pointer, the sizes, the strides, "pad with NaN" and "round to tf32";
+sizes and strides follow.
 """
 
 import ctypes
@@ -129,6 +129,7 @@ class GpuSlots(pack.Slots):
             for value in (*shape, *strides):
                 self.add_kind("i64", value)
             self.add_kind("i1", f"is_nan({text})")
+            self.add_kind("i1", f"rounds_to_tf32({text})")
         for value in shape:
             self.add_kind("i32", value)
         for value in strides:
@@ -190,6 +191,7 @@ def finish(slots: GpuSlots) -> Packer:
     write = struct.Struct("<" + "".join(slots.formats)).pack_into
     scope: dict[str, Any] = {"pack_into": write, "slow": slots.pack_wide, "refused": (struct.error, OverflowError)}
     scope |= {"address": device_address, "bits": pack.bfloat16_bits, "is_nan": pack.is_nan, "raw": raw}
+    scope["rounds_to_tf32"] = pack.rounds_to_tf32
     scope |= slots.scope
     values = ", ".join(slots.values)
     source = (

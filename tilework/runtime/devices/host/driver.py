@@ -59,11 +59,11 @@ class CpuUtils:
         if size < 0:
             raise ValueError(f"a buffer for what kernels print cannot have {size} bytes")
 
-    def fill_tma_descriptor(self, *args: object, **kwargs: object) -> Any:
+    def fill_tma_descriptor_tiled(self, *args: object, **kwargs: object) -> Any:
         """Tensor maps are for a unit that the host does not have."""
         raise RuntimeError(
-            "fill_tma_descriptor makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active device is"
-            " the CPU: pass a TensorDescriptor, which kernels for every target can read"
+            "fill_tma_descriptor_tiled makes tensor maps for the copy engine (TMA) of NVIDIA GPUs, and the active"
+            " device is the CPU: pass a TensorDescriptor, which kernels for every target can read"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilework.language.function import JITCallable
-from tilework.runtime.devices.host.pack import bytes_of, exported_array, storage_extent
+from tilework.runtime.devices.host.pack import bytes_of, exported_array, is_nan, rounds_to_tf32, storage_extent
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 
 MOST_PROGRAMS = 2**31
@@ -44,9 +44,9 @@ def runtime_values(type: Any, arg: Any, values: list[Any]) -> None:
         for inner, item in zip(type, arg, strict=True):
             runtime_values(inner, item, values)
     elif isinstance(type, str) and type.startswith("tensordesc"):
-        padding = getattr(arg, "padding", "zero")
+        flags = {"nan": is_nan(arg), "tf32": rounds_to_tf32(arg)}
         host = (as_array(arg.base), tuple(arg.shape), tuple(arg.strides))
-        values.append((*host, "nan") if padding == "nan" else host)
+        values.append((*host, *(flag for flag, is_set in flags.items() if is_set)))
     elif (isinstance(type, str) and type.startswith("*")) or hasattr(arg, "data_ptr"):
         values.append(as_array(arg))
     else:

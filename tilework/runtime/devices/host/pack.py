@@ -71,6 +71,7 @@ class Slots:
         """The function that makes the bytes of all slots of the arguments."""
         scope: dict[str, Any] = {"pack": struct.Struct("<" + "".join(self.formats)).pack, "slow": self.pack_wide}
         scope |= {"address": address, "writable": writable, "aligned": aligned, "bits": bfloat16_bits, "is_nan": is_nan}
+        scope["rounds_to_tf32"] = rounds_to_tf32
         scope["refused"] = (struct.error, OverflowError)
         values = ", ".join(self.values)
         source = (
@@ -117,10 +118,10 @@ class Slots:
         self.values.append(text)
 
     def add_descriptor(self, text: str, rank: int) -> None:
-        """Pointer, sizes, strides, "pad with NaN"; then the sizes and strides that the language passes beside them."""
+        """Pointer, sizes, strides, the two flags; then the sizes and strides that the language passes beside them."""
         sizes = [f"{text}.shape[{axis}]" for axis in range(rank)] + [f"{text}.strides[{axis}]" for axis in range(rank)]
         self.add_value(f"{text}.base")
-        for value in (*sizes, f"is_nan({text})"):
+        for value in (*sizes, f"is_nan({text})", f"rounds_to_tf32({text})"):
             self.add_value(value)
         rest = tuple(self.kinds[self.used : self.used + 2 * rank])
         if rest == ("i32",) * rank + ("i64",) * rank:
@@ -172,6 +173,11 @@ def bfloat16_bits(value: float) -> int:
 def is_nan(descriptor: object) -> bool:
     """Return True if loads outside of a descriptor's shape give NaN."""
     return getattr(descriptor, "padding", "zero") == "nan"
+
+
+def rounds_to_tf32(descriptor: object) -> bool:
+    """Return True if what a descriptor loads is rounded to tf32."""
+    return getattr(descriptor, "round_f32_to_tf32", False)
 
 
 def address(arg: object) -> int:

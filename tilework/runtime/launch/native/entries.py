@@ -33,7 +33,7 @@ ANY_INT = (-(2**63), 2**63 - 1)
 INT_KINDS = ("i64", "i32", "i16", "i8")
 COMPARED = {int: native.SAME_INT, str: native.SAME_TEXT, float: native.SAME_FLOAT}
 CONSTANTS = frozenset({int, bool, float, str, type(None), tl.dtype})
-MEMBERS = ("base", "shape", "strides", "block_shape", "padding")  # of a host descriptor
+MEMBERS = ("base", "shape", "strides", "block_shape", "padding", "round_f32_to_tf32")  # of a host descriptor
 
 Entry = tuple[Any, ...]  # what the machine code reads: `layout.KERNEL` to `layout.KEPT`
 Memory = tuple[str, int, int, Any]  # a guard, its `low` and `high`, and the expected object
@@ -363,12 +363,12 @@ class Guards:
         return name
 
     def descriptor(self, value: Any, source: int | None) -> None:
-        """Add the guards of a host descriptor: a tensor map, or a pointer, sizes, strides and "pad with NaN"; then
-        sizes and strides again.
+        """Add the guards of a host descriptor: a tensor map, or a pointer, sizes, strides and two flags; then sizes
+        and strides again.
         """
         rank, kinds = len(value.shape), tuple(self.device.kinds)
         first, is_map = self.used, self.device.kinds[self.used] == "map"
-        self.used += 1 if is_map else 2 + 2 * rank
+        self.used += 1 if is_map else 3 + 2 * rank
         again = kinds[self.used : self.used + 2 * rank] == ("i32",) * rank + ("i64",) * rank
         indices = [self.device.indices[self.used]] if again else []
         self.used += 2 * rank * again
@@ -381,7 +381,7 @@ class Guards:
         tuples = [int(isinstance(part, tuple)) for part in parts]
         if not is_descriptor(value) or not all(type(part) is list or isinstance(part, tuple) for part in parts):
             raise Undescribable
-        base, shape, strides, block, padding = range(self.inside(5), self.objects)
+        base, shape, strides, block, padding, rounds = range(self.inside(len(MEMBERS)), self.objects)
         members = self.reserve(1 + len(MEMBERS), value.block_shape)
         fields = {
             "low": self.reserve(native.KNOWN_LINE * native.KNOWN_LINES),
@@ -391,12 +391,13 @@ class Guards:
         is_kept = bool(indices) and has_versions() and all(type(size) is int for size in value.block_shape)
         slot = self.slots if is_map else self.device.indices[first]
         if is_kept:
-            skipped = 5 + 2 * len(indices)
+            skipped = 6 + 2 * len(indices)  # itself, members, block, two constants, `guard_remember`; sizes and strides
             second = indices[1] if len(indices) > 1 else 0
             self.add("guard_known", value, None, source, slot=indices[0], stored=skipped, mask=second, **fields)
         self.add("guard_members", value, MEMBERS, source, low=members, slot=native.OBJECTS + base)
         self.add("guard_equal", value.block_shape, type(value.block_shape)(value.block_shape), block)
         self.constant(value.padding, padding)
+        self.constant(value.round_f32_to_tf32, rounds)
         for at in indices:
             low, high = INT_RANGES["i32" if again else "i64"]
             kind = {"mode": rank, "stored": tuples[0]}

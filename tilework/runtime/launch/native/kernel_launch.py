@@ -108,7 +108,8 @@ def python_path(fn: Any, tuned: TunedOf, entries: Entries) -> Callable[..., Any]
 def is_watched() -> bool:
     """Return True if hooks or a listener need launches to run in Python, so that no entry would fit."""
     runtime = knobs.runtime
-    return bool(runtime.launch_enter_hook) or bool(runtime.launch_exit_hook) or is_refusing()
+    hooks = (runtime.launch_enter_hook, runtime.launch_exit_hook, runtime.add_stages_inspection_hook)
+    return any(map(bool, hooks)) or is_refusing()
 
 
 def describe(
@@ -199,6 +200,7 @@ def watches(
         (driver, ("_active", "_host")),
         (knobs, ("runtime",)),
         (runtime, ("debug", "sanitize", "sanitize_overflow", "reproducible", "launch_enter_hook", "launch_exit_hook")),
+        (runtime, ("add_stages_inspection_hook",)),
         (knobs.compilation, ("instrumentation_mode",)),
         (enter, ("calls",)),
         (leave, ("calls",)),
@@ -210,6 +212,8 @@ def watches(
     for holder, names in members:
         for name in names:
             flat += [vars(holder), name, vars(holder).get(name, native.MISSING)]
+    for cell, name in knobs.cells(knobs.language, "triton_version"):
+        flat += [cell, name, cell.get(name, native.MISSING)]
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)
 
 

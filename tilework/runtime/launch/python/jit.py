@@ -23,14 +23,17 @@ from tilework.process.events import BUNDLES, above, notify
 from tilework.process.forks import KeyLocks
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages, get_cache_key
+from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages, get_cache_key, stages_key
 from tilework.runtime.launch.python.dynamo_rules import UNTRACED, add_rules, untraced
 from tilework.runtime.launch.python.specialization import (
+    FUNCTIONS,
     Path,
     Specialization,
     check_globals,
     collect_globals,
     globals_of_constants,
+    named,
+    target_data,
     unless_same,
     unwrapped,
 )
@@ -227,6 +230,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         ] = {}  # revision of sources, and `cache_key` if it was known
         self.sanitize: bool | str | None = None
         self.reproducible: bool | None = None
+        FUNCTIONS[named(self)].add(self)
         add_rules()
 
     @untraced
@@ -340,7 +344,8 @@ class JITFunction(KernelInterface, LanguageFunction):
             from tilework.runtime.launch.python.specialize import wrong_call  # lazily: only mistakes need it
 
             raise wrong_call(self, error, args, kwargs) from None
-        marker = (specs, kinds, tuple(options.items()) if options else (), *self.switches())
+        switches = self.switches()
+        marker = (specs, kinds, tuple(options.items()) if options else (), *switches)
         try:
             key = keys.get(marker)
         except TypeError:  # a constant that cannot be hashed
@@ -348,7 +353,9 @@ class JITFunction(KernelInterface, LanguageFunction):
         kernel = kernels.get(key) if key is not None else None
         if kernel is None:
             self.forget_old_source(kernels, keys)
-            specialization = Specialization.of(self, values, specs, self.full_options(options, backend))
+            specialization = Specialization.of(
+                self, values, specs, self.full_options(options, backend), stages=switches[0]
+            )
             key = specialization.key
             if marker is not None:
                 keys[marker] = key
@@ -369,7 +376,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         if self._argument_globals and key in self._argument_globals:
             check_globals(self._argument_globals[key])
         if warmup:
-            return kernel
+            return async_compile.settled(kernel)
         if callable(grid):
             grid = grid(dict(zip(self.arg_names, values, strict=True)))
         extent = grid_extent(grid)
@@ -396,11 +403,22 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._compiled_as[id(kernels)] = now
 
     def switches(self) -> tuple[object, ...]:
-        """The settings that change the code of every specialisation."""
+        """The hash of the user's stages, and the settings that change the code of every specialisation."""
         mode = knobs.compilation.instrumentation_mode
         runtime, revision = knobs.runtime, SOURCES["revision"]
         checks = self.sanitize, runtime.sanitize, runtime.sanitize_overflow
-        return self.debug, runtime.debug, mode, *checks, self.reproducible, runtime.reproducible, revision
+        stages = None if runtime.add_stages_inspection_hook is None else stages_key()
+        return (
+            stages and stages[1],
+            self.debug,
+            runtime.debug,
+            mode,
+            *checks,
+            self.reproducible,
+            runtime.reproducible,
+            knobs.language.triton_version,
+            revision,
+        )
 
     def _pack_args(
         self,
@@ -431,7 +449,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         if not knobs.runtime.sanitize_overflow:
             found.setdefault("sanitize_overflow", False)
         mode, debug = knobs.compilation.instrumentation_mode, options.get("debug", self.debug)
-        found["debug"] = bool(debug) or knobs.runtime.debug or mode == "consan"
+        found["debug"] = bool(debug) or knobs.runtime.debug
         found["instrumentation_mode"] = mode
         return found
 
@@ -456,13 +474,13 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._globals = unless_same(self._globals, collect_globals(self))
         if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
-        if self.call_hook(hooks[0], specialization, options, warmup):
+        if self.call_hook(hooks[0], specialization, options, target, warmup):
             return None
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
             notify("needed", specialization=specialization, backend=backend)
-            self.call_hook(hooks[1], specialization, options, warmup)
+            self.call_hook(hooks[1], specialization, options, target, warmup)
 
         if is_served:
             from tilework.runtime.bundle.serving import check_missing, kernel_for  # lazily: few programs are served
@@ -478,7 +496,14 @@ class JITFunction(KernelInterface, LanguageFunction):
         finish = partial(compile, source, target, specialization.options, _env_vars=environment)
         mode = async_compile.active_mode.get()
         if mode is not None:
-            return mode.submit(get_cache_key(source, backend, options, environment), finish, finalize)
+            keyed = {**environment, "stages": specialization.key} if changes_stages() else environment
+            key = get_cache_key(source, backend, options, keyed)
+            known = mode.future_kernels.get(key)
+            kernels[specialization.key] = future = mode.submit(key, finish, finalize)
+            if future is known:  # another function object of the same source has submitted it
+                future.then(finalize)
+            future.if_failed(partial(remove, kernels, specialization.key, future))
+            return future
         kernel = finish()
         finalize(kernel)
         return kernel
@@ -502,6 +527,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         hook: Callable[..., object] | None,
         specialization: Specialization,
         options: "CompileOptions",
+        target: "GPUTarget",
         warmup: bool,
     ) -> bool:
         """Call a compile hook for a specialisation; True if the hook skips the compilation."""
@@ -510,7 +536,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         info = SimpleNamespace(
             module=self.fn.__module__, name=self.fn.__qualname__, qualname=self.fn.__qualname__, jit_function=self
         )
-        details = specialization.describe(options, driver.active.get_current_device(), warmup)
+        details = specialization.describe(options, target, driver.active.get_current_device(), warmup)
         return bool(
             hook(
                 key=specialization.key,
@@ -521,6 +547,23 @@ class JITFunction(KernelInterface, LanguageFunction):
                 already_compiled=False,
             )
         )
+
+    def _call_hook(
+        self,
+        hook: Callable[..., object] | None,
+        key: str,
+        signature: dict[str, object],
+        target: "GPUTarget",
+        device: object,
+        constants: "dict[Path, object]",
+        options: "CompileOptions",
+        configs: "Sequence[dict[Path, list[list[object]]]]",
+        is_warmup: bool,
+    ) -> bool:
+        """Call a compile hook for the parts of a specialisation, as Triton's tools do."""
+        given = {name: value for name, value in vars(options).items() if value is not None}
+        specialization = Specialization(self, signature, constants, dict(configs[0]), given, key)
+        return self.call_hook(hook, specialization, options, target, is_warmup)
 
     def preload(self, specialization_data: str) -> CompiledKernel | async_compile.FutureKernel | None:
         """Compile what `specialization_data` (from a compile hook) describes, and keep it for launches.
@@ -541,11 +584,13 @@ class JITFunction(KernelInterface, LanguageFunction):
         name = f"{self.fn.__module__}.{self.fn.__qualname__}"
         if data["name"] not in (name, self.fn.__name__, self.fn.__qualname__):
             raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {name}")
-        specialization = Specialization.from_data(self, data)
         kernels, keys, target, backend, _ = self.device_caches[driver.cache_key(driver.active)]
+        if data.get("target", target_data(target)) != target_data(target):
+            raise RuntimeError(f"Specialization data is for {data['target']} but trying to preload for {target}")
+        specialization = Specialization.from_data(self, data)
         self.forget_old_source(kernels, keys)
         found = kernels.get(specialization.key)
-        return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
+        return async_compile.settled(found or self.compile_for(specialization, target, backend, kernels, True))
 
     def _change_text(self, **attributes: object) -> None:
         super()._change_text(**attributes)
@@ -553,6 +598,12 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     __call__ = LanguageFunction.__call__
     __hash__ = LanguageFunction.__hash__
+
+
+def remove(kernels: Kernels, key: str, kernel: object) -> None:
+    """Remove a kernel that could not be compiled."""
+    if kernels.get(key) is kernel:
+        del kernels[key]
 
 
 LAUNCHED: list[bool] = []  # not empty after the first launch of a process

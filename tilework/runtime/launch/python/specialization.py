@@ -1,10 +1,13 @@
 """One specialisation of a kernel: types, constants, facts and options, and the keys that name it."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
+from tilework import knobs
 from tilework.language import core as tl
 from tilework.language.compile_time import same_constant
 from tilework.language.constant_text import constant_text, is_of_language, methods_of
@@ -42,16 +45,23 @@ class Specialization:
 
     @classmethod
     def of(
-        cls, fn: JITFunction, values: Sequence[Any], specs: Sequence[Spec], options: dict[str, object]
+        cls,
+        fn: JITFunction,
+        values: Sequence[Any],
+        specs: Sequence[Spec],
+        options: dict[str, object],
+        stages: object = None,
     ) -> "Specialization":
-        """From the bound arguments of a launch and their specs."""
+        """From the bound arguments of a launch and their specs; `stages` is the hash of the user's stages."""
         signature: dict[str, object] = {}
         constants: dict[Path, object] = {}
         attrs: dict[Path, list[list[object]]] = {}
         for index, (name, value, (type, key)) in enumerate(zip(fn.arg_names, values, specs, strict=True)):
             signature[name] = type
             collect(type, key, value, (index,), constants, attrs)
-        text = constant_text(list(specs)) + constant_text(options)
+        version = ("triton_version", knobs.language.triton_version)
+        custom = [version] if stages is None else [version, ("custom_pipeline", stages)]
+        text = constant_text([*specs, *custom]) + constant_text(options)
         return cls(fn, signature, constants, attrs, options, text, values)
 
     def source(self) -> "ASTSource":
@@ -74,7 +84,7 @@ class Specialization:
             f"{self.fn.__name__}[{', '.join(f'{name}={getattr(options, name)}' for name in HOOK_OPTIONS)}]({arguments})"
         )
 
-    def describe(self, options: "CompileOptions", device: object, warmup: bool) -> dict[str, Any]:
+    def describe(self, options: "CompileOptions", target: "GPUTarget", device: object, warmup: bool) -> dict[str, Any]:
         """The arguments of compile hooks."""
         return {
             "key": self.key,
@@ -84,11 +94,11 @@ class Specialization:
             **{name: getattr(options, name) for name in HOOK_OPTIONS},
             "extern_libs": options.extern_libs,
             "configs": [self.attrs],
-            "specialization_data": self.to_data(options),
+            "specialization_data": self.to_data(options, target),
             "is_warmup": warmup,
         }
 
-    def to_data(self, options: "CompileOptions") -> str:
+    def to_data(self, options: "CompileOptions", target: "GPUTarget") -> str:
         """JSON from which `preload` rebuilds the specialisation in another process."""
         return json.dumps(
             {
@@ -101,15 +111,15 @@ class Specialization:
                 "options": {name: encode(value, is_plain=True) for name, value in self.options.items()},
                 "all_options": {name: str(value) for name, value in asdict(options).items()},
                 "key": self.key,
+                "target": target_data(target),
             }
         )
 
     @classmethod
     def from_data(cls, fn: JITFunction, data: Mapping[str, Any]) -> "Specialization":
         """The inverse of `to_data`."""
-        constants = {
-            tuple(path): decode(value) for path, value in zip(data["constant_keys"], data["constant_vals"], strict=True)
-        }
+        values = (decode(value, key=data["key"]) for value in data["constant_vals"])
+        constants = {tuple(path): value for path, value in zip(data["constant_keys"], values, strict=True)}
         attrs = {tuple(path): value for path, value in zip(data["attrs_keys"], data["attrs_vals"], strict=True)}
         signature = {name: decode(type, is_plain=True) for name, type in data["signature"].items()}
         options = {name: decode(value, is_plain=True) for name, value in data["options"].items()}
@@ -145,7 +155,7 @@ def encode(value: object, is_plain: bool = False) -> Any:
     if isinstance(value, str):
         return {"text": value} if not is_plain and tl.dtype.is_dtype(value) else value
     if isinstance(value, JITCallable):
-        return {"jit_function": f"{value.fn.__module__}:{value.fn.__qualname__}"}
+        return {"jit_function": named(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         cls = type(value)
         items = [encode(item, is_plain) for item in value]
@@ -157,27 +167,61 @@ def encode(value: object, is_plain: bool = False) -> Any:
     return value
 
 
-def decode(value: object, is_plain: bool = False) -> Any:
-    """The inverse of `encode`."""
+def decode(value: object, is_plain: bool = False, key: str | None = None) -> Any:
+    """The inverse of `encode`; `key` is that of a specialisation with the value, which has the hashes of functions."""
     if isinstance(value, str):
         return tl.dtype(value) if not is_plain and tl.dtype.is_dtype(value) else value
     if isinstance(value, list):
-        return tuple(decode(item, is_plain) for item in value)
+        return tuple(decode(item, is_plain, key) for item in value)
     if not isinstance(value, dict):
         return value
     (kind, inner), *_ = value.items()
     if kind == "constexpr":
-        return tl.constexpr(decode(inner))
+        return tl.constexpr(decode(inner, key=key))
     if kind == "text":
         return inner
     if kind == "list":
-        return [decode(item, is_plain) for item in inner]
+        return [decode(item, is_plain, key) for item in inner]
     if kind in ("jit_function", "named_tuple"):
+        if kind == "jit_function":
+            return function_named(inner, key)
         from pkgutil import resolve_name  # lazily: few preload
 
-        found = resolve_name(inner)
-        return found if kind == "jit_function" else found(*(decode(item, is_plain) for item in value["items"]))
+        return resolve_name(inner)(*(decode(item, is_plain, key) for item in value["items"]))
     return value
+
+
+# ---- jit functions by name: constants of a kernel may be functions, and local ones cannot be imported
+
+
+FUNCTIONS: "defaultdict[str, WeakSet[JITCallable]]" = defaultdict(WeakSet)  # local ones may share a name
+
+
+def named(function: JITCallable) -> str:
+    """``module:qualname``."""
+    return f"{function.fn.__module__}:{function.fn.__qualname__}"
+
+
+def function_named(name: str, key: str | None = None) -> Any:
+    """Return the function that `named` gives this name, importing its module if that has not been done; with the `key`
+    of a specialisation the one whose code that was compiled with."""
+    found: Iterable[Any] = [*FUNCTIONS[name]] if name in FUNCTIONS else ()
+    if not found:
+        from pkgutil import resolve_name  # lazily: few preload
+
+        try:
+            found = [resolve_name(name)]
+        except (ImportError, AttributeError, ValueError) as error:
+            raise RuntimeError(f"Unable to resolve JITFunction {name} for preload") from error
+    for function in found:
+        if key is None or constant_text(function) in key:
+            return function
+    raise RuntimeError(f"Unable to resolve JITFunction {name} for preload: its code has changed")
+
+
+def target_data(target: "GPUTarget") -> dict[str, object]:
+    """A target as JSON."""
+    return {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size}
 
 
 # ---- globals that a kernel reads are fixed when it is compiled; a launch after one of them changed is an error

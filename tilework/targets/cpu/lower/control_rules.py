@@ -22,8 +22,8 @@ from math import prod
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
-from tilework.ir import arith, math, scf, tt, ttc
-from tilework.ir.llvm import GpuBarrierOp, licm_hints
+from tilework.ir import arith, math, scf, tt, ttc, ttg
+from tilework.ir.llvm import licm_hints
 from tilework.ir.types import array_values, axis_of
 from tilework.targets.cpu.lower.checks import stop
 from tilework.targets.cpu.lower.interface_of import may_wait
@@ -215,7 +215,7 @@ def lower_num_programs(low: Lowering, op: Operation) -> Value:
     return low.grid[axis_of(op)]
 
 
-@lowers(GpuBarrierOp)
+@lowers(ttg.BarrierOp)
 def lower_barrier(low: Lowering, op: Operation) -> None:
     """One thread runs a program, so it waits for no other; but other programs see the accesses before it first."""
     low.builder.fence("seq_cst")

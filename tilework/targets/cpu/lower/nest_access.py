@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.provenance import NO_PARAMETER, Provenance, flows, is_address, spread
-from tilework.ir import scf, tt, ttc
+from tilework.ir import scf, tt, ttc, ttg
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
-from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.types import int_property
 from tilework.targets.cpu.lower.lanes import (
     FAST,
@@ -548,7 +547,7 @@ def fetch_promised(nest: "Nest") -> None:
 
 
 LEAST = 4096  # bytes of a tile: waiting for the stores at its end takes some time
-MEETING = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.CallOp, GpuBarrierOp)  # programs that have these may know of each other
+MEETING = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.CallOp, ttg.BarrierOp)  # programs that have these may know of each other
 
 
 def streamed_stores(function: Operation) -> frozenset[Operation]:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
-from tilework.analysis.global_order import BARRIERS, GlobalOrder, global_order
+from tilework.analysis.global_order import GlobalOrder, global_order
 from tilework.analysis.membar import proxy_fences
 from tilework.ir import arith, ttg, ttng
 from tilework.ir.encodings import encoding_of
@@ -89,13 +89,13 @@ class CopyOrder:
             self.show_to_copies(b)
             if self.order.waits[op]:
                 low.barrier(all_memory=True)
-        elif type(op) in BARRIERS and op in self.order.fences:
+        elif type(op) is ttg.BarrierOp and op in self.order.fences:
             self.show_to_copies(b)
         if op in self.fences:
             show_stores(b)
 
     def after(self, low: Lowering, op: Operation) -> None:
-        if op in self.order.fences and type(op) not in BARRIERS:
+        if op in self.order.fences and type(op) is not ttg.BarrierOp:
             self.show_to_copies(low.builder)
             low.barrier(all_memory=True)
 

@@ -12,7 +12,6 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.analysis.cost import carried_registers, loop_cost, occupancy
 from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.functions import function_around, ops_in_order
-from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import find_target, integer
 from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside
 from tilework.ir.scf import LOOPS, SKIPS
@@ -29,7 +28,8 @@ NUM_STAGES = "tt.num_stages"
 
 DOTS: frozenset[type[Operation]] = frozenset({tt.DotOp, tt.DotScaledOp, ttng.WarpGroupDotOp})
 LOADS: frozenset[type[Operation]] = frozenset({tt.LoadOp, tt.DescriptorLoadOp, tt.DescriptorGatherOp})
-BARRIERS: frozenset[type[Operation]] = frozenset({GpuBarrierOp, ttg.LocalBarrierOp})
+# A copy for a later iteration must not overtake a barrier, nor fault before an assertion about its addresses fails.
+REFUSED: dict[type[Operation], str] = {ttg.BarrierOp: "it has a barrier", tt.AssertOp: "it has an assertion"}
 
 
 def loops_in(root: Operation) -> list[Operation]:
@@ -75,8 +75,8 @@ def refusal(loop: Operation) -> str | None:
     for op in body_of(loop).walk():
         if type(op) in LOOPS:
             return "it has another loop inside"
-        if type(op) in BARRIERS:
-            return "it has a barrier"
+        if (reason := REFUSED.get(type(op))) is not None:
+            return reason
     if any(isinstance(value, BlockArgument) for value in yield_of(loop).operands):
         return "it carries a value over more than one iteration"
     if "unsignedCmp" in loop.properties:

@@ -16,7 +16,7 @@ from tilework.targets.llvm.values import Value
 
 SPREAD = 0x9E3779B97F4A7C15  # 2^64 by the golden ratio
 MAP_SHIFT = layout.MAP_WORDS.bit_length() - 1
-MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
+MEMBERS = 6  # of a descriptor: base, sizes, strides, block, padding, rounding
 
 
 def dictionary_here(b: Writer, object: Value) -> Value:
