@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo docs test test-quick check check-wheel wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
 
-$(STAMP): pyproject.toml setup.py packages/split.py
+$(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
 	  { echo "tilework needs Python 3.11 to 3.14; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)  # one of another Python would keep its libraries
@@ -40,15 +40,16 @@ check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/pyright -p tests  # one thread: each would read all of tilework
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-wheel: $(STAMP)           ## dist/tilework-*.whl, dist/tilework_compiler-*.whl
-	rm -rf build dist packages/compiler/build
-	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./packages/compiler
+wheel: $(STAMP)           ## dist/tilework-*.whl, dist/tilework_runtime-*.whl
+	rm -rf build dist packages/runtime/build
+	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./packages/runtime
 
-check-wheel: wheel        ## a bundle is served with the runtime's wheel only; with both the README's first example runs
+check-wheel: wheel        ## a bundle is served with the runtime's wheel; with the other the README's first example runs
 	$(PYTHON) -m venv --clear --without-pip build/empty
-	$(PIP) --python build/empty/bin/python install --quiet --no-compile "$$(ls dist/tilework-*.whl)[runtime]"
+	$(PIP) --python build/empty/bin/python install --quiet --no-compile dist/tilework_runtime-*.whl
 	$(BIN)/python -m tests.installed_runtime build/empty
-	$(PIP) --python build/empty/bin/python install --quiet --no-compile dist/*.whl
+	$(PIP) --python build/empty/bin/python uninstall --quiet --yes tilework-runtime
+	$(PIP) --python build/empty/bin/python install --quiet --no-compile dist/tilework-*.whl
 	build/empty/bin/python tests/installed_example.py
 
 # kernels are small: threads would mostly wait for each other
@@ -95,4 +96,4 @@ format: $(STAMP)          ## as `make check` wants it
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mutants .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info packages/compiler/build packages/compiler/*.egg-info
+	rm -rf $(VENV) .mutants .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info packages/runtime/build packages/runtime/*.egg-info

@@ -1,7 +1,7 @@
 """The order of pages: sections of patterns, tried from top to bottom; a page that no pattern names is under "More".
 
-    >>> navigation(["index.md", "tuning.md", "packages/compiler/README.md"])
-    [{'Start': [{'Home': 'index.md'}]}, {'Guides': ['tuning.md']}, {'More': ['packages/compiler/README.md']}]
+    >>> navigation(["index.md", "tuning.md", "packages/runtime/README.md"])
+    [{'Start': [{'Home': 'index.md'}]}, {'Guides': ['tuning.md']}, {'More': ['packages/runtime/README.md']}]
 
 A pattern may name pages that do not exist (yet); a page is listed once, at the first pattern that it matches.
 """

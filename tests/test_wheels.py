@@ -1,4 +1,4 @@
-"""The modules of each wheel (`packages/split.py`): serving needs nothing of the compiler's."""
+"""The modules of `tilework-runtime` (`packages/runtime`): serving needs nothing of the compiler's."""
 
 import sys
 from pathlib import Path
@@ -30,24 +30,25 @@ SERVING = (
 
 
 @pytest.fixture(scope="module")
-def split(request: pytest.FixtureRequest) -> object:
-    sys.path.insert(0, str(ROOT / "packages"))
-    request.addfinalizer(lambda: sys.path.remove(str(ROOT / "packages")))
-    import split
+def serving(request: pytest.FixtureRequest) -> object:
+    folder = str(ROOT / "packages" / "runtime")
+    sys.path.insert(0, folder)
+    request.addfinalizer(lambda: sys.path.remove(folder))
+    import serving_modules
 
-    return split
+    return serving_modules
 
 
-def test_what_serves_is_in_the_wheel_of_the_runtime(split) -> None:
-    found = split.runtime_modules()
+def test_what_serves_is_in_the_wheel_of_the_runtime(serving) -> None:
+    found = serving.runtime_modules()
     assert not (missing := set(SERVING) - found.keys()), f"these load the compiler: {sorted(missing)}"
-    assert len(found) < len(split.modules()) / 2
+    assert len(found) < len(serving.modules()) / 2
     assert not [
         name for name in found if name.split(".")[1:2] and name.split(".")[1] in ("ir", "frontend", "transforms")
     ]
 
 
-def test_imports_that_count(split) -> None:
+def test_imports_that_count(serving) -> None:
     text = """
 import numpy
 from typing import TYPE_CHECKING
@@ -69,6 +70,6 @@ def f():
             return text
 
     every = {"tilework.targets.base": path, "tilework.errors": path}
-    found = set(split.loaded_with("tilework.somewhere", Written(path), every))
+    found = set(serving.loaded_with("tilework.somewhere", Written(path), every))
     assert {"tilework.targets.base", "tilework.errors", "llvmlite", "numpy"} <= found
     assert "xdsl" not in found

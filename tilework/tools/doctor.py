@@ -134,8 +134,7 @@ def needed_package(name: str) -> Line:
         importlib.import_module(name)
         return Line(name, OK, version(name))
     except Exception as error:
-        extra = "tilework[compiler]" if name in COMPILER else "tilework"
-        return Line(name, BROKEN, f"{type(error).__name__}: {error}; pip install '{extra}' installs it")
+        return Line(name, BROKEN, f"{type(error).__name__}: {error}; pip install --force-reinstall {name} may mend it")
 
 
 def optional_packages(args: argparse.Namespace) -> Iterable[Line]:

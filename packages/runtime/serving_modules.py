@@ -1,11 +1,10 @@
-"""Two wheels of one tree: `tilework`, which launches what a bundle has, and `tilework-compiler`, with everything else.
+"""Which modules of tilework launch the kernels of a bundle: the wheel `tilework-runtime` has these.
 
-    modules = runtime_modules(ROOT / "tilework")        what goes into the first: {"tilework.runtime.launch.python.jit":
-                                                        path, ...}
+    modules = runtime_modules(ROOT)        {"tilework.runtime.launch.python.jit": path, ...}
 
 The compiler is in COMPILER's folders. A module elsewhere belongs to it if what it imports when it is loaded does, or is
-one of COMPILER_REQUIRES: what it imports inside of functions is for those who have it. So a module need not be listed
-anywhere, and `tests/test_wheels.py` sees to it that what serves stays on its side.
+one of the packages that only the compiler requires: what it imports inside of functions is for those who have it. So a
+module need not be listed anywhere, and `tests/test_wheels.py` sees to it that what serves stays on its side.
 """
 
 import ast
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "tilework"
 COMPILER = (
     *(
@@ -32,13 +31,11 @@ COMPILER = (
     ),
     *("targets.gpu", "targets.amd.lower", "targets.cpu.lower", "targets.llvm.math", "targets.nvidia.lower"),
 )
-COMPILER_REQUIRES = ("xdsl==0.74.*", "llvmlite==0.50.*", "ml_dtypes>=0.5")
-RUNTIME_REQUIRES = ("numpy>=1.26",)
-FOREIGN = frozenset(re.split(r"\W", requirement)[0] for requirement in COMPILER_REQUIRES)
+FOREIGN = ("xdsl", "llvmlite", "ml_dtypes")  # the packages that only the compiler requires
 
 
 def version(root: Path = ROOT) -> str:
-    """Of both."""
+    """The version of tilework."""
     found = re.search(r'__version__ = "(.+)"', (root / PACKAGE / "version.py").read_text())
     assert found, "tilework/version.py says no version"
     return found[1]
@@ -54,7 +51,7 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 def runtime_modules(root: Path = ROOT) -> dict[str, Path]:
     """The modules of the runtime."""
     every = modules(root)
-    theirs = {name for name in every if is_in_compiler(name)} | FOREIGN
+    theirs = {name for name in every if is_in_compiler(name)} | set(FOREIGN)
     needs = {name: set(loaded_with(name, every[name], every)) for name in every.keys() - theirs}
     while more := {name for name in needs.keys() - theirs if theirs & needs[name]}:
         theirs |= more
