@@ -63,7 +63,6 @@ runtime.cpu_dots                                TILEWORK_CPU_DOTS               
 language.fp32_default                           TRITON_F32_DEFAULT                  None
 language.default_fp_fusion                      TRITON_DEFAULT_FP_FUSION            True
 language.strict_triton                          TILEWORK_STRICT_TRITON              False
-language.triton_version                         TILEWORK_TRITON_VERSION             '3.7.1'
 nvidia.dump_nvptx                               NVPTX_ENABLE_DUMP                   False
 nvidia.disable_ptxas_opt                        DISABLE_PTXAS_OPT                   False
 nvidia.ptxas_options                            PTXAS_OPTIONS                       None
@@ -463,6 +462,14 @@ def test_a_knob_that_stays_here_is_part_of_the_cache_key_too(monkeypatch: pytest
     monkeypatch.setattr(knobs, "propagate_env", False)
     knobs.language.fp32_default = "ieee"
     assert cache_invalidating_env_vars()["TRITON_F32_DEFAULT"] == "ieee"
+
+
+def test_a_knob_that_is_read_once_is_part_of_the_cache_key_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWORK_TRITON_VERSION", "3.8.0")  # too late
+    knobs.language.triton_version = "3.7.1"
+    assert "TILEWORK_TRITON_VERSION" not in cache_invalidating_env_vars()
+    knobs.language.triton_version = "3.6.0"
+    assert cache_invalidating_env_vars()["TILEWORK_TRITON_VERSION"] == "3.6.0"
 
 
 def test_only_this_package_reads_the_environment() -> None:

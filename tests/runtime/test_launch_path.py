@@ -5,6 +5,8 @@ import re
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -24,20 +26,41 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
 
 def files_of_a_warm_launch() -> list[str]:
     """The files of tilework whose code runs in the third launch of a kernel, in the order of their first use."""
-    x, y, out = (np.ones(64, np.float32) for _ in range(3))
     found: dict[str, None] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
             found.setdefault(frame.f_code.co_filename)
 
-    for turn in range(3):
-        sys.setprofile(note if turn == 2 else None)
-        add[(1,)](x, y, out, 64, BLOCK=64)
+    warm_launches(2)
+    sys.setprofile(note)
+    warm_launches(1)
     sys.setprofile(None)
-    assert out.tolist() == [2.0] * 64
     package = os.path.join(ROOT, "tilework", "")
     return [file.removeprefix(package) for file in found if file.startswith(package)]
+
+
+def warm_launches(times: int) -> None:
+    """Launch a kernel that is compiled already."""
+    x, y, out = (np.ones(64, np.float32) for _ in range(3))
+    for _ in range(times):
+        add[(1,)](x, y, out, 64, BLOCK=64)
+    assert out.tolist() == [2.0] * 64
+
+
+def variables_of_a_warm_launch() -> list[str]:
+    """The environment variables that the third launch of a kernel reads."""
+    warm_launches(2)
+    read: list[str] = []
+
+    def noted(self: Any, name: str) -> str:
+        read.append(name)
+        return usual(self, name)
+
+    usual = os._Environ.__getitem__
+    with mock.patch.object(os._Environ, "__getitem__", noted):  # `get` and `getenv` go through it
+        warm_launches(1)
+    return read
 
 
 def listed_files() -> list[str]:
@@ -46,10 +69,19 @@ def listed_files() -> list[str]:
     return re.findall(r"^\d+\. `([\w/.]+)`", section, re.MULTILINE)
 
 
-def test_a_warm_launch_runs_through_few_files() -> None:
-    code = "from tests.runtime.test_launch_path import files_of_a_warm_launch; print(*files_of_a_warm_launch())"
+def in_python(function: str) -> list[str]:
+    """What a function of this file returns in a process without the native launcher."""
+    code = f"from tests.runtime.test_launch_path import {function}; print(*{function}())"
     settings = {"TILEWORK_NATIVE_LAUNCH": "0", "TILEWORK_DEVICE": "native", "PYTHONPATH": str(ROOT)}
     ran = run_python("-c", code, env={**os.environ, **settings})
     assert ran.returncode == 0, ran.stderr
-    files = ran.stdout.split()
+    return ran.stdout.split()
+
+
+def test_a_warm_launch_runs_through_few_files() -> None:
+    files = in_python("files_of_a_warm_launch")
     assert len(files) <= MOST_FILES and sorted(files) == sorted(listed_files())
+
+
+def test_a_warm_launch_reads_no_environment_variable() -> None:
+    assert in_python("variables_of_a_warm_launch") == []

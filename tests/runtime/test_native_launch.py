@@ -316,6 +316,7 @@ def test_the_version_of_triton_is_watched(monkeypatch: pytest.MonkeyPatch) -> No
     first = k[(1,)](x, y, 60, 1.0, BLOCK=64)
     assert k.slow == 1
     monkeypatch.setenv("TILEWORK_TRITON_VERSION", "3.8.0")
+    knobs.refresh_knobs()
     second = k[(1,)](x, y, 60, 1.0, BLOCK=64)
     assert k.slow == 2 and second.hash != first.hash
     with knobs.language.scope() as language:

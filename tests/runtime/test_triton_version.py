@@ -31,8 +31,10 @@ def test_an_unknown_version_is_an_error() -> None:
 
 def test_an_empty_variable_means_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TILEWORK_TRITON_VERSION", raising=False)
+    knobs.refresh_knobs()
     usual = selected()
     monkeypatch.setenv("TILEWORK_TRITON_VERSION", "")
+    knobs.refresh_knobs()
     assert selected() == usual in VERSIONS
 
 
@@ -48,6 +50,7 @@ def by_knob(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
 
 def by_environment(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setenv("TILEWORK_TRITON_VERSION", version)
+    knobs.refresh_knobs()
 
 
 @pytest.mark.parametrize("select", [by_knob, by_environment])

@@ -6,7 +6,8 @@ environment, so that child processes agree (`propagate_env = False` stops that);
 forgets the Python value.
 
 Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs
-(`READ_ONCE`: `runtime.debug`, `runtime.sanitize` ...) are read once, at import; `refresh_knobs()` reads them again.
+(`READ_ONCE`: `runtime.debug`, `language.triton_version` ...) are read once, at import, and are plain attributes:
+setting one does not write the environment. `refresh_knobs()` reads them again.
 
 Example:
     with tilework.knobs.compilation.scope() as compilation:
@@ -505,8 +506,9 @@ class language_knobs(base_knobs):
     fp32_default = env_opt_str("TRITON_F32_DEFAULT")
     default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
     strict_triton = env_bool("TILEWORK_STRICT_TRITON")
-    triton_version = env_version("TILEWORK_TRITON_VERSION", "3.7.1")
     is_triton = False  # `as_triton` serves this process: what Triton does not have is warned about
+    triton_version: str
+    READ_ONCE = {"triton_version": env_version("TILEWORK_TRITON_VERSION", "3.7.1")}
 
 
 class nvidia_knobs(base_knobs):
@@ -580,7 +582,7 @@ def replace_environment(variables: Mapping[str, str]) -> None:
 
 def refresh_knobs() -> None:
     """Read from the environment again what is read once."""
-    for group in (runtime, compilation):
+    for group in (runtime, compilation, language):
         group.refresh()
 
 

@@ -211,16 +211,14 @@ CACHE_INVALIDATING = (
 def cache_invalidating_env_vars() -> dict[str, str]:
     """Return the set variables that change what is compiled; "1" and "on" as "true", "0" and "off" as "false"."""
     texts = {key: knobs.getenv(key) for key in CACHE_INVALIDATING}
-    for group in (
-        knobs.compilation,
-        knobs.runtime,
-        knobs.language,
-        knobs.nvidia,
-        knobs.amd,
-    ):  # with propagate_env off only the knob knows
-        for name, knob in group.knob_descriptors.items():
-            if knob.key in texts and name in vars(group):
-                texts[knob.key] = knobs.toenv(vars(group)[name])
+    for group in (knobs.compilation, knobs.runtime, knobs.language, knobs.nvidia, knobs.amd):
+        values = vars(group)
+        for name, knob in group.knob_descriptors.items():  # with propagate_env off only the knob knows
+            if knob.key in texts and name in values:
+                texts[knob.key] = knobs.toenv(values[name])
+        for name, knob in group.READ_ONCE.items():  # the environment may have changed since
+            if knob.key in texts:
+                texts[knob.key] = None if values[name] == knob.default else knobs.toenv(values[name])
     return {key: normalised(text) for key, text in sorted(texts.items()) if text}
 
 

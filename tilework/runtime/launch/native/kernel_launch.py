@@ -202,6 +202,7 @@ def watches(
         (runtime, ("debug", "sanitize", "sanitize_overflow", "reproducible", "launch_enter_hook", "launch_exit_hook")),
         (runtime, ("add_stages_inspection_hook",)),
         (knobs.compilation, ("instrumentation_mode",)),
+        (knobs.language, ("triton_version",)),
         (enter, ("calls",)),
         (leave, ("calls",)),
         (fn, ("debug", "sanitize", "reproducible", "run", "pre_run_hooks", "device_caches", "_globals")),
@@ -212,8 +213,6 @@ def watches(
     for holder, names in members:
         for name in names:
             flat += [vars(holder), name, vars(holder).get(name, native.MISSING)]
-    for cell, name in knobs.cells(knobs.language, "triton_version"):
-        flat += [cell, name, cell.get(name, native.MISSING)]
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)
 
 
