@@ -154,6 +154,47 @@ def on_one_side(N: tl.constexpr):
         return 2
 
 @tilework.jit
+def pair_of(N: tl.constexpr):
+    return 1, N, None
+
+@tilework.jit
+def before_a_dead_call(N: tl.constexpr):
+    if N > 4:
+        return 1, 2, None
+    return pair_of(N)
+
+@tilework.jit
+def call_before_a_dead_call(N: tl.constexpr):
+    if N > 4:
+        return pair_of(N)
+    return pair_of(N + 1)
+
+@tilework.jit
+def call_before_the_same(N: tl.constexpr):
+    if N > 4:
+        return pair_of(N)
+    return pair_of(N)
+
+@tilework.jit
+def before_another_name(x, N: tl.constexpr):
+    t = pair_of(N)[0]
+    if N > 4:
+        return t, (1, N)
+    return t, pair_of(N)
+
+@tilework.jit
+def in_first_round(N: tl.constexpr):
+    for i in tl.static_range(3):
+        return i, N
+
+@tilework.jit
+def in_some_round(N: tl.constexpr):
+    for i in tl.static_range(3):
+        if i == N:
+            return i, N
+    return 2, N
+
+@tilework.jit
 def kinds():
     return tl.float16, next
 
@@ -201,6 +242,20 @@ RETURNED = {
         f"tl.static_assert(({U8} + before_the_same(5)).dtype == tl.uint8)\n"
         f"tl.static_assert(({U8} + on_one_side(5)).dtype == tl.uint8)\n"
         "tl.store(out, before_dead_code(5)[0])\ntl.store(out + 1, before_dead_code(3)[0])", [1, 2]),
+    "constants before dead calls": (
+        f"tl.static_assert(({U8} + before_a_dead_call(5)[1]).dtype == tl.int32)\n"
+        f"tl.static_assert(before_a_dead_call(5)[2] is None)\n"
+        f"tl.static_assert(({U8} + call_before_a_dead_call(5)[1]).dtype == tl.int32)\n"
+        f"tl.static_assert(({U8} + call_before_the_same(5)[1]).dtype == tl.uint8)\n"
+        f"tl.static_assert(({U8} + before_another_name(n, 5)[1][1]).dtype == tl.int32)\n"
+        "tl.store(out, before_a_dead_call(5)[1])\ntl.store(out + 1, call_before_a_dead_call(5)[1])\n"
+        "a, b, c = call_before_a_dead_call(6)\ntl.store(out + 2, b)", [2, 5, 6]),
+    "constants of one round": (
+        f"tl.static_assert(({U8} + in_first_round(5)[0]).dtype == tl.int32)\n"
+        f"tl.static_assert(({U8} + in_first_round(5)[1]).dtype == tl.uint8)\n"
+        f"tl.static_assert(({U8} + in_some_round(0)[0]).dtype == tl.int32)\n"
+        f"tl.static_assert(({U8} + in_some_round(5)[0]).dtype == tl.uint8)\n"
+        "tl.store(out, in_first_round(5)[0])\ntl.store(out + 1, in_some_round(1)[0])", [0, 1]),
     "types and functions": ("t = kinds()\ntl.static_assert(t[0] == tl.float16)\ntl.store(out, t[1](4))", [5]),
     "the text of a return before dead code": (
         f"tl.static_assert(({U8} + same_before_dead_code(5)[0]).dtype == tl.uint8)\n"

@@ -45,7 +45,7 @@ from tilework.frontend import (
 from tilework.frontend.control_flow import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
 from tilework.frontend.messages import shortened, syntax_name, with_advice
-from tilework.frontend.returns import Return, insert_returns
+from tilework.frontend.returns import DeadReturn, Return, insert_returns
 from tilework.frontend.scopes import Scope, describe, flatten, is_storable, unflatten, unflatten_all, unwrap
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.building import Builder, ir_types
@@ -221,7 +221,7 @@ class FunctionGenerator:
         self.statement: ast.expr | None = None  # the expression that is a statement of its own: its value is unused
         self.result: Any = None  # the type of what it returns, once its body is done
         self.returns: list[Return] = []
-        self.dead_returns: list[ast.Return] = []  # behind an `if` that has returned: they decide the result's type too
+        self.dead_returns: list[DeadReturn] = []  # behind an `if` that has returned: they decide the result's type too
         self.terminated = False  # what follows in this block is dead: it returns or leaves a loop
         self.leaves = False  # a loop, or a function in one, was left early somewhere
         self.structured = 0  # how many scf regions are open: no return in there

@@ -30,6 +30,7 @@ from tilework.frontend.control_flow import (
     visit_body,
     visit_else,
 )
+from tilework.frontend.returns import note_dead_rounds
 from tilework.frontend.scopes import (
     contains_aggregate,
     describe_type,
@@ -189,6 +190,8 @@ def unroll(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
             gen.scope.locals[name] = tl.constexpr(value)
             visit_body(gen, node.body)
             ends = gen.terminated and CONTINUE not in gen.scope.locals
+            if ends and position + 1 < len(values):
+                note_dead_rounds(gen, node)
             gen.scope.locals.pop(CONTINUE, None)
             if ends:
                 return

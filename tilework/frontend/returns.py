@@ -7,8 +7,9 @@
 
 A constant that all returns agree on stays one, and no IR value is returned for it. A constant beside another constant
 or a run-time value becomes a run-time value of the type it has in an assignment; then the types must be equal. The
-constants that this needs are created at the end of the block of each return, after the whole body. Returns that are not
-compiled because a branch in front of them has returned count too, as far as they can be read.
+constants that this needs are created at the end of the block of each return, after the whole body. Triton also counts
+returns that are dead because a branch in front of them has returned: it visits them. Here they are only read: numbers
+that are not the same in the text of a dead return become run-time values, whatever it returns.
 
 A value returned from inside a region (a loop, or a branch in one: see `control_flow`) is a run-time value at once,
 since the region yields it. Triton 3.6 does that with every returned number, and compares each return with the first.
@@ -70,9 +71,33 @@ def check_earlier(gen: FunctionGenerator, value: Any) -> None:
         raise error if everywhere else gen.error(definition(gen), error)
 
 
+@light_dataclass
+class DeadReturn:
+    """A `return` that is not compiled, and the names that have other values there."""
+
+    node: ast.Return
+    changed: set[str]
+
+    def reads(self, part: ast.expr) -> bool:
+        """Return True if `part` of the returned expression has another value than the same text elsewhere."""
+        return any(isinstance(node, ast.Name) and node.id in self.changed for node in ast.walk(part))
+
+
 def note_dead(gen: FunctionGenerator, statements: Sequence[ast.stmt]) -> None:
     """Remember the `return` statements of code that is not compiled, because a branch in front of it has returned."""
-    gen.dead_returns += [node for statement in statements for node in returns_in(statement)]
+    changed = stored_in(statements)
+    gen.dead_returns += [DeadReturn(node, changed) for statement in statements for node in returns_in(statement)]
+
+
+def note_dead_rounds(gen: FunctionGenerator, node: ast.For) -> None:
+    """Remember what later rounds of an unrolled loop would return, where that is not what this round returns."""
+    found = [DeadReturn(each, stored_in([node])) for each in returns_in(node) if each.value is not None]
+    gen.dead_returns += [dead for dead in found if dead.node.value is not None and dead.reads(dead.node.value)]
+
+
+def stored_in(statements: Sequence[ast.stmt]) -> set[str]:
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def returns_in(tree: ast.AST) -> list[ast.Return]:
@@ -93,10 +118,10 @@ def insert_returns(gen: FunctionGenerator) -> Any:
     types = statement_types(gen)
     try:
         result = functools.reduce(functools.partial(common_type, types), types) if types else tl.constexpr_type(None)
-        dead_places = {place(node) for node in gen.dead_returns}
+        dead_places = {place(dead.node) for dead in gen.dead_returns}
         live = [node.value for node in returns_in(definition(gen)) if place(node) not in dead_places]
         for dead in gen.dead_returns:
-            result = beside_dead(gen, result, dead.value, live)
+            result = beside_dead(gen, result, dead, dead.node.value, live)
     except TypeError as error:
         raise gen.error(definition(gen), error) from None
     end, loc = gen.builder.block, gen.builder.loc
@@ -139,23 +164,36 @@ def common_type(types: list[Any], left: Any, right: Any) -> Any:
     return left
 
 
-def beside_dead(gen: FunctionGenerator, type: Any, dead: ast.expr | None, live: Sequence[ast.expr | None]) -> Any:
-    """Return the type of a result where code that is not compiled returns `dead`: another number than that makes it a
-    run-time value, as in Triton, which visits this code. What has the text of a compiled return, one of `live`, is the
-    same number."""
-    if isinstance(type, tl.tuple_type):
-        if not isinstance(dead, ast.Tuple) or len(dead.elts) != len(type):
-            return type
+def beside_dead(
+    gen: FunctionGenerator, type: Any, dead: DeadReturn, part: ast.expr | None, live: Sequence[ast.expr | None]
+) -> Any:
+    """Return the type of a result, or of an element of it, where a dead return has `part` of its expression.
+
+    What has the text of a compiled return, one of `live`, or is the same constant leaves the type as it is. Anything
+    else makes run-time values of the numbers: what it would return is not known.
+    """
+    if part is None:
+        return type
+    if isinstance(type, tl.tuple_type) and isinstance(part, ast.Tuple) and len(part.elts) == len(type):
         tuples = [value.elts for value in live if isinstance(value, ast.Tuple) and len(value.elts) == len(type)]
         columns = zip(*tuples, strict=True) if tuples else [()] * len(type)
-        items = [beside_dead(gen, *each) for each in zip(type.types, dead.elts, columns, strict=True)]
-        return tl.tuple_type(items, type.fields)
-    if dead is None or not isinstance(type, tl.constexpr_type) or not isinstance(type.value, NUMBERS):
+        parts = zip(type.types, part.elts, columns, strict=True)
+        return tl.tuple_type([beside_dead(gen, kind, dead, item, column) for kind, item, column in parts], type.fields)
+    if not dead.reads(part) and ast.unparse(part) in {ast.unparse(value) for value in live if value is not None}:
         return type
-    known = gen.scope.locals.get(dead.id) if isinstance(dead, ast.Name) else constant_of(dead)
-    is_same = ast.unparse(dead) in {ast.unparse(value) for value in live if value is not None}
-    is_same = is_same or (isinstance(known, tl.constexpr) and agree(known.value, type.value))
-    return type if is_same else run_time_type(type.value)
+    known = gen.scope.locals.get(part.id) if isinstance(part, ast.Name) else constant_of(part)
+    if isinstance(known, tl.constexpr) and isinstance(type, tl.constexpr_type) and not dead.reads(part):
+        return type if agree(known.value, type.value) else numbers_at_run_time(type)
+    return numbers_at_run_time(type)
+
+
+def numbers_at_run_time(type: Any) -> Any:
+    """Return a type in which numbers are run-time values, also in tuples."""
+    type = opened(type)
+    if isinstance(type, tl.tuple_type):
+        return tl.tuple_type([numbers_at_run_time(item) for item in type.types], type.fields)
+    is_number = isinstance(type, tl.constexpr_type) and isinstance(type.value, NUMBERS)
+    return run_time_type(type.value) if is_number else type
 
 
 def constant_of(node: ast.expr) -> tl.constexpr | None:

@@ -115,15 +115,24 @@ def agreed(values: Sequence[ast.expr | None]) -> Iterator[int]:
         yield from map(id, values)
 
 
-def dead_behind(block: Sequence[ast.stmt], outside: list[ast.Return]) -> Iterator[tuple[ast.Return, list[ast.Return]]]:
-    """Yield each `return` with those behind it, which are dead if it is taken at compile time."""
+def stored_in(statements: Sequence[ast.stmt]) -> set[str]:
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def dead_behind(
+    block: Sequence[ast.stmt], outside: list[ast.stmt], changed: set[str]
+) -> Iterator[tuple[ast.Return, list[ast.Return], set[str]]]:
+    """Yield each `return`, those behind it, which are dead if it is taken at compile time, and the names that have
+    other values there or in later rounds of a loop around it."""
     for position, statement in enumerate(block):
         if isinstance(statement, ast.Return):
-            yield statement, outside
+            yield statement, [node for later in outside for node in returns_in(later)], changed | stored_in(outside)
             continue
-        behind = [*(node for later in block[position + 1 :] for node in returns_in(later)), *outside]
+        behind = [*block[position + 1 :], *outside]
+        inside = changed | stored_in([statement]) if isinstance(statement, ast.For) else changed
         for name in ("body", "orelse"):
-            yield from dead_behind(getattr(statement, name, ()), behind)
+            yield from dead_behind(getattr(statement, name, ()), behind, inside)
 
 
 def has_starred(node: ast.Tuple) -> bool:
@@ -148,8 +157,8 @@ class Rewriter(ast.NodeTransformer):
         self.returns = returns_in(definition)
         self.agreed = set(agreed([statement.value for statement in self.returns]))
         self.beside_dead = {
-            id(taken.value): [statement.value for statement in (taken, *dead)]
-            for taken, dead in dead_behind(definition.body, [])
+            id(taken.value): ([statement.value for statement in (taken, *dead)], changed)
+            for taken, dead, changed in dead_behind(definition.body, [], set())
         }
         self.returns_from_loop = any(
             returns_in(loop)
@@ -273,18 +282,20 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         if node.value is not None:
-            same = set(agreed(self.beside_dead.get(id(node.value), [node.value])))
-            node.value = self.returned(node.value, same)
+            values, changed = self.beside_dead.get(id(node.value), ([node.value], set()))
+            node.value = self.returned(node.value, set(agreed(values)), changed)
         return [*([self.beyond(node, triton_messages.RETURN_IN_LOOP)] if self.loops else []), node]
 
-    def returned(self, node: ast.expr, same: set[int]) -> ast.expr:
-        """Rewrite a returned value, or one element of a returned tuple; those in `same` are what dead code returns."""
+    def returned(self, node: ast.expr, same: set[int], changed: set[str]) -> ast.expr:
+        """Rewrite a returned value, or one element of a returned tuple; those in `same` are what dead code returns,
+        unless they read names of `changed`."""
         if isinstance(node, ast.Tuple) and not has_starred(node):
             return self.runtime_call(
-                "tuple_of", node, ast.List([self.returned(item, same) for item in node.elts], ast.Load())
+                "tuple_of", node, ast.List([self.returned(item, same, changed) for item in node.elts], ast.Load())
             )
         decays: list[ast.expr] = [] if id(node) in self.agreed else [ast.Name(PATHS, ast.Load())]
-        if self.loops or self.returns_from_loop or id(node) not in same:
+        reads_changed = any(isinstance(name, ast.Name) and name.id in changed for name in ast.walk(node))
+        if self.loops or self.returns_from_loop or id(node) not in same or reads_changed:
             decays = [ast.Constant(True)]
         return self.runtime_call("returned", node, self.visit(node), *decays)
 
