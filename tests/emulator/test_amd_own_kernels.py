@@ -382,7 +382,11 @@ DOTS = [
     ("gfx90a", (16, 32, 32), "bfloat16", "[16, 16, 16]"),
     ("gfx950", (32, 32, 32), "int8", "[32, 32, 32]"),
     ("gfx1100", (32, 32, 16), "float16", "version = 1"),
+    ("gfx1100", (16, 32, 8), "int8", "version = 1"),
     ("gfx1201", (16, 32, 32), "float8_e4m3fn", "version = 2"),
+    ("gfx1201", (32, 32, 4), "bfloat16", "version = 2"),
+    ("gfx1201", (16, 16, 8), "float8_e5m2", "version = 2"),
+    ("gfx1201", (8, 32, 32), "float16", ""),
     ("gfx942", (8, 8, 16), "float8_e4m3fnuz", ""),  # too small for an instruction
 ]
 

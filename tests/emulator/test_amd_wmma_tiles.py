@@ -102,25 +102,31 @@ def test_a_dot_for_the_unit_of_another_gpu_is_refused(version: int, arch: str) -
 
 MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [INSTRUCTION], isTransposed = true}>"
 WMMA = "#ttg.amd_wmma<{version = VERSION, isTranspose = true, ctaLayout = {warp = [[0, 1], [1, 0]]}}>"
-
-
-@pytest.mark.parametrize(("arch", "layout", "width", "k"), [
-    ("gfx1201", WMMA.replace("VERSION", "2"), 4, 8), ("gfx1201", WMMA.replace("VERSION", "2"), 8, 8),
-    ("gfx1201", WMMA.replace("VERSION", "2"), 16, 16), ("gfx1100", WMMA.replace("VERSION", "1"), 16, 8),
+SMALL_K = [
+    *(("gfx1201", WMMA.replace("VERSION", "2"), width, k) for width, k in ((4, 8), (8, 8), (8, 1), (16, 16))),
+    *(("gfx1100", WMMA.replace("VERSION", "1"), 16, k) for k in (8, 2)),
     ("gfx942", MFMA.replace("INSTRUCTION", "32, 32, 8"), 8, 8),
     ("gfx942", MFMA.replace("INSTRUCTION", "16, 16, 16"), 4, 8),
     ("gfx942", MFMA.replace("INSTRUCTION", "16, 16, 16"), 4, 2),
-])  # fmt: skip
-def test_a_dot_is_refused_whose_operands_hold_copies_along_k(arch: str, layout: str, width: int, k: int) -> None:
-    target = Target.parse(f"hip:{arch}")
-    text = MODULE[: MODULE.index("    LOAD")] + "".join(
-        f"    %{name} = arith.constant dense<1.0> : tensor<{shape}xf16, #{name}>\n"
-        for name, shape in (("x", f"64x{k}"), ("y", f"{k}x64"))
-    )
-    text += MODULE[MODULE.index("    %zero") : MODULE.index("    %r = ")] + "    tt.return\n  }\n}\n"
+]
+
+
+@pytest.mark.parametrize(("arch", "layout", "width", "k"), SMALL_K)
+def test_copies_along_a_small_k_are_not_added(arch: str, layout: str, width: int, k: int) -> None:
+    """Registers and lanes beyond K hold copies; infinities among them are not multiplied with zeros."""
+    target, (m, n) = Target.parse(f"hip:{arch}"), (64, 64)
+    text = MODULE.replace("LOAD(%a, x, M, K, f16)", load("%a", "x", m, k))
+    text = text.replace("LOAD(%b, y, K, N, f16)", load("%b", "y", k, n))
+    text = text.replace("POINTERS(%c, M, N, f32)", pointers("%c", m, n, "f32"))
+    text = text.replace("MxN", f"{m}x{n}").replace("MxK", f"{m}x{k}").replace("KxN", f"{k}x{n}")
     text = re.sub("#mma = .*", f"#mma = {layout}", text).replace("WIDTH", str(width)).replace("ARCH", arch)
-    text = text.replace("MxN", "64x64").replace("MxK", f"64x{k}").replace("KxN", f"{k}x64")
     if target.warp_size == 64:
         text = text.replace("[4, 8]", "[8, 8]").replace('per-warp" = 32', 'per-warp" = 64')
-    with pytest.raises(PassError, match="a dot whose K is smaller than the layout of its operands covers"):
-        emit_module(parse_module(text), target)
+    code = emit_module(parse_module(text), target)
+    random = np.random.default_rng(3)
+    a, b = (random.integers(1, 5, size).astype(np.float16) for size in ((m, k), (k, n)))
+    a[3], b[:, 5] = np.inf, -np.inf
+    out = np.zeros((m, n), np.float32)
+    threads = 4 * target.warp_size
+    run(code, [a, b, out, 0, 0], grid=1, threads=threads, lds_bytes=metadata(code)["shared"], arch=arch)
+    assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))

@@ -223,8 +223,7 @@ def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attr
         operand = None if version == 2 and left in OCP and right in OCP else f16
     elif left != right or left not in (f16, bf16, i8):
         return None
-    (m, n), k = shape_of(c)[-2:], shape_of(a)[-1]
-    if min(m, n) < WMMA_SIDE or k % WMMA_SIDE:
+    if min(shape_of(c)[-2:]) < WMMA_SIDE:  # K may be smaller
         return None
     grid = warp_grid(op, (WMMA_SIDE, WMMA_SIDE), is_chain_tail(op))
     layout = AmdWmma(version, True, tile_grid(grid), cga=result_cga(c))

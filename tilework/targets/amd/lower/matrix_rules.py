@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import amdg, tt
 from tilework.ir.encodings import dot_operand_of, encoding_of, layout_of
@@ -23,6 +23,7 @@ from tilework.ir.types import f64 as double
 from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma, TileGrid, without
 from tilework.layouts.to_linear import to_linear
 from tilework.targets.amd.lower import lowers
+from tilework.targets.gpu.axes import lane_is
 from tilework.targets.gpu.convert import lower_convert
 from tilework.targets.gpu.dot_rules import multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
@@ -137,21 +138,24 @@ def starts_of(type: Attribute, registers: Callable[[Attribute], int]) -> list[tu
     return [layout.vector(images[first]) for first in range(0, len(images), registers(type))]
 
 
-def is_covered(type: Attribute) -> bool:
-    """Return True if K of an operand is at least what its registers and lanes cover.
-
-    Otherwise some hold copies along K, which a dot would add again: twice the K has fewer copies.
+def copies_along_k(type: Attribute) -> dict[str, int]:
+    """Return the bits of registers and lanes in which an operand of small K holds copies of the elements before them,
+    which an instruction must not add again: those that a larger K would use.
     """
     given, shape = dot_operand_of(type), list(shape_of(type))
     assert given is not None, "an operand of a dot has the layout of one"
 
-    def copies() -> int:
-        bases = to_linear(given, tuple(shape)).bases
-        return sum(not any(basis) for name, vectors in bases if name in ("register", "lane") for basis in vectors)
+    def unused() -> set[tuple[str, int]]:
+        columns = to_linear(given, tuple(shape)).by_in
+        return {(name, bit) for name in ("register", "lane") for bit, to in enumerate(columns[name]) if not to}
 
-    found = copies()
-    shape[given.k_dim] *= 2
-    return copies() == found
+    found = least = unused()
+    while True:
+        shape[given.k_dim] *= 2
+        if len(now := unused()) == len(least):
+            copies = found - least
+            return {name: sum(1 << bit for of, bit in copies if of == name) for name in ("register", "lane")}
+        least = now
 
 
 class Tiles:
@@ -161,9 +165,8 @@ class Tiles:
 
     def __init__(self, low: Lowering, op: Operation, encoding: AmdMfma | AmdWmma) -> None:
         self.low, self.op = low, op
-        for operand in op.operands[:2]:
-            if not is_covered(operand.type):
-                raise low.refuse(op, "a dot whose K is smaller than the layout of its operands covers")
+        if isinstance(op, tt.DotScaledOp) and any(any(copies_along_k(one.type).values()) for one in op.operands[:2]):
+            raise low.refuse(op, "a scaled dot whose K is smaller than the layout of its operands covers")
         self.tiles = starts_of(op.results[0].type, one_tile(encoding))
         operands = enumerate(op.operands[:2])
         self.line_starts = [starts_of(operand.type, one_tile(encoding, index)) for index, operand in operands]
@@ -173,7 +176,18 @@ class Tiles:
 
     def lines(self, index: int) -> list[Registers]:
         """Return the rows of tiles of A (0), or the columns of B (1)."""
-        return runs(self.low[self.op.operands[index]], len(self.line_starts[index]))
+        operand = self.op.operands[index]
+        return runs(self.without_copies(operand), len(self.line_starts[index]))
+
+    def without_copies(self, operand: SSAValue) -> Registers:
+        """Return the registers of an operand with zeros for the copies that it holds because its K is small."""
+        low, copies = self.low, copies_along_k(operand.type)
+        registers = list(low[operand])
+        zero = constant(registers[0].type, 0)
+        if lanes := copies["lane"]:
+            is_first = lane_is(low, lanes, 0)
+            registers = [low.builder.select(is_first, value, zero) for value in registers]
+        return tuple(zero if at & copies["register"] else value for at, value in enumerate(registers))
 
     def line_of(self, index: int, start: tuple[int, ...]) -> int:
         """Return the index of the row of A, or of the column of B, for the tile that starts there."""
