@@ -54,6 +54,12 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttg.BarrierOp: lambda op: ttg.BarrierOp.make(op.addr_space.value.data, LOC),
     ttg.LocalDeallocOp: lambda op: ttg.LocalDeallocOp.make(op.src, LOC),
     ttg.LocalDotOp: lambda op: ttg.LocalDotOp.make(op.a, op.b, op.c, LOC),
+    ttg.LocalGatherOp: lambda op: ttg.LocalGatherOp.make(
+        op.src, op.indices, op.token, op.axis.value.data, op.result.type, LOC
+    ),
+    ttg.LocalScatterOp: lambda op: ttg.LocalScatterOp.make(
+        op.dst, op.indices, op.values, op.token, op.axis.value.data, LOC
+    ),
     ttg.LocalLoadOp: lambda op: ttg.LocalLoadOp.make(op.src, op.result.type, LOC, op.token),
     ttg.LocalStoreOp: lambda op: ttg.LocalStoreOp.make(op.src, op.dst, LOC),
     ttg.MaskOp: lambda op: ttg.MaskOp.make(op.pred, [op.result[0].type], op.body.clone(), LOC),
@@ -64,6 +70,7 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttg.MemDescSubsliceOp: lambda op: ttg.MemDescSubsliceOp.make(op.src, (0, 32), (64, 32), LOC),
     ttg.MemDescTransOp: lambda op: ttg.MemDescTransOp.make(op.src, (1, 0), LOC),
     ttg.PredicateStageOp: lambda op: ttg.PredicateStageOp.make(op.iv, op.ub, op.step, 3, 1, LOC),
+    ttg.WarpIdOp: lambda op: ttg.WarpIdOp.make(LOC, "omitUniformHint" in op.properties),
     ttg.WarpReturnOp: lambda op: ttg.WarpReturnOp.make(LOC),
     ttg.WarpSpecializeOp: lambda op: with_registers(
         ttg.WarpSpecializeOp.make(
@@ -151,6 +158,29 @@ def test_old_names_are_read() -> None:
     assert print_module(parse_module(old)) == print_module(parse_module(text))
 
 
+GATHER, SCATTER = (
+    f"{op} {{axis = AXIS : i32}}" for op in ("%r = ttg.local_gather %m[%i]", "ttg.local_scatter %m[%i], %v")
+)
+I32, F16 = "tensor<64x64xi32, #blocked>", "tensor<64x64xf16, #blocked>"
+INDEXED = [
+    ("result shape must match indices shape", GATHER, "tensor<32x64xi32, #blocked>", F16, "0", ""),
+    ("result element type must match source element type", GATHER, I32, "tensor<64x64xf32, #blocked>", "0", ""),
+    ("source and indices must have the same rank", GATHER, "tensor<64xi32, #line>", "tensor<64xf16, #line>", "0", ""),
+    ("axis 2 is out of bounds for source rank 2", GATHER, I32, F16, "2", ""),
+    ("axis 4294967295 is out of bounds for source rank 2", GATHER, I32, F16, "-1", ""),
+    ("indices and result must have the same layout", GATHER, "tensor<64x64xi32, #blockedT>", F16, "0", ""),
+    ("operand 'indices' must be a tensor of integers", GATHER, F16, F16, "0", ""),
+    ("indices of dimension 1 reach 128, but the source has 64 elements", GATHER, "tensor<64x128xi32, #blocked>",
+     "tensor<64x128xf16, #blocked>", "0", ""),
+    ("values shape must match indices shape", SCATTER, "tensor<32x64xi32, #blocked>", F16, "0", ", mutable"),
+    ("values element type must match destination element type", SCATTER, I32, "tensor<64x64xf32, #blocked>", "0",
+     ", mutable"),
+    ("destination and indices must have the same rank", SCATTER, "tensor<64xi32, #line>", "tensor<64xf16, #line>", "0",
+     ", mutable"),
+    ("axis 2 is out of bounds for destination rank 2", SCATTER, I32, F16, "2", ", mutable"),
+    ("values must have the same layout as indices", SCATTER, "tensor<64x64xi32, #blockedT>", F16, "0", ", mutable"),
+    ("Cannot store into immutable memory", SCATTER, I32, F16, "0", ""),
+]  # fmt: skip
 BAD = [
     ("rank 0 memdesc is not allowed",
      "%x: !ttg.memdesc<f16, #bar, #smem>",
@@ -230,6 +260,13 @@ BAD = [
     ("source shape [64, 64] must match [destination shape 64, 32]",
      "%x: tensor<64x64xf16, #blocked>, %m: !ttg.memdesc<64x32xf16, #shared, #smem, mutable>",
      "ttg.local_store %x, %m : tensor<64x64xf16, #blocked> -> !ttg.memdesc<64x32xf16, #shared, #smem, mutable>"),
+    *(
+        (message,
+         f"%m: {M}<64x64xf16, #plain, #smem{mutable}>, %i: {indices}, %v: {values}",
+         f"{op} : {M}<64x64xf16, #plain, #smem{mutable}>, {indices}{arrow} {values}".replace("AXIS", axis))
+        for message, op, indices, values, axis, mutable in INDEXED
+        for arrow in (" ->" if "gather" in op else ",",)
+    ),
     ("result rank must be input rank - 1",
      "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
      ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<3x64x64xf16, "

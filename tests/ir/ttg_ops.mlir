@@ -9,7 +9,7 @@
 #nv = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
-  tt.func @f(%i: i32, %p: i1, %t: tensor<64x64xf16, #blocked>, %desc: !tt.tensordesc<tensor<64x64xf16, #nv>>, %ptr: !tt.ptr<i8>, %l: i64, %ptrs: tensor<64x64x!tt.ptr<f16>, #blocked>, %mask: tensor<64x64xi1, #blocked>, %bytes: tensor<64x64xi8, #blocked>, %rows: !tt.tensordesc<tensor<1x64xf16, #nv>>, %x_offsets: tensor<32xi32, #ttg.slice<{dim = 0, parent = #blockedR}>>, %nv32: !ttg.memdesc<32x64xf16, #nv, #smem, mutable>, %sums: tensor<64x64xf32, #blocked>, %acc: tensor<64x64xf32, #mma>, %lhs: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>) {
+  tt.func @f(%i: i32, %p: i1, %t: tensor<64x64xf16, #blocked>, %desc: !tt.tensordesc<tensor<64x64xf16, #nv>>, %ptr: !tt.ptr<i8>, %l: i64, %ptrs: tensor<64x64x!tt.ptr<f16>, #blocked>, %mask: tensor<64x64xi1, #blocked>, %bytes: tensor<64x64xi8, #blocked>, %rows: !tt.tensordesc<tensor<1x64xf16, #nv>>, %x_offsets: tensor<32xi32, #ttg.slice<{dim = 0, parent = #blockedR}>>, %nv32: !ttg.memdesc<32x64xf16, #nv, #smem, mutable>, %sums: tensor<64x64xf32, #blocked>, %index: tensor<32x64xi32, #blocked>, %token: !ttg.async.token, %acc: tensor<64x64xf32, #mma>, %lhs: tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>) {
     %a = ttg.local_alloc : () -> !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable>
     %b = ttg.local_alloc %t {alignment = 16 : i32} : (tensor<64x64xf16, #blocked>) -> !ttg.memdesc<64x64xf16, #shared, #smem>
     %c = ttg.memdesc_subslice %b[0, 32] : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared, #smem, 64x64>
@@ -17,6 +17,12 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     ttg.local_store %t, %s : tensor<64x64xf16, #blocked> -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
     %x = ttg.local_load %s : !ttg.memdesc<64x64xf16, #shared, #smem, mutable> -> tensor<64x64xf16, #blocked>
     %fma = ttg.local_dot %b, %s, %sums : !ttg.memdesc<64x64xf16, #shared, #smem> * !ttg.memdesc<64x64xf16, #shared, #smem, mutable> -> tensor<64x64xf32, #blocked>
+    %warp = ttg.warp_id
+    %warp2 = ttg.warp_id {omitUniformHint}
+    %gathered = ttg.local_gather %s[%index] {axis = 0 : i32} : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<32x64xi32, #blocked> -> tensor<32x64xf16, #blocked>
+    %gathered2 = ttg.local_gather %s[%index] token %token {axis = 1 : i32} : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<32x64xi32, #blocked> -> tensor<32x64xf16, #blocked>
+    ttg.local_scatter %s[%index], %gathered {axis = 0 : i32} : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<32x64xi32, #blocked>, tensor<32x64xf16, #blocked>
+    ttg.local_scatter %s[%index], %gathered token %token {axis = 1 : i32} : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<32x64xi32, #blocked>, tensor<32x64xf16, #blocked>
     %g = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 256 : i32} : !tt.ptr<i8>
     %cm = ttg.async_commit_group
     %w = ttg.async_wait %cm, %cm {num = 2 : i32}

@@ -65,6 +65,7 @@ EVERYTHING = Interval(0, FOREVER)
 READS: dict[type[Operation], tuple[int, ...]] = {
     ttg.LocalLoadOp: (0,),
     ttg.LocalDotOp: (0, 1),
+    ttg.LocalGatherOp: (0,),
     amdg.LocalLoadPackedTransposedOp: (0,),
     amdg.AsyncCopyLocalToGlobalOp: (0,),
     ttng.WarpGroupDotOp: (0, 1),
@@ -76,6 +77,7 @@ READS: dict[type[Operation], tuple[int, ...]] = {
 }
 WRITES: dict[type[Operation], tuple[int, ...]] = {
     ttg.LocalStoreOp: (1,),
+    ttg.LocalScatterOp: (0,),
     ttg.AsyncCopyGlobalToLocalOp: (1,),
     amdg.BufferLoadToLocalOp: (0,),
     ttng.AsyncTMACopyGlobalToLocalOp: (-2, -3),
@@ -433,7 +435,7 @@ PHASES = frozenset({
     ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.PingPongWaitOp, ttng.PingPongSignalOp,
 })  # fmt: skip
 BY_FIRST_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
-READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalDotOp, ttg.LocalLoadOp})
+READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalDotOp, ttg.LocalLoadOp, ttg.LocalGatherOp})
 
 
 def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:
@@ -508,6 +510,7 @@ def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
 ASYNC_READS = frozenset({ttng.WarpGroupDotOp, *COPIES_OUT})
 STORES: dict[type[Operation], Callable[[Operation], SSAValue]] = {
     ttg.LocalStoreOp: lambda op: op.operands[1],
+    ttg.LocalScatterOp: lambda op: op.operands[0],
     ttg.LocalAllocOp: lambda op: op.results[0],
 }
 FILLS = frozenset({ttg.AsyncCopyGlobalToLocalOp, *STORES})

@@ -28,6 +28,7 @@ from tilework.ir.constraints import (
     I32,
     I32_ARRAY,
     I32_PROPERTY,
+    INT_TENSOR,
     POINTER,
     PTR_LIKE,
     RUN_PROPERTY,
@@ -400,6 +401,75 @@ class LocalStoreOp(Op):
     def verify_(self) -> None:
         require_mutable("Cannot store into immutable memory", self.dst.type)
         verify_copy(self.src.type, self.dst.type)
+
+
+def verify_indexed(
+    memory: Attribute, indices: Attribute, values: Attribute, axis: int, role: str, moved: str, layouts: str
+) -> None:
+    """Check the types of a gather or scatter along an axis: there are as many `values` as `indices`, in the same
+    layout. Messages call the memory `role` and the values `moved`, and say `layouts` if these differ."""
+    assert isinstance(memory, MemDescType)
+    shape, index_shape = memory.dims, shape_of(indices)
+    if shape_of(values) != index_shape:
+        raise VerifyException(f"{moved} shape must match indices shape")
+    if element_type(values) != memory.element_type:
+        raise VerifyException(f"{moved} element type must match {role} element type")
+    if len(shape) != len(index_shape):
+        raise VerifyException(f"{role} and indices must have the same rank")
+    if not 0 <= axis < len(shape):
+        raise VerifyException(f"axis {axis % (1 << 32)} is out of bounds for {role} rank {len(shape)}")
+    if encoding_of(indices) != encoding_of(values):
+        raise VerifyException(layouts)
+    encoding = encoding_of(memory)
+    if encoding is not None and encoding.rank != len(shape):
+        raise VerifyException(f"{role} has rank {len(shape)} but memdesc encoding has rank {encoding.rank}")
+    for dim, (wanted, size) in enumerate(zip(index_shape, shape, strict=True)):
+        if dim != axis and wanted > size:
+            raise VerifyException(f"indices of dimension {dim} reach {wanted}, but the {role} has {size} elements")
+
+
+class LocalGatherOp(Op):
+    """Read elements of shared memory by their index along an axis: ``r[i, j] = m[idx[i, j], j]`` for axis 0.
+
+    ``%r = ttg.local_gather %m[%idx] token %t {axis = 0 : i32} : !ttg.memdesc<...>, tensor<...> -> tensor<...>``
+    """
+
+    name = "ttg.local_gather"
+    src = operand_def(MEMDESC)
+    indices = operand_def(INT_TENSOR)
+    token = opt_operand_def(TOKEN)
+    axis = prop_def(I32_PROPERTY)
+    result = result_def(TENSOR)
+    form = "$src[$indices](? token $token) {} : type($src), type($indices) -> type($result)"
+    traits = traits_def(MemoryReadEffect(), TensorSize())
+
+    def verify_(self) -> None:
+        layouts = "indices and result must have the same layout"
+        axis = self.axis.value.data
+        verify_indexed(self.src.type, self.indices.type, self.result.type, axis, "source", "result", layouts)
+
+
+class LocalScatterOp(Op):
+    """Write elements of shared memory by their index along an axis: ``m[i, idx[i, j]] = v[i, j]`` for axis 1. One of
+    several values for an element remains.
+
+    ``ttg.local_scatter %m[%idx], %v token %t {axis = 1 : i32} : !ttg.memdesc<...>, tensor<...>, tensor<...>``
+    """
+
+    name = "ttg.local_scatter"
+    dst = operand_def(MEMDESC)
+    indices = operand_def(INT_TENSOR)
+    values = operand_def(TENSOR)
+    token = opt_operand_def(TOKEN)
+    axis = prop_def(I32_PROPERTY)
+    form = "$dst[$indices], $values(? token $token) {} : type($dst), type($indices), type($values)"
+    traits = traits_def(MemoryWriteEffect(), TensorSize())
+
+    def verify_(self) -> None:
+        require_mutable("Cannot store into immutable memory", self.dst.type)
+        layouts = "values must have the same layout as indices"
+        axis = self.axis.value.data
+        verify_indexed(self.dst.type, self.indices.type, self.values.type, axis, "destination", "values", layouts)
 
 
 def require_mutable(message: str, type: Attribute) -> None:

@@ -1,17 +1,19 @@
 """`ttg` ops on tensors: layout conversions, the unpacking of 4-bit floats, and the predicated stages of the
-pipeliner."""
+pipeliner; the index of a warp."""
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute
 from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import I1, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameShape, TensorSize, names
+from tilework.ir.constraints import I1, I32, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameShape, TensorSize, names
 from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.fields import (
     COMBINE_RETURN,
     CONVERSION,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -19,7 +21,7 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
-from tilework.ir.types import bf16, element_type, f16, i8, shape_of
+from tilework.ir.types import bf16, element_type, f16, i8, i32, shape_of
 from tilework.layouts.linear import LayoutError
 from tilework.layouts.to_linear import to_linear
 
@@ -90,6 +92,20 @@ def verify_unpacked(source: Attribute, result: Attribute, axis: int) -> None:
         ]
         if doubled != [tuple(basis) for basis in dict(unpacked.bases)[name]]:
             raise VerifyException(f"the {name}s of {source} and {result} hold different elements")
+
+
+class WarpIdOp(Op):
+    """The index of this warp among those that run the op: ``%w = ttg.warp_id {omitUniformHint}``.
+
+    It is known to be equal in all lanes of a warp, unless `omitUniformHint` is there: then no instruction says so.
+    """
+
+    name = "ttg.warp_id"
+    omit_uniform_hint = opt_prop_def(UnitAttr, prop_name="omitUniformHint")
+    result = result_def(I32)
+    form = "{}"
+    infer = {"result": i32}
+    traits = traits_def(Pure())
 
 
 class MaskReturnOp(Op):

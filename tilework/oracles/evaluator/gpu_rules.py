@@ -100,6 +100,12 @@ rules(
             machine, op, machine.shared.read(a), machine.shared.read(b), c
         ),
         ttg.LocalStoreOp: lambda machine, op, src, view: machine.shared.write(view, src),
+        ttg.LocalGatherOp: lambda machine, op, view, indices, *token: machine.shared.read(
+            indexed(machine, op, view, indices)
+        ),
+        ttg.LocalScatterOp: lambda machine, op, view, indices, values, *token: machine.shared.write(
+            indexed(machine, op, view, indices), values
+        ),
         ttg.MemDescTransOp: lambda machine, op, view: view.viewed(
             view.offsets.transpose(machine.integers(op, "order"))
         ),
@@ -112,6 +118,19 @@ rules(
         ttng.ClusterWaitOp: lambda machine, op: machine.shared.barrier(),  # all threads of all blocks have arrived
     }
 )
+
+
+def indexed(machine: "Machine", op: Operation, view: MemView, indices: Array) -> MemView:
+    """Return the elements that `indices` select along the axis of `op`; outside of it they are taken modulo the size,
+    as by `tt.gather`."""
+    axis = machine.integer(op, "axis")
+    offsets = view.offsets[tuple(slice(None if dim == axis else size) for dim, size in enumerate(indices.shape))]
+    return view.viewed(np.take_along_axis(offsets, indices.astype(np.int64) % offsets.shape[axis], axis))
+
+
+@evaluates(ttg.WarpIdOp)
+def eval_warp_id(machine: "Machine", op: Operation) -> Array:
+    raise Fault("differs between the warps of a program, which the evaluator runs as one")
 
 
 @evaluates(ttg.Fp4ToFpOp)

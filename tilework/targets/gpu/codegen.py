@@ -281,7 +281,7 @@ MORE_RULES = {  # modules, and the prefixes of the op names that they lower
     "tilework.targets.gpu.debug": "tt.print tt.assert",
     "tilework.targets.gpu.dot_rules": "tt.dot ttg.local_dot",
     "tilework.targets.gpu.foreign": "tt.elementwise_inline_asm tt.extern_elementwise tt.map_elementwise",
-    "tilework.targets.gpu.gather": "tt.gather tt.histogram",
+    "tilework.targets.gpu.gather": "tt.gather tt.histogram ttg.local_gather ttg.local_scatter",
     "tilework.targets.gpu.reduce_rules": "tt.reduce",
     "tilework.targets.gpu.scan": "tt.scan",
     "tilework.targets.gpu.shared_access": "ttg.async_ ttg.local_ ttg.memdesc_ ttg.global_scratch_alloc",

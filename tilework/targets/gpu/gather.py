@@ -1,4 +1,4 @@
-"""`tt.gather` and `tt.histogram`: data-dependent reads and counts of elements.
+"""`tt.gather`, `tt.histogram`, `ttg.local_gather` and `ttg.local_scatter`: data-dependent reads, writes and counts.
 
 A gather in which every warp holds all candidates is lowered to shuffles: the index determines the lane and register of
 the source. Lanes that need different registers read all of them and select. Otherwise the source is stored to scratch
@@ -7,23 +7,29 @@ access is out of bounds.
 
 A histogram counts in scratch memory: all threads clear the bins, wait, add one for each of their elements (except
 duplicates, masked elements and values outside the bins), wait, and read the bins in the layout of the result.
+
+`ttg.local_gather` and `ttg.local_scatter` access a buffer of the kernel: each thread computes the offset of an element
+from its coordinates, one of which is the index.
 """
 
+from collections.abc import Iterator
 from functools import partial, reduce
+from typing import cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.scratch import is_warp_local
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import RMWOp
 from tilework.ir.types import axis_of, element_type, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import order
 from tilework.targets.gpu.axes import Bit, bits_at, check_in_block, mask_of, moving_bits, subsets
+from tilework.targets.gpu.device import Access
 from tilework.targets.gpu.global_access import both, copied_registers
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.packing import from_memory, held_type
+from tilework.targets.gpu.lowering import Lowering, Registers, Shared, lowers
+from tilework.targets.gpu.packing import access_shape, from_memory, held_type, pack, to_memory
 from tilework.targets.gpu.shared_access import Move, Table
 from tilework.targets.gpu.views import chosen, coordinates, register_coords, xor_columns
 from tilework.targets.llvm.builder import Builder
@@ -154,3 +160,50 @@ def count_one(low: Lowering, base: Value, bins: int, bits: int, value: Value, co
     may = reduce(partial(both, low), conditions, inside)
     address = b.gep(base, b.mul(as_i32(b, value), bits // 8))
     low.gpu.change_shared(b, address, may, RMWOp.ADD, constant(integer(bits), 1))
+
+
+def places(
+    low: Lowering, op: Operation, memory: SSAValue, indices: SSAValue, bytes: int
+) -> Iterator[tuple[int, Value]]:
+    """Yield each register of `indices` that is no duplicate, with the address of the element (of `bytes`) that it
+    selects.
+
+    An index outside the axis is undefined; it is taken modulo the size.
+    """
+    if low.facts.num_ctas > 1:
+        raise low.refuse(op, "indexed access to shared memory in a cluster")
+    b, axis, buffer = low.builder, axis_of(op), cast(Shared, low[memory])
+    layout, size = layout_of(indices.type), shape_of(memory.type)[axis]
+    inverse = layout_of(memory.type).pseudoinvert()
+    at = inverse.out_names.index("offset")
+    columns = [[vector[at] for vector in dict(inverse.bases)[f"dim{dim}"]] for dim in range(len(layout.outs))]
+    copies = copied_registers(indices.type)
+    pairs = zip(low[indices], coordinates(low, layout), strict=True)
+    for register, (index, coords) in enumerate(pairs):
+        if not register & copies:
+            used = (index_of(low, index, size) if dim == axis else coord for dim, coord in enumerate(coords))
+            offset = b.xor(xor_columns(b, zip(used, columns, strict=True)).value, buffer.offset)
+            yield register, b.gep(buffer.base, b.mul(offset, bytes))
+
+
+@lowers(ttg.LocalGatherOp)
+def lower_local_gather(low: Lowering, op: Operation) -> Registers:
+    memory, indices = op.operands[:2]
+    element, copies, made = element_type(op.results[0].type), copied_registers(indices.type), dict[int, Value]()
+    held = held_type(element)
+    bytes = held.bits // 8
+    for register, address in places(low, op, memory, indices, bytes):
+        made[register] = from_memory(low, element, low.builder.load(held, address, align=bytes))
+    return tuple(made[register & ~copies] for register in range(len(low[indices])))
+
+
+@lowers(ttg.LocalScatterOp)
+def lower_local_scatter(low: Lowering, op: Operation) -> None:
+    memory, indices, values = op.operands[:3]
+    element = element_type(values.type)
+    bits, mine = held_type(element).bits, low.is_first_copy(layout_of(indices.type), in_block=True)
+    shape = access_shape(bits, 1)
+    for register, address in places(low, op, memory, indices, bits // 8):
+        given = pack(low, [to_memory(low, element, low[values][register])], shape.type)
+        low.gpu.store_shared(low.builder, Access(address, shape, mine), given)
+    low.gpu.stored_for_matrices(low.builder, memory.type)

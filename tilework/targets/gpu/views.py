@@ -19,7 +19,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
-from tilework.ir import arith, tt, ub
+from tilework.ir import arith, tt, ttg, ub
 from tilework.ir.encodings import layout_of
 from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import array_values, element_type, int_property, shape_of
@@ -163,6 +163,14 @@ def lower_make_range(low: Lowering, op: Operation) -> Registers:
     return tuple(
         low.builder.add(index, constant(i32, start)) for (index,) in coordinates(low, layout_of(op.results[0].type))
     )
+
+
+@lowers(ttg.WarpIdOp)
+def lower_warp_id(low: Lowering, op: Operation) -> Registers:
+    """The hint is an instruction; where warps run code of their own, the id already has it."""
+    if "omitUniformHint" in op.properties or low.facts.by_groups or low.warp.constant is not None:
+        return (low.warp,)
+    return (low.gpu.uniform(low.builder, low.warp),)
 
 
 @lowers(tt.ExpandDimsOp)
