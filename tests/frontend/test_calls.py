@@ -378,7 +378,7 @@ def runtime_to_math(out, n):
         (calls_endless, "calls itself"),
         (keyword_expansion, "**kwargs"),
         (block_to_noinline, "noinline"),
-        (runtime_to_math, "compile time"),
+        (runtime_to_math, "use tl.sqrt"),
     ],
 )
 def test_refused(kernel, message: str) -> None:

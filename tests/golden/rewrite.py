@@ -4,7 +4,7 @@ from tests.golden.harness import RENDER, expected_path, kernels, topics
 
 
 def main() -> None:
-    for kind, (_, render) in RENDER.items():
+    for kind, (_, _, render) in RENDER.items():
         for topic in topics(kind):
             sections = [f"== {name}\n{render(*entry).strip()}\n" for name, entry in kernels(kind, topic).items()]
             expected_path(kind, topic).write_text("\n".join(sections))

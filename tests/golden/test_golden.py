@@ -9,7 +9,7 @@ CASES = [(kind, topic, name) for kind in RENDER for topic in topics(kind) for na
 
 @pytest.mark.parametrize(("kind", "topic", "name"), CASES)
 def test_golden(kind: str, topic: str, name: str) -> None:
-    text = RENDER[kind][1](*kernels(kind, topic)[name]).strip()
+    text = RENDER[kind][2](*kernels(kind, topic)[name]).strip()
     assert text == read_expected(kind, topic)[name]
 
 

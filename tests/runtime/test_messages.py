@@ -83,6 +83,17 @@ def test_a_mistyped_keyword_is_named_with_what_was_meant(kernel) -> None:
         kernel[(1,)](X, OUT, BLOCK=16, FLAGS=True)
 
 
+@pytest.mark.parametrize("kernel", [copy, InterpretedFunction(copy.fn)], ids=["compiled", "interpreted"])
+def test_a_mistyped_name_in_a_grid_is_named_with_what_was_meant(kernel) -> None:
+    with pytest.raises(KeyError) as caught:
+        kernel[lambda META: (tilework.cdiv(16, META["BLOK"]),)](X, OUT, BLOCK=16)
+    assert str(caught.value) == (
+        "the grid asks for 'BLOK', which is no parameter of `copy`\nhelp: did you mean 'BLOCK'?"
+    )
+    with pytest.raises(KeyError, match=r"^'else'$"):  # an error of the program's own
+        kernel[lambda META: ({}["else"],)](X, OUT, BLOCK=16)
+
+
 def test_launches_refuse_names_that_backends_of_triton_overlook(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its backends, which `as_triton` puts in the place of ours, take no notice of them."""
     group, entry = "tilework.backends", BACKENDS["cpu"]

@@ -30,6 +30,7 @@ from tilework.frontend.scopes import (
     unwrap,
 )
 from tilework.language import core as tl
+from tilework.language.advice import foreign_call
 from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import array_library
 from tilework.language.function import (
@@ -43,12 +44,6 @@ from tilework.language.function import (
 from tilework.language.parameters import signature_of
 from tilework.language.typing.python_names import check_arity
 from tilework.process.triton_version import follows
-
-OTHER_NAMES = {
-    "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot",
-    "concatenate": "cat", "true_divide": "fdiv",
-    "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "power": "pow", "transpose": "trans",
-}  # fmt: skip
 
 
 class NotInlinable(TypeError):
@@ -197,16 +192,6 @@ def call_advice(callee: Any, name: str) -> str:
     return "decorate it with @jit, or with @constexpr_function to run it at compile time"
 
 
-def foreign_call(library: str, callee: Any) -> str:
-    """The message about ``np.sqrt(x)`` in a kernel."""
-    name = getattr(callee, "__name__", None) or type(callee).__name__
-    own = OTHER_NAMES.get(name, name)
-    owners = (("tl", language), ("tl.extra.libdevice", language.extra.libdevice))
-    found = next((f"{where}.{own}" for where, owner in owners if hasattr(owner, own)), None)
-    advice = f"use {found}" if found else "write it with tl.* functions, or compute it on the host and pass the result"
-    return f"{library}.{name} works on arrays of the host, not on the values of a kernel\nhelp: {advice}"
-
-
 def call_builtin(gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A builtin gets the semantic object, and the generator if it has such a parameter."""
     function = getattr(callee, "__func__", callee)
@@ -256,6 +241,8 @@ def check_compile_time(callee: Any, args: Sequence[Any], kwargs: Mapping[str, An
     """Refuse run-time values where Python runs now; aggregates and tuples may hold them."""
     for value in (*args, *kwargs.values()):
         if isinstance(value, tl.tensor):
+            if getattr(callee, "__module__", None) == "math":
+                raise TypeError(foreign_call("math", callee))
             name = getattr(getattr(callee, "fn", callee), "__name__", "this function")
             raise TypeError(
                 f"`{name}` runs at compile time, but one argument is known only at run time:"

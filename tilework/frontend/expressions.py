@@ -19,7 +19,7 @@ from tilework.frontend.scopes import as_constexpr, compile_time_function, descri
 from tilework.language import core as tl
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_messages
-from tilework.language.typing.indexing import is_plain_view
+from tilework.language.typing.indexing import is_one_pointer, is_plain_view
 from tilework.language.typing.python_names import TUPLE_INDEX, attribute_name, converted, extremum, length
 
 # ---- The Python builtins that kernels may use, the calls that the compiler evaluates itself, and attributes of values.
@@ -382,7 +382,8 @@ def visit_subscript(gen: FunctionGenerator, node: ast.Subscript) -> Any:
     owner = gen.visit(node.value)
     index = gen.visit(node.slice)
     if isinstance(owner, tl.tensor):
-        check_index(gen, node, index)
+        if not is_one_pointer(owner):
+            check_index(gen, node, index)
         return gen.call(type(owner).__getitem__, [owner, index], {})
     if is_aggregate(owner):
         return gen.call(get_attribute(gen, owner, "__getitem__"), [index], {})
@@ -413,9 +414,7 @@ def index_tuple(owner: Any, index: Any) -> Any:
     position = unwrap(index)
     if not isinstance(position, int):
         raise TypeError(f"a tuple is indexed by an integer, not {describe(index) or repr(position)}")
-    if not -len(owner) <= position < len(owner):
-        raise IndexError(f"index {position} is out of range: there are {len(owner)} elements")
-    return as_constexpr(owner.values[position])
+    return as_constexpr(owner[position])
 
 
 def python_slice(index: Any) -> slice:

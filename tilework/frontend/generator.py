@@ -44,7 +44,7 @@ from tilework.frontend import (
 )
 from tilework.frontend.control_flow import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
-from tilework.frontend.messages import shortened, syntax_name, with_advice
+from tilework.frontend.messages import shortened, syntax_name
 from tilework.frontend.returns import DeadReturn, Return, insert_returns
 from tilework.frontend.scopes import Scope, describe, flatten, is_storable, unflatten, unflatten_all, unwrap
 from tilework.frontend.semantic import Semantic
@@ -56,6 +56,7 @@ from tilework.ir.module_facts import mark_reproducible
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.language import core as tl
 from tilework.language import target_info
+from tilework.language.advice import with_advice
 from tilework.language.dependencies import TOO_DEEP, deeply, levels_of
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_messages
@@ -295,13 +296,13 @@ class FunctionGenerator:
     ) -> CompilationError:
         """`error` as the user sees it, at `node`."""
         text = str(error) if from_builtin else repr(error)
-        title = title if title is not None else with_advice(error)
+        title = title if title is not None else with_advice(error, code=ast.unparse(node))
         return CompilationError(self.src, node, text, where=self.where, label=self.describe_names(node), title=title)
 
     def unsupported(self, node: ast.AST, text: str) -> UnsupportedLanguageConstruct:
         """Python that the tile language does not have."""
         error = UnsupportedLanguageConstruct(self.src, node, split_help(text)[0], where=self.where)
-        error.title = with_advice(error, text)
+        error.title = with_advice(error, text, ast.unparse(node))
         return error
 
     def beyond_triton(self, node: ast.AST, refusal: str | Exception) -> None:

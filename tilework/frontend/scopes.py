@@ -25,7 +25,7 @@ from tilework.errors import SourceMap
 from tilework.language import core as tl
 from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import COMPILE_TIME_MODULES
-from tilework.language.function import JITCallable
+from tilework.language.function import JITCallable, JITFunction
 from tilework.language.typing.promotion import NUMBERS
 from tilework.language.typing.promotion import plain as unwrap
 from tilework.language.typing.python_names import describe_type, is_storable, make_tuple
@@ -90,6 +90,8 @@ class Scope:
             return (
                 f"\nit is assigned in line {lines[0]}, but not on every path to here\nhelp: give it a value before that"
             )
+        if hasattr(python, name) and isinstance(getattr(language, name, None), JITFunction):
+            return f"\nhelp: `tl.{name}` takes a tile and an axis; for a few numbers write a loop (tl.static_range)"
         if hasattr(language, name):
             return f"\nhelp: did you mean `tl.{name}`?"
         if hasattr(python, name):

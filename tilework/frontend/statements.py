@@ -22,6 +22,7 @@ from tilework.frontend.scopes import (
 )
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
+from tilework.language.typing.indexing import NOT_AN_ARRAY, is_one_pointer
 from tilework.language.typing.python_names import check_assigned, names_constexpr
 from tilework.process.triton_version import follows
 
@@ -91,8 +92,10 @@ def assign(gen: FunctionGenerator, target: ast.expr, value: Any) -> None:
 def assign_part(gen: FunctionGenerator, target: ast.Subscript, value: Any) -> None:
     """``x[2:10] = value`` gives `x` a new value."""
     refusal = triton_messages.PART.format(ast.unparse(target))
-    gen.beyond_triton(target, refusal)
     owner = gen.visit(target.value)
+    if is_one_pointer(owner):
+        raise gen.unsupported(target, f"assignment to {ast.unparse(target)} is not supported: {NOT_AN_ARRAY}")
+    gen.beyond_triton(target, refusal)
     if not isinstance(owner, tl.tensor) or not owner.type.is_block():
         raise gen.unsupported(target, f"{refusal}\nhelp: only parts of blocks can, which makes a new block")
     assign(gen, target.value, gen.semantic.with_subscript(owner, gen.visit(target.slice), value))

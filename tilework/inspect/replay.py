@@ -40,7 +40,7 @@ import numpy as np
 from tilework import knobs
 from tilework.aot.in_processes import results
 from tilework.errors import SanitizerError
-from tilework.language.grid import grid_extent
+from tilework.language.grid import GridArguments, grid_extent
 from tilework.numerics.rounding import FLOATS
 from tilework.oracles.interpreter.allowed_memory import ON_WRITE, REGISTERED, strided_extent
 from tilework.oracles.interpreter.arguments import register_memory
@@ -73,8 +73,9 @@ class Launch:
     @classmethod
     def of(cls, fn: Any, values: Sequence[Any], grid: Any, options: Mapping[str, Any] | None = None) -> "Launch":
         """A launch with a grid as users write it: of one to three sizes, or a function of the arguments."""
-        sizes = grid(dict(zip(fn.arg_names, values, strict=True))) if callable(grid) else grid
-        return cls(fn, tuple(values), grid_extent(sizes), options or {})
+        if callable(grid):
+            grid = grid(GridArguments(zip(fn.arg_names, values, strict=True), fn.__name__))
+        return cls(fn, tuple(values), grid_extent(grid), options or {})
 
     def copied(self, kept: Any = None) -> "Launch | None":
         """The same with copies of its arrays as they are now, in the memory of the host; None if they are large."""

@@ -401,6 +401,8 @@ class tuple(base_value):
             return tuple(self.values[index])
         if not isinstance(index, int):
             raise TypeError(f"a tuple index must be known at compile time, not {index}")
+        if not -len(self.values) <= index < len(self.values):
+            raise IndexError(f"index {index} is out of range: there are {len(self.values)} elements")
         return self.values[index]
 
     def __getattr__(self, name: str) -> Any:

@@ -16,6 +16,7 @@ in this file, because a traceback through a builtin must show a file of this nam
 # pyright: reportUnusedImport=false
 
 import builtins
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -107,6 +108,8 @@ def builtin(fn: Function) -> Function:
     """
     names = fn.__code__.co_varnames[: fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount]
     assert "_semantic" in names, f"the builtin {fn.__name__} must accept _semantic"
+    positional = names[: fn.__code__.co_argcount]
+    most = positional.index("_semantic") if "_semantic" in positional else sys.maxsize
 
     @wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -120,6 +123,8 @@ def builtin(fn: Function) -> Function:
         kwargs["_semantic"] = active.semantic
         if takes_generator:
             kwargs["_generator"] = active
+        if len(args) > most:
+            raise TypeError(f"{fn.__name__}() takes at most {most} arguments, got {len(args)}")
         result = fn(*args, **kwargs)
         return tuple(result) if result.__class__ is builtins.tuple else result
 

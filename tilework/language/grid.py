@@ -16,7 +16,7 @@ arguments are kept alive and are read again at every call, so that a tensor may 
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -24,6 +24,28 @@ from tilework.language import core as tl
 from tilework.language.function import constexpr_function
 
 MOST = 2**31 - 1  # along one axis
+
+
+class NoSuchParameter(KeyError):
+    """A callable grid asked for a parameter that the kernel does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class GridArguments(dict[str, Any]):
+    """The arguments of a launch, by name, as a callable grid gets them."""
+
+    def __init__(self, arguments: Mapping[str, Any] | Iterable[tuple[str, Any]], kernel: str) -> None:
+        super().__init__(arguments)
+        self.kernel = kernel
+
+    def __missing__(self, name: object) -> Any:
+        import difflib  # lazily: only mistakes need it
+
+        close = difflib.get_close_matches(str(name), self, n=1)
+        advice = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(self)}"
+        raise NoSuchParameter(f"the grid asks for {name!r}, which is no parameter of `{self.kernel}`\nhelp: {advice}")
 
 
 def grid_extent(grid: Any) -> tuple[int, int, int]:

@@ -202,6 +202,14 @@ def python_slice(item: object) -> object:
     return item.to_python() if isinstance(item, slice) else item
 
 
+NOT_AN_ARRAY = "a pointer is not an array"  # `advice.py` says what to write
+
+
+def is_one_pointer(x: object) -> bool:
+    """Return True for a pointer that is no tile."""
+    return isinstance(x, tensor) and x.dtype.is_ptr() and not x.type.is_block()
+
+
 class Indexing(Views):
     """Parts of blocks, read and replaced."""
 
@@ -241,6 +249,8 @@ class Indexing(Views):
         shape, items = shape_of(x), index_items(index)
         used = sum(item is not None and item is not Ellipsis for item in items)
         if used > len(shape):
+            if is_one_pointer(x):
+                raise IndexError(f"unsupported tensor index: {NOT_AN_ARRAY}")
             raise IndexError(f"unsupported tensor index: too many indices, {used} for a block of shape {list(shape)}")
         dots = [position for position, item in enumerate(items) if item is Ellipsis]
         if len(dots) > 1:

@@ -284,9 +284,7 @@ class Operators(Values):
         """``a + b``; one of them may be a pointer."""
         if is_pointer(a):
             if is_pointer(b):
-                raise TypeError(
-                    f"cannot add pointers together: {a} and {b}; add an integer offset, or cast one to tl.int64"
-                )
+                raise TypeError(f"cannot add pointers together: {a.dtype} and {b.dtype}")
             return self.moved(a, b, "+")
         if is_pointer(b):
             return self.moved(b, a, "+")

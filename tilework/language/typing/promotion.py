@@ -109,7 +109,9 @@ def promote(left: str, right: str, weak: int, operator: str) -> dtype:
     """
     a, b = DTYPES.get(left), DTYPES.get(right)
     if a is None or b is None:
-        raise InvalidOperands(left, right, operator, "cast pointers to tl.int64 to compute with addresses")
+        is_pointer = "pointer" in (left if a is None else right)
+        help = "a pointer is an address, not the value there" if is_pointer else "one of them is not a value"
+        raise InvalidOperands(left, right, operator, help)
     division = operator in DIVISIONS
     if weak:
         constant, other = (a, b) if weak == LEFT_WEAK else (b, a)

@@ -84,7 +84,8 @@ def check_assigned(value: object) -> None:
 def length(value: Any) -> int:
     """``len`` of a tuple, a shape or a compile-time sequence."""
     if isinstance(value, tensor):
-        raise TypeError("object of type 'tensor' has no len()\nhelp: use x.shape[0], or x.numel")
+        advice = "use x.shape[0], or x.numel" if value.type.is_block() else "pass the size as an argument of the kernel"
+        raise TypeError(f"object of type 'tensor' has no len()\nhelp: {advice}")
     return len(plain(value))
 
 

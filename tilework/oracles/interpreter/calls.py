@@ -11,16 +11,18 @@ import inspect
 import operator
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilework.language import core as tl
+from tilework.language.advice import counterpart, foreign_call
+from tilework.language.dependencies import COMPILE_TIME_MODULES, array_library
 from tilework.language.extra.libdevice import of_target
 from tilework.language.function import JITCallable, unwrap_nested
 from tilework.language.typing import triton_messages
-from tilework.language.typing.indexing import is_plain_view
+from tilework.language.typing.indexing import NOT_AN_ARRAY, is_one_pointer, is_plain_view
 from tilework.language.typing.promotion import constant_dtype
 from tilework.language.typing.python_names import (
     TUPLE_INDEX,
@@ -39,7 +41,6 @@ from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import NUMBERS, as_array, plain
 from tilework.process.triton_version import follows
 
-COMPILE_TIME_MODULES = ("math", "copy")
 COMPARE: dict[str, Callable[["KernelRuntime", Any, Any], Any]] = {
     "Is": lambda runtime, a, b: runtime.same(a, b),
     "IsNot": lambda runtime, a, b: not runtime.same(a, b),
@@ -254,7 +255,7 @@ class KernelRuntime:
         """``x[index]``."""
         owner, index = plain(owner), plain(index)
         if isinstance(owner, tl.tensor):
-            if not is_plain_view(index):
+            if not is_plain_view(index) and not is_one_pointer(owner):
                 self.semantic.beyond_triton(ValueError(triton_messages.INDEX.format(plain(index))))
             return plain(owner[index])
         if getattr(owner, "__triton_aggregate__", False):
@@ -266,6 +267,8 @@ class KernelRuntime:
     def with_item(self, owner: Any, index: Any, value: Any) -> Any:
         """Return `owner` after ``owner[index] = value``."""
         owner = plain(owner)
+        if is_one_pointer(owner):
+            raise SyntaxError(f"assignment to a part of it is not supported: {NOT_AN_ARRAY}")
         if not isinstance(owner, tl.tensor) or not owner.type.is_block():
             raise SyntaxError(f"values of a kernel cannot be changed in place: only parts of blocks, not of {owner!r}")
         return self.semantic.with_subscript(owner, index, self.assign(value))
@@ -291,6 +294,7 @@ class KernelRuntime:
             return function(*args, **kwargs, **hidden)
         if issubclass(type(function), JITCallable) or tl.is_builtin(getattr(function, "__func__", function)):
             return plain(function(*args, **kwargs))
+        check_counterpart(function, args, kwargs)
         if getattr(function, "__module__", None) in COMPILE_TIME_MODULES or belongs_to_constant(function):
             named = {name: unwrap_nested(value, plain) for name, value in kwargs.items()}
             result = function(*(unwrap_nested(arg, plain) for arg in args), **named)
@@ -338,6 +342,16 @@ def belongs_to_constant(function: Any) -> bool:
     """Return True for a method of a Python value or of a dtype: ``"abc".upper``, ``x.dtype.is_fp16``."""
     owner = getattr(function, "__self__", None)
     return owner is not None and not inspect.ismodule(owner) and not isinstance(owner, (tl.base_value, type))
+
+
+def check_counterpart(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse ``np.exp(x)`` and ``math.exp(x)`` of a tile, which do not compile; what has no counterpart in the language
+    (``np.asarray``) looks at values, for those who debug."""
+    library = "math" if getattr(function, "__module__", None) == "math" else array_library(function)
+    if library is None or not any(isinstance(plain(value), tl.tensor) for value in (*args, *kwargs.values())):
+        return
+    if library == "math" or counterpart(function.__name__) is not None:
+        raise TypeError(foreign_call(library, function))
 
 
 def scalar_of(value: tl.tensor) -> Any:

@@ -23,6 +23,7 @@ from tilework.errors import (
     SourceMap,
     UnsupportedLanguageConstruct,
 )
+from tilework.language.advice import with_advice
 from tilework.language.function import JITCallable
 from tilework.oracles.interpreter.allowed_memory import MARK, AccessError
 
@@ -55,12 +56,22 @@ class InterpretedUnsupported(InterpretedCompilationError, UnsupportedLanguageCon
     """Python that the tile language does not support."""
 
 
+class Refused(SyntaxError):
+    """Python that no kernel may have, at a node of the function's tree in its file."""
+
+    def __init__(self, text: str, node: ast.AST) -> None:
+        super().__init__(text)
+        self.node = node
+        self.function: JITCallable | None = None
+
+
 def failure(error: Exception) -> InterpreterError:
     """Return the error that a launch raises for an error of its kernel."""
     if isinstance(error, RUN_TIME) or getattr(error, "at_run_time", False):
         return InterpreterError(repr(error))
     src, node, where = location_of(error)
-    return class_of(error)(repr(error), str(error), src, node, where)
+    code = ast.get_source_segment(src, node) if src is not None else None
+    return class_of(error)(repr(error), with_advice(error, code=code), src, node, where)
 
 
 def class_of(error: Exception) -> type[InterpretedCompilationError]:
@@ -75,6 +86,9 @@ def class_of(error: Exception) -> type[InterpretedCompilationError]:
 
 def location_of(error: Exception) -> tuple[str | None, ast.AST, SourceMap | None]:
     """Return (text of the function, node, its source map) of the kernel's innermost line outside of the library."""
+    if isinstance(error, Refused) and error.function is not None:
+        where = error.function.where
+        return error.function.src, in_source(error.node, where), where
     trace, found = error.__traceback__, None
     while trace is not None:
         frame = trace.tb_frame
@@ -88,6 +102,17 @@ def location_of(error: Exception) -> tuple[str | None, ast.AST, SourceMap | None
     where = fn.where
     node: Any = ast.Pass(lineno=line - where.first_line + 1, col_offset=0, end_lineno=line - where.first_line + 1)
     return (fn.src if fn.has_source else None), with_columns(node, frame, instruction, where), where
+
+
+def in_source(node: Any, where: SourceMap) -> ast.AST:
+    """The position of a node of the file, in the text of its function."""
+    first = where.first_line - 1
+    return ast.Pass(
+        lineno=node.lineno - first,
+        end_lineno=node.end_lineno - first,
+        col_offset=node.col_offset - where.indent,
+        end_col_offset=node.end_col_offset - where.indent,
+    )
 
 
 def with_columns(node: Any, frame: FrameType, instruction: int, where: SourceMap) -> ast.AST:

@@ -25,7 +25,7 @@ from tilework import knobs
 from tilework.errors import ArgumentError, OptionError, did_you_mean, warn_returned
 from tilework.language.compile_time import ACTIVE
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
-from tilework.language.grid import BoundLaunch, grid_extent
+from tilework.language.grid import BoundLaunch, GridArguments, grid_extent
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 from tilework.oracles.interpreter.allowed_memory import MARK, Memory
 from tilework.oracles.interpreter.arguments import Arguments
@@ -234,7 +234,7 @@ class InterpretedFunction(JITFunction):
         bound, options = self.bound_values(args, kwargs)
         if warmup:
             return None
-        shape = grid_extent(grid(dict(bound)) if callable(grid) else grid)
+        shape = grid_extent(grid(GridArguments(bound, self.__name__)) if callable(grid) else grid)
         interpreter = Interpreter(options, shape)
         token = ACTIVE.set(interpreter)
         try:

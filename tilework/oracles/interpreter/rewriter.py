@@ -15,16 +15,16 @@ import ast
 import builtins
 import functools
 import inspect
-import math
 from collections.abc import Callable, Iterator, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.language.dependencies import SHALLOW, deeply, levels_of
+from tilework.language.dependencies import COMPILE_TIME_MODULES, SHALLOW, array_library, deeply, levels_of
 from tilework.language.function import JITCallable
 from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import names_constexpr
+from tilework.oracles.interpreter.failures import Refused
 
 RUNTIME = "__tw__"
 PATHS = "__tw_paths__"  # in a function: true if a branch or loop with a return in it has been decided at run time
@@ -59,7 +59,11 @@ class FunctionRewriter:
                 node.end_lineno += where.first_line - 1  # pyright: ignore[reportAttributeAccessIssue]
                 node.col_offset += where.indent  # pyright: ignore[reportAttributeAccessIssue]
                 node.end_col_offset += where.indent  # pyright: ignore[reportAttributeAccessIssue]
-        Rewriter(definition, self.function.get_capture_scope()).rewrite()
+        try:
+            Rewriter(definition, self.function.get_capture_scope()).rewrite()
+        except Refused as error:
+            error.function = self.function
+            raise
         code = compile(ast.fix_missing_locations(tree), where.file, "exec")
         return lambda namespace: make_function(code, definition.name, namespace, self.function)
 
@@ -276,9 +280,8 @@ class Rewriter(ast.NodeTransformer):
         """Values of a kernel cannot be changed in place."""
         for node in ast.walk(target):
             if isinstance(node, ast.Attribute | ast.Subscript):
-                raise SyntaxError(
-                    f"assignment to {ast.unparse(node)} is not supported: values of a kernel cannot be changed in place"
-                )
+                text = "values of a kernel cannot be changed in place"
+                raise Refused(f"assignment to {ast.unparse(node)} is not supported: {text}", node)
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         if node.value is not None:
@@ -454,5 +457,6 @@ class Rewriter(ast.NodeTransformer):
             return False
         if tl.is_builtin(value) or isinstance(value, JITCallable):
             return True
-        module = getattr(value, "__module__", None) or ""
-        return callable(value) and not isinstance(value, type) and module not in (math.__name__, "copy")
+        if array_library(value) is not None or getattr(value, "__module__", None) in COMPILE_TIME_MODULES:
+            return False
+        return callable(value) and not isinstance(value, type)

@@ -18,7 +18,7 @@ from tilework import knobs
 from tilework.errors import OptionError
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
-from tilework.language.grid import BoundLaunch, grid_extent
+from tilework.language.grid import BoundLaunch, GridArguments, grid_extent
 from tilework.process.events import BUNDLES, above, notify
 from tilework.process.forks import KeyLocks
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
@@ -378,7 +378,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         if warmup:
             return async_compile.settled(kernel)
         if callable(grid):
-            grid = grid(dict(zip(self.arg_names, values, strict=True)))
+            grid = grid(GridArguments(zip(self.arg_names, values, strict=True), self.__name__))
         extent = grid_extent(grid)
         if isinstance(kernel, async_compile.FutureKernel):
             kernel = kernel.result()
