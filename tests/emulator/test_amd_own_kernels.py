@@ -116,6 +116,33 @@ def launch(
 
 
 @tilework.jit
+def from_one_of(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    chosen, other = x, y + 1
+    if n > 4:
+        chosen, other = y + n, x
+    total = tl.zeros((BLOCK,), tl.float32)
+    for step in range(n):
+        total += tl.load(chosen + i) * (step + 1)
+        chosen, other = other, chosen + BLOCK
+    tl.store(out + i, total)
+
+
+@pytest.mark.parametrize("n", [0, 3, 6])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
+def test_loads_from_one_of_several_arrays(arch: str, n: int) -> None:
+    x, y = (np.random.default_rng(seed).integers(0, 9, 1024).astype(np.float32) for seed in (1, 2))
+    out, wanted = np.zeros(128, np.float32), np.zeros(128, np.float32)
+    (chosen, at), (other, other_at) = ((y, n), (x, 0)) if n > 4 else ((x, 0), (y, 1))
+    for step in range(n):
+        wanted += chosen[at : at + 128] * (step + 1)
+        (chosen, at), (other, other_at) = (other, other_at), (chosen, at + 128)
+    ttgir = launch(from_one_of, arch, [x, y, out, n], BLOCK=128)
+    assert np.array_equal(out, wanted)
+    assert "amdg.buffer_load" in ttgir and "tt.load" not in ttgir
+
+
+@tilework.jit
 def histogram(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.atomic_add(out + tl.load(x + i, mask=i < n, other=0), 1, mask=i < n)

@@ -6,9 +6,10 @@ be used.
     %q = tt.addptr (tt.broadcast %p), %columns              tt.load (tt.addptr (tt.splat %a), %o)
     tt.load %q
 
-Loops, branches and selects pass on the offset. Terms that are uniform are added as scalars. 64-bit sums are truncated
-to 32 bits, which is exact for every element of the array, because it is smaller than 2**31 bytes. Pointers that may
-belong to several arrays, or to one that is not known to be small, are left alone, and so are uses other than accesses.
+Loops, branches and selects pass on the offset, and the base where it may be one of several small arrays. Terms that are
+uniform are added as scalars. 64-bit sums are truncated to 32 bits, which is exact for every element of the array,
+because it is smaller than 2**31 bytes. Pointers whose elements belong to several arrays, or to one that is not known to
+be small, are left alone, and so are uses other than accesses.
 With `enable-large-tensor-ptr-canon` pointers into other arrays are split too: their offsets have 64 bits, and sums of
 32 bits remain whole, because they may overflow.
 Stage: TTGIR to TTGIR. Cost: one walk, and the address computations of the accesses.
@@ -47,6 +48,18 @@ class Offset:
 
     uniform: SSAValue | None = None
     varying: SSAValue | None = None
+
+
+def arrays_of(base: SSAValue) -> set[SSAValue]:
+    """Return the values that a base may be, without its casts."""
+
+    def sources(value: SSAValue) -> list[SSAValue]:
+        op = owner_of(value)
+        if isinstance(value, OpResult) and type(op) in (tt.BitcastOp, SelectOp):
+            return list(value.op.operands[type(op) is SelectOp :])
+        return [*sources_of(value)[0], *sources_of(value)[1]]
+
+    return {value for value in reached([base], sources) if not sources(value)}
 
 
 def small_arguments(function: Operation) -> Iterator[SSAValue]:
@@ -89,7 +102,8 @@ class Rewrite:
         self.arrays, self.integer = arrays, integer
         self.bits = bit_width(integer)
         self.offsets: dict[SSAValue, Offset] = {}
-        self.bases: dict[SSAValue, SSAValue | None] = {}
+        self.roots: dict[SSAValue, Collection[SSAValue]] = {}
+        self.bases: dict[SSAValue, SSAValue] = {}  # of pointers into one of several arrays
         self.parts: dict[SSAValue, Offset] = {}  # the parts of integers
         self.begun: set[Operation] = set()  # loops that carry offsets, or are about to
         # pointers that loops carry, with the terminator and the index of the next value
@@ -98,27 +112,54 @@ class Rewrite:
     def access(self, op: Operation) -> None:
         pointers = op.operands[0]
         has_hints = isinstance(pointers, OpResult) and pointers.op.attributes
-        if has_hints or (base := self.base_of(pointers)) is None:
+        if has_hints or not self.is_split(pointers):
             return
         offset = self.total(self.of(pointers), self.offset_type(pointers), op)
-        if (type_ := element_type(pointers.type)) != base.type:
-            base = put(behind(base), tt.BitcastOp.make(base, type_, op.location))
-        splat = tt.SplatOp.make(base, pointers.type, op.location)
+        splat = tt.SplatOp.make(self.base_of(pointers), pointers.type, op.location)
         moved = tt.AddPtrOp.make(splat.results[0], offset, op.location)
         insert_before(op, splat, moved)
         op.operands[0] = moved.results[0]
 
-    def base_of(self, pointers: SSAValue) -> SSAValue | None:
-        """Return the array that is the only base of `pointers`, or None."""
-        if pointers in self.bases:
-            return self.bases[pointers]
-        roots = {value for value in reached([pointers], self.sources) if not self.sources(value)}
-        base = next(iter(roots)) if len(roots) == 1 and self.is_start(*roots) else None
-        self.bases[pointers] = base
-        return base
+    def roots_of(self, pointers: SSAValue) -> Collection[SSAValue]:
+        """Return the arrays that are bases of `pointers`; none if other pointers are, or if elements may have others
+        than their neighbours."""
+        if pointers not in self.roots:
+            sources, found = self.origins(pointers)
+            mixes = len(found) > 1 and any(map(self.mixes, sources))
+            self.roots[pointers] = () if mixes or not all(map(self.is_start, found)) else found
+        return self.roots[pointers]
 
-    def has_offset(self, value: SSAValue) -> bool:
-        return is_pointer(value.type) and self.base_of(value) is not None
+    def origins(self, *pointers: SSAValue) -> tuple[Collection[SSAValue], set[SSAValue]]:
+        """Return all pointers from which some are derived, and those of them that are derived from none."""
+        sources = tuple(reached(pointers, self.sources))
+        return sources, {value for value in sources if not self.sources(value)}
+
+    def mixes(self, value: SSAValue) -> bool:
+        """Return True if elements of `value` are chosen one by one from several arrays."""
+        op = owner_of(value)
+        if type(op) is not SelectOp or not is_tensor(op.operands[0].type):
+            return False
+        return len(self.origins(*op.operands[1:])[1]) > 1
+
+    def is_split(self, value: SSAValue) -> bool:
+        """Return True if a value is a pointer that has a base and an offset."""
+        return is_pointer(value.type) and bool(self.roots_of(value))
+
+    def base_of(self, value: SSAValue) -> SSAValue:
+        """Return the base of a pointer, with its type of elements."""
+        type_ = element_type(value.type)
+        if len(roots := self.roots_of(value)) == 1:
+            return in_type(next(iter(roots)), type_)
+        if value not in self.bases:
+            op = owner_of(value)
+            if type(op) is SelectOp:
+                yes, no = map(self.base_of, op.operands[1:])
+                self.bases[value] = put(op, SelectOp.make(op.operands[0], yes, no, op.location))
+            elif isinstance(value, OpResult) and type(op) in ALONG:
+                self.bases[value] = in_type(self.base_of(value.op.operands[0]), type_)
+            else:
+                self.of(value)  # a loop or branch passes on both parts
+        return self.bases[value]
 
     def is_start(self, value: SSAValue) -> bool:
         """Return True if a pointer is one of the arrays, possibly cast to another element type."""
@@ -243,6 +284,11 @@ class Rewrite:
         )
 
 
+def in_type(base: SSAValue, type: Attribute) -> SSAValue:
+    """Return a pointer cast to another type."""
+    return base if base.type == type else put(behind(base), tt.BitcastOp.make(base, type, behind(base).location))
+
+
 def is_used(pointer: SSAValue) -> bool:
     """Return True if a pointer reaches an op other than address computations and control flow."""
 
@@ -290,23 +336,30 @@ def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
     """
     for outer in reversed([one for one in ops_around(op) if type(one) in LOOPS and one not in rewrite.begun]):
         for pointer in body_of(outer).args:
-            if rewrite.has_offset(pointer):
+            if rewrite.is_split(pointer):
                 rewrite.of(pointer)
     if value in rewrite.offsets:
         return rewrite.offsets[value]
     rewrite.begun.add(op)
     is_loop, ends = type(op) in LOOPS, (op, *(end_of(region.blocks[0]) for region in op.regions))
 
-    def learn(pointer: SSAValue, offsets: Sequence[SSAValue]) -> None:
-        rewrite.offsets[pointer] = whole(offsets[0])
+    def has_bases(pointer: SSAValue) -> bool:
+        return len(rewrite.roots_of(pointer)) > 1
 
-    carry_beside(
-        op,
-        lambda one: rewrite.has_offset(one) if is_loop else one is value,
-        lambda one: [rewrite.offset_type(one)],
-        lambda one, like, before: [rewrite.total(rewrite.of(one), rewrite.offset_type(like), before)],
-        learn,
-    )
+    def types(pointer: SSAValue) -> list[Attribute]:
+        bases = [element_type(pointer.type)] if has_bases(pointer) else []
+        return [rewrite.offset_type(pointer), *bases]
+
+    def given(pointer: SSAValue, like: SSAValue, before: Operation) -> list[SSAValue]:
+        offset = rewrite.total(rewrite.of(pointer), rewrite.offset_type(like), before)
+        return [offset, *([rewrite.base_of(pointer)] if has_bases(like) else [])]
+
+    def learn(pointer: SSAValue, parts: Sequence[SSAValue]) -> None:
+        rewrite.offsets[pointer] = whole(parts[0])
+        if len(parts) > 1:
+            rewrite.bases[pointer] = parts[1]
+
+    carry_beside(op, lambda one: rewrite.is_split(one) if is_loop else one is value, types, given, learn)
     if is_loop:
         arguments, first = body_of(op).args[type(op) is scf.ForOp :], ends[-1]
         pointers = [(index, one) for index, one in enumerate(arguments) if one in rewrite.offsets]

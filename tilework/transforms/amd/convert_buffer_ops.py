@@ -38,7 +38,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.to_linear import order
 from tilework.process.forks import cached_property
-from tilework.transforms.amd.canonicalize_pointers import small_arguments
+from tilework.transforms.amd.canonicalize_pointers import arrays_of, small_arguments
 from tilework.transforms.building.emitter import mask_of
 from tilework.transforms.passes import Pass, function_pass
 from tilework.transforms.ttg.pipeline.load_plans import copy_width
@@ -102,8 +102,7 @@ class Search:
         return (base, offsets) if fits or self.is_inside(base, offsets) else None
 
     def is_small(self, base: SSAValue) -> bool:
-        cast = defining_op(base)
-        return (cast.operands[0] if isinstance(cast, tt.BitcastOp) else base) in self.small
+        return arrays_of(base) <= self.small
 
     def is_inside(self, base: SSAValue, offsets: SSAValue) -> bool:
         """Return True if all offsets are known to be in range; for a small array, not to be negative."""
