@@ -112,7 +112,7 @@ def chosen(x, y, out, flag, N: tl.constexpr, ONE: tl.constexpr):
 
 @pytest.mark.parametrize("arch", [CDNA, RDNA])
 def test_pointers_through_control_flow(arch: str) -> None:
-    """Offsets are carried, with a base where it may be one of several arrays; elements of several arrays have no base."""
+    """Offsets are carried, and a base where it may be one of several; elements of several arrays have no base."""
     x, y, out = draw(8, N), draw(N) + 500, np.zeros(N, np.float32)
     assert uses(launch(backwards, arch, x, out, 5, N=N)) == (2, 0)
     assert np.array_equal(out, sum(x[k] * 2**k for k in range(5)))
