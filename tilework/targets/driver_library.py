@@ -216,13 +216,19 @@ class DriverLibrary(ABC):
 
 
 Library = TypeVar("Library", bound=DriverLibrary)
+SYSTEM_NAMES = {"linux": "Linux", "win32": "Windows", "darwin": "macOS"}
 
 
 class FoundLibrary(Generic[Library]):
-    """The library of a vendor in this process, loaded at its first use."""
+    """The library of a vendor in this process, loaded at its first use.
 
-    def __init__(self, make: Callable[[Any], Library], load: Callable[[], Any]) -> None:
-        self.make, self.load = make, load
+    `systems` are those that the vendor has a driver for, as `sys.platform` names them.
+    """
+
+    def __init__(
+        self, make: Callable[[Any], Library], load_file: Callable[[], Any], systems: tuple[str, ...] = ("linux",)
+    ) -> None:
+        self.make, self.load_file, self.systems = make, load_file, systems
         self.found: Library | None = None
         self.lock = held_at_fork(threading.RLock())
 
@@ -235,6 +241,14 @@ class FoundLibrary(Generic[Library]):
                     made.start()
                     self.found = made
         return self.found
+
+    def load(self) -> Any:
+        """Load the file; RuntimeError says why that cannot be."""
+        if sys.platform not in self.systems:
+            theirs = " and ".join(SYSTEM_NAMES[system] for system in self.systems)
+            here = SYSTEM_NAMES.get(sys.platform, sys.platform)
+            raise RuntimeError(f"their driver is used on {theirs}, and this is {here}")
+        return self.load_file()
 
     def use(self, loaded: Any) -> None:
         """Take another library, which has the same functions, from now on."""

@@ -130,5 +130,5 @@ def load() -> ctypes.CDLL:
         raise RuntimeError(f"the CUDA driver library cannot be loaded ({error}); {hint}") from None
 
 
-FOUND = FoundLibrary(Cuda, load)
+FOUND = FoundLibrary(Cuda, load, ("linux", "win32"))
 library = FOUND.library
