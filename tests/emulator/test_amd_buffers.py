@@ -192,7 +192,7 @@ def atomics(at, x, cells, old, swaps, N: tl.constexpr):
     tl.atomic_xor(swaps + N + i, value, scope="cta")
 
 
-@pytest.mark.parametrize(("arch", "counts"), [(CDNA, (7, 0)), (RDNA, (5, 2))])
+@pytest.mark.parametrize(("arch", "counts"), [(CDNA, (7, 0)), (RDNA, (5, 2)), ("gfx1201", (7, 0))])
 def test_atomics(arch: str, counts: tuple[int, int]) -> None:
     random = np.random.default_rng(7)
     at, x = random.permutation(N).astype(np.int32), random.integers(0, 9, N)

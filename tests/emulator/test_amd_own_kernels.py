@@ -89,6 +89,8 @@ def launch(
     which is not run here."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {
+        "float64": "*fp64",
+        "int64": "*i64",
         "uint8": "*u8",
         "float8_e5m2": "*fp8e5",
         "float8_e4m3fnuz": "*fp8e4b8",
@@ -113,6 +115,29 @@ def launch(
     threads = num_warps * target.warp_size
     run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=metadata(text)["shared"], arch=arch)
     return stages[stage]
+
+
+@tilework.jit
+def added(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add(out + i, tl.load(x + i), mask=i < n * 32)
+
+
+@pytest.mark.parametrize(("arch", "dtype", "instruction"), [
+    ("gfx942", "float16", "buffer_atomic_pk_add_f16"), ("gfx942", "bfloat16", "global_atomic_pk_add_bf16"),
+    ("gfx942", "float64", "buffer_atomic_add_f64"), ("gfx950", "bfloat16", "buffer_atomic_pk_add_bf16"),
+    ("gfx1201", "float16", "buffer_atomic_pk_add_f16"), ("gfx1201", "bfloat16", "buffer_atomic_pk_add_bf16"),
+    ("gfx1201", "float32", "buffer_atomic_add_f32"), ("gfx1201", "int64", "buffer_atomic_add_u64"),
+    ("gfx1201", "float64", "global_atomic_cmpswap_b64"), ("gfx1100", "float32", "global_atomic_"),
+    ("gfx1250", "int32", "global_atomic_add_u32"),
+])  # fmt: skip
+def test_sums_in_memory(arch: str, dtype: str, instruction: str) -> None:
+    """By the atomics that Triton 3.7.1 chooses."""
+    type = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    x, out = (np.random.default_rng(seed).integers(0, 9, 512).astype(type) for seed in (1, 2))
+    wanted = out + np.where(np.arange(512) < 416, x, 0).astype(type)
+    assert instruction in launch(added, arch, [x, out, 13], BLOCK=512, stage="amdgcn")
+    assert np.array_equal(out, wanted)
 
 
 @tilework.jit

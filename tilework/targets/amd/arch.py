@@ -16,6 +16,8 @@ class AmdFeature(StrEnum):
 
     ARCHITECTED_IDS = "architected_ids"  # workgroup ids are in registers that attributes must not disable
     BUFFER_ATOMICS = "buffer_atomics"
+    BUFFER_BF16_ATOMICS = "buffer_bf16_atomics"  # of pairs
+    BUFFER_F64_ATOMICS = "buffer_f64_atomics"
     CACHE_SCOPES = "cache_scopes"  # instructions have cache bypass bits
     DOT2 = "dot2"  # two multiply-adds of f16 into f32
     DOT2_BF16 = "dot2_bf16"
@@ -60,22 +62,26 @@ FAMILIES: dict[str, Family] = {
     "gfx942": Family(
         "CDNA3", 64, 64 << 10, mfma=3,
         features=(
-            *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_FNUZ, A.PINGPONG,
-            A.IN_THREAD_TRANSPOSE, A.LDS_COPY_4, A.XF32,
+            *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.BUFFER_F64_ATOMICS, A.CACHE_SCOPES,
+            A.FP8_FNUZ, A.PINGPONG, A.IN_THREAD_TRANSPOSE, A.LDS_COPY_4, A.XF32,
         ),
     ),
     "gfx950": Family(
         "CDNA4", 64, 160 << 10, mfma=4,
         features=(
-            *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16,
-            A.LDS_COPY_4, A.LDS_COPY_16, A.SWAP_16, A.SWAP_32, A.TRANSPOSED_READ,
+            *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.BUFFER_BF16_ATOMICS,
+            A.BUFFER_F64_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16, A.LDS_COPY_4,
+            A.LDS_COPY_16, A.SWAP_16, A.SWAP_32, A.TRANSPOSED_READ,
         ),
     ),
     "gfx101": Family("RDNA1", 32, 64 << 10),
     "gfx103": Family("RDNA2", 32, 64 << 10, features=(A.DOT2,)),
     "gfx110": Family("RDNA3", 32, 64 << 10, wmma=1, features=RDNA),
     "gfx115": Family("RDNA3", 32, 64 << 10, wmma=1, features=RDNA),
-    "gfx120": Family("RDNA4", 32, 64 << 10, wmma=2, features=(*RDNA, A.FP8_OCP, A.ARCHITECTED_IDS, A.SPLIT_WAITS)),
+    "gfx120": Family(
+        "RDNA4", 32, 64 << 10, wmma=2,
+        features=(*RDNA, A.FP8_OCP, A.ARCHITECTED_IDS, A.SPLIT_WAITS, A.BUFFER_ATOMICS, A.BUFFER_BF16_ATOMICS),
+    ),
     "gfx1250": Family(
         "gfx1250", 32, 320 << 10, wmma=3, features=(A.DPP_MOVES, A.ROW_SWAP, A.ARCHITECTED_IDS, A.SPLIT_WAITS)
     ),

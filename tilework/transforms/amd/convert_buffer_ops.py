@@ -13,7 +13,7 @@ from collections.abc import Callable
 from math import copysign
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.integer_ranges import IntegerRanges
@@ -29,6 +29,7 @@ from tilework.ir.types import (
     bf16,
     bit_width,
     element_type,
+    f64,
     i1,
     i32,
     int_property,
@@ -46,7 +47,8 @@ from tilework.transforms.ttg.pipeline.load_plans import copy_width
 BYTES = (1 << 31) - 2
 ON_INTEGERS = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.ADD, RMWOp.UMAX, RMWOp.UMIN, RMWOp.EXCH)
 SCOPES = (MemSyncScope.GPU, MemSyncScope.CTA)
-ATOMICS, BF16_PAIRS = "buffer_atomics", "packed_bf16"  # features of targets
+ATOMICS = "buffer_atomics"  # a feature of targets, as are those for some types
+FLOAT_ATOMICS: dict[Attribute, str] = {bf16: "buffer_bf16_atomics", f64: "buffer_f64_atomics"}
 
 
 class AmdConvertBufferOpsPass(Pass):
@@ -196,9 +198,9 @@ def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue
     known = kind is RMWOp.FADD if is_float(element) and kind is not RMWOp.EXCH else kind in ON_INTEGERS
     if ATOMICS not in search.features or scope not in SCOPES or not known or bits < 16:
         return
-    if bits == 16 and (
-        kind is not RMWOp.FADD or (element == bf16 and BF16_PAIRS not in search.features) or not search.pairs(op)
-    ):
+    if kind is RMWOp.FADD and FLOAT_ATOMICS.get(element, ATOMICS) not in search.features:
+        return
+    if bits == 16 and (kind is not RMWOp.FADD or not search.pairs(op)):
         return
     mask, stride = buffer_mask(op), stride_of(offsets)
     made = amdg.BufferAtomicRMWOp.make(kind, op.operands[1], base, offsets, stride, sem, scope, mask, op.location)

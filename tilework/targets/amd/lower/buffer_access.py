@@ -25,6 +25,7 @@ RDNA_FLAGS = FLAGS | 1 << 24 | 3 << 28  # bounds are checked in bytes
 LOAD_BITS = {CacheModifier.CG: 3, CacheModifier.CS: 3, CacheModifier.CV: 17}
 STORE_BITS = {CacheModifier.CS: 3, CacheModifier.WT: 17}
 OTHERWISE = {RMWOp.MAX: "smax", RMWOp.MIN: "smin", RMWOp.EXCH: "swap"}  # names that differ from the kind's keyword
+FLOAT_ATOMICS = {bf16: AmdFeature.BUFFER_BF16_ATOMICS, f64: AmdFeature.BUFFER_F64_ATOMICS}
 RELEASING = (MemSemantic.RELEASE, MemSemantic.ACQ_REL)
 ACQUIRING = (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL)
 
@@ -95,8 +96,9 @@ def has_rmw(target: Target, kind: RMWOp, type: Type) -> bool:
         return False
     if kind is not RMWOp.FADD:
         return type.bits in (32, 64) and not type.is_vector
-    pairs = (f16, bf16) if AmdFeature.PACKED_BF16 in target.features else (f16,)
-    return type in (f32, f64) or (type.is_vector and type.count == 2 and type.element in pairs)
+    if (feature := FLOAT_ATOMICS.get(type.scalar)) is not None and feature not in target.features:
+        return False
+    return type in (f32, f64) or (type.is_vector and type.count == 2 and type.scalar in (f16, bf16))
 
 
 def rmw(b: Builder, address: BufferAddress, at: Atomic, kind: RMWOp, value: Value, scope: str) -> Value:
