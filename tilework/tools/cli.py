@@ -24,6 +24,7 @@ from tilework.errors import CompilationError, CompilerMissing, UsageError, did_y
 from tilework.version import __version__
 
 SUBCOMMANDS = {
+    "new": "write a small project: a kernel, its test, a benchmark, a notebook",
     "opt": "run passes on a file of TTIR",
     "compile": "compile a kernel to one or more stages, or (--aot) for C programs",
     "link": "make one C function of kernels that were compiled ahead of time",
