@@ -160,6 +160,16 @@ def test_only_active_sessions_record() -> None:
         proton.activate(99)
 
 
+def test_profiling_can_be_disabled_between_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert proton.start("first") is not None
+    proton.finalize()
+    monkeypatch.setenv("TRITON_PROTON_DISABLE", "1")
+    assert proton.start("second") is None
+    launch()
+    proton.finalize()
+    assert Path("first.hatchet").exists() and not Path("second.hatchet").exists()
+
+
 def test_the_hook_gives_names_flops_and_bytes() -> None:
     proton.start("hook", hook="triton")
     launch()

@@ -217,7 +217,10 @@ def test_the_hook_is_called_for_its_key_at_each_launch_and_for_the_stages_once()
 @pytest.mark.parametrize(
     ("hook", "said"),
     [
-        (older, r"^older\(\) missing a required argument: 'backend': .*called without arguments.*3\.6\.0"),
+        (
+            older,
+            r"^older\(\) missing 5 required positional arguments: 'backend', .* and 'capability': .*called without arguments.*3\.6\.0",
+        ),
         (lambda *args: None, r"returned None: .* returns the key and the hash"),
         (lambda *args: ("key", 3), r"returned \('key', 3\)"),
         (lambda *args: "kh", r"returned 'kh'"),

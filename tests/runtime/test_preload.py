@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 from collections import namedtuple
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,16 @@ def test_specialisation_data_is_json_by_name() -> None:
     attrs = dict(zip(map(tuple, found["attrs_keys"]), found["attrs_vals"], strict=True))
     assert attrs == {(0,): [["tt.divisibility", 16]], (1, 1): [["tt.divisibility", 16]]}
     assert found["key"] in convert.device_caches[0][0]
+
+
+def test_data_of_triton_have_all_options() -> None:
+    """Triton's data has no `launch_options`."""
+    data = data_of(lambda: fill[(1,)](np.zeros(4, "f4"), 1.0, 4, num_warps=2))
+    options = find_backend(driver.active.get_current_target()).parse_options({"num_warps": 2})
+    assert data["options"].keys() == asdict(options).keys() and data["options"]["num_warps"] == 2
+    fill.device_caches.clear()
+    del data["launch_options"]
+    assert fill.preload(json.dumps(data)).metadata.num_warps == 2
 
 
 Point = namedtuple("Point", "x y")
@@ -195,7 +206,7 @@ def test_preload_refuses_another_target() -> None:
     assert data["target"] == {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size}
     fill.device_caches.clear()
     data["target"] = {"backend": "cuda", "arch": 90, "warp_size": 32}
-    said = f"Specialization data is for {data['target']} but trying to preload for {target}"
+    said = f"Specialization data is for {data['target']} but trying to preload for {target!r}"
     with pytest.raises(RuntimeError, match=f"^{re.escape(said)}$"):
         fill.preload(json.dumps(data))
     del data["target"]  # of an older version
@@ -214,6 +225,9 @@ def test_what_a_compile_hook_is_passed() -> None:
     knobs.runtime.jit_cache_hook = lambda **info: seen.append(info)
     fill[(1,)](np.zeros(4, "f4"), 1.0, 4)
     assert list(seen[0]) == HOOK_KEYS and list(seen[0]["compile"]) == COMPILE_KEYS
+    info = seen[0]["fn"]
+    assert vars(info) == {"module": fill.module, "name": "fill", "jit_function": fill}
+    assert repr(info) == f"JitFunctionInfo(module={fill.module!r}, name='fill', jit_function={fill!r})"
     parameters = "self hook key signature target device constants options configs is_warmup"
     assert list(inspect.signature(type(fill)._call_hook).parameters) == parameters.split()
     target, info = driver.active.get_current_target(), seen[0]["compile"]

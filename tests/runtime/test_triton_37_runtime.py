@@ -34,7 +34,13 @@ from tilework.transforms.passes import module_pass
 from tilework.transforms.registry import parse_pipeline
 from tilework.triton import drivers, libtriton_ir, libtriton_passes
 from tilework.triton.backends import CUDABackend, CUDAOptions
-from tilework.triton.drivers import PyKernelArg, annotate_arguments, expand_signature, make_kernel_signature
+from tilework.triton.drivers import (
+    PyKernelArg,
+    annotate_arguments,
+    expand_signature,
+    hip_expand_signature,
+    make_kernel_signature,
+)
 from tilework.triton.runtime import _tuple_create, apply_with_path, find_paths_if, is_iterable
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -77,6 +83,8 @@ def active() -> Any:
 )
 def test_the_signature_with_the_values_of_descriptors(signature: Any, metas: Any, expanded: Any) -> None:
     assert expand_signature(signature, metas) == expanded
+    of_amd = ["tensordesc" if type == "nvTmaDesc" else type for type in expanded]
+    assert hip_expand_signature(signature, metas) == of_amd
 
 
 NESTED = ["*fp32", ("i32", "constexpr", ("fp64",)), "constexpr", "nvTmaDesc", "u8"]
@@ -232,6 +240,8 @@ def test_instrumentation_modes(version: str, mode: str) -> None:
     metadata = fill.warmup(np.zeros(4, "f4"), 1.0, 4, grid=(1,)).metadata
     assert (metadata.debug, metadata.instrumentation_mode) == (checks, mode)
     assert CUDAOptions().enable_iisan is False
+    of_amd = make_backend(AMD).parse_options({"instrumentation_mode": mode})
+    assert (of_amd.debug, of_amd.sanitize_overflow, of_amd.instrumentation_mode) == (False, True, mode)
 
 
 LATER: list[tuple[str, Any, Any]] = [

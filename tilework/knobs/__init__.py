@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 propagate_env: bool = True
 T = TypeVar("T")
+TRITON_VERSION = "3.7.1"  # of Triton, where TILEWORK_TRITON_VERSION is not set
 TRUE = frozenset({"1", "y", "yes", "on", "true"})
 FALSE = frozenset({"", "0", "n", "no", "off", "false"})
 SANITIZE_MODES = ("strict", "race")
@@ -508,7 +509,7 @@ class language_knobs(base_knobs):
     strict_triton = env_bool("TILEWORK_STRICT_TRITON")
     is_triton = False  # `as_triton` serves this process: what Triton does not have is warned about
     triton_version: str
-    READ_ONCE = {"triton_version": env_version("TILEWORK_TRITON_VERSION", "3.7.1")}
+    READ_ONCE = {"triton_version": env_version("TILEWORK_TRITON_VERSION", TRITON_VERSION)}
 
 
 class nvidia_knobs(base_knobs):

@@ -28,6 +28,7 @@ REPRODUCIBLE = {"reproducible": True, "enable_fp_fusion": False, "default_dot_in
 class CompileOptions:
     """One value per option, in Triton's order; frozen, because its hash is part of the cache key."""
 
+    IS_INSTRUMENTED = True  # Triton's sanitizers check such kernels
     num_warps: int = 4
     num_ctas: int = 1
     num_stages: int = 3
@@ -97,7 +98,7 @@ class CompileOptions:
             "reproducible": knobs.runtime.reproducible,
         }
         chosen = {**defaults, **derived, **given}
-        if is_instrumented(chosen.get("instrumentation_mode", "")):
+        if cls.IS_INSTRUMENTED and is_instrumented(chosen.get("instrumentation_mode", "")):
             chosen |= {"debug": True, **({"sanitize_overflow": False} if follows("consan-overflow") else {})}
         return cls(**(chosen | REPRODUCIBLE if chosen["reproducible"] else chosen))
 

@@ -94,10 +94,13 @@ def launcher(src: Any, metadata: Any) -> Any:
 CudaLauncher = launcher
 
 
-def expand_signature(signature: Sequence[Any], tensordesc_meta: Sequence[Any] | None) -> list[Any]:
+def expand_signature(
+    signature: Sequence[Any], tensordesc_meta: Sequence[Any] | None, map_type: str = "nvTmaDesc"
+) -> list[Any]:
     """Return the types with those of the values that each descriptor of the host becomes.
 
-    `tensordesc_meta` has, for each descriptor in order, what the compiler says about its tensor map, or None.
+    `tensordesc_meta` has, for each descriptor in order, what the compiler says about its tensor map, or None; a map is
+    of type `map_type`.
 
     >>> expand_signature(["tensordesc<fp16[64]>", "i32"], [{"swizzle": 3}])
     ['nvTmaDesc', 'i32', 'i64', 'i32']
@@ -113,9 +116,14 @@ def expand_signature(signature: Sequence[Any], tensordesc_meta: Sequence[Any] | 
         if next(metas, None) is None:
             found += [f"*{element}", *["i64"] * (2 * rank), "i1", "i1"]
         else:
-            found.append("nvTmaDesc")
+            found.append(map_type)
         found += [*["i32"] * rank, *["i64"] * rank]
     return found
+
+
+def hip_expand_signature(signature: Sequence[Any], tensordesc_meta: Sequence[Any] | None) -> list[Any]:
+    """Return the same for AMD GPUs."""
+    return expand_signature(signature, tensordesc_meta, "tensordesc")
 
 
 def make_kernel_signature(signature: Iterable[Any]) -> bytes:

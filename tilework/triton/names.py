@@ -92,7 +92,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.triton.build": "compile_module_from_src",
         "tilework.triton.drivers": (
             "ARG_CONSTEXPR ARG_KERNEL ARG_TUPLE GPUDriver HIPLauncher=launcher PyKernelArg annotate_arguments"
-            " expand_signature include_dirs=hip_include_dirs make_kernel_signature ty_to_cpp=hip_ty_to_cpp"
+            " expand_signature=hip_expand_signature include_dirs=hip_include_dirs make_kernel_signature ty_to_cpp=hip_ty_to_cpp"
         ),
     },
     "triton.backends.nvidia.compiler": {"tilework.errors": "PTXASError"},
@@ -217,12 +217,13 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.language.parameters": "KernelParam type_canonicalisation_dict",
         "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.runtime.kernel_cache.managers": "get_cache_key",
+        "tilework.runtime.launch.python.specialization": "JitFunctionInfo",
         "tilework.runtime.launch.python.specialize": "mangle_type",
         "tilework.runtime.launch.python.wrappers": "MockTensor TensorWrapper reinterpret",
         "tilework.runtime.workers": "_async_compile=async_compile",
         "tilework.triton.backends": "BaseBackend",
         "tilework.triton.runtime": (
-            "GLUON_MODULE JitFunctionInfo TRITON_MODULE _normalize_ty compute_cache_key convert_to_tuple_if_list"
+            "GLUON_MODULE TRITON_MODULE _normalize_ty compute_cache_key convert_to_tuple_if_list"
             " create_function_from_signature find_paths_if get_full_name get_iterable_path get_jit_fn_file_line"
             " is_namedtuple native_specialize_impl serialize_specialization_data"
         ),

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from tilework.frontend.scopes import is_named_tuple_class
 from tilework.knobs import TRUE, CompileTimes, getenv
@@ -122,14 +122,6 @@ def plain_keys(key: Any) -> Any:
 
 TRITON_MODULE = "triton.language"
 GLUON_MODULE = "triton.experimental.gluon.language"
-
-
-class JitFunctionInfo(NamedTuple):
-    """The kernel that a compile hook is called for."""
-
-    module: Any
-    name: str
-    jit_function: JITFunction
 
 
 def _normalize_ty(ty: Any) -> str:

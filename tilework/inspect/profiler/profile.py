@@ -100,8 +100,6 @@ def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any
     text = _get_mode_str(chosen, mode)
     if chosen == "instrumentation":
         InstrumentationHook(mode).activate()
-    for knob in ("disable", "enable_nvtx"):
-        setattr(knobs.proton, knob, getattr(knobs.proton, knob))  # processes that the program starts have the same
     file = DEFAULT_PROFILE_NAME if name is None else str(name)
     session = SESSIONS.make(file, context, data, chosen, text, part_format(text))
     flags.profiling_on = True

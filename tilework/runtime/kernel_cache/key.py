@@ -241,8 +241,11 @@ def stages_key() -> tuple[str, str] | None:
     name = getattr(hook, "__qualname__", repr(hook))
     try:
         inspect.signature(hook).bind()
-    except TypeError as error:
-        raise TypeError(f"{name}() {error}: {STAGES_HOOK}") from None
+    except TypeError:
+        try:
+            hook()  # for Python's own words
+        except TypeError as error:
+            raise TypeError(f"{error}: {STAGES_HOOK}") from None
     except ValueError:  # a callable whose signature is not available
         pass
     found = hook()

@@ -24,6 +24,7 @@ ALLOWED = {"waves_per_eu": range(33), "matrix_instr_nonkdim": (0, 4, 16, 32), "k
 class HipOptions(CompileOptions):
     """Options of a launch; `num_stages` 2 is one buffer in LDS, with registers as the second."""
 
+    IS_INSTRUMENTED = False
     num_stages: int = 2
     waves_per_eu: int = 0  # waves that a SIMD should hold at once; 0: LLVM decides
     matrix_instr_nonkdim: int = 0  # rows and columns of matrix instructions, 16 or 32; 0: by the shape

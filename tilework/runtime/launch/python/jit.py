@@ -11,7 +11,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -27,6 +26,7 @@ from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, chang
 from tilework.runtime.launch.python.dynamo_rules import UNTRACED, add_rules, untraced
 from tilework.runtime.launch.python.specialization import (
     FUNCTIONS,
+    JitFunctionInfo,
     Path,
     Specialization,
     check_globals,
@@ -533,9 +533,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         """Call a compile hook for a specialisation; True if the hook skips the compilation."""
         if hook is None:
             return False
-        info = SimpleNamespace(
-            module=self.fn.__module__, name=self.fn.__qualname__, qualname=self.fn.__qualname__, jit_function=self
-        )
+        info = JitFunctionInfo(self.fn.__module__, self.fn.__qualname__, self)
         details = specialization.describe(options, target, driver.active.get_current_device(), warmup)
         return bool(
             hook(
@@ -586,7 +584,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {name}")
         kernels, keys, target, backend, _ = self.device_caches[driver.cache_key(driver.active)]
         if data.get("target", target_data(target)) != target_data(target):
-            raise RuntimeError(f"Specialization data is for {data['target']} but trying to preload for {target}")
+            raise RuntimeError(f"Specialization data is for {data['target']} but trying to preload for {target!r}")
         specialization = Specialization.from_data(self, data)
         self.forget_old_source(kernels, keys)
         found = kernels.get(specialization.key)

@@ -25,6 +25,16 @@ Path = tuple[int, ...]
 HOOK_OPTIONS = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")
 
 
+class JitFunctionInfo:
+    """The kernel that a compile hook is called for."""
+
+    def __init__(self, module: str, name: str, jit_function: JITFunction) -> None:
+        self.module, self.name, self.jit_function = module, name, jit_function
+
+    def __repr__(self) -> str:
+        return f"JitFunctionInfo(module={self.module!r}, name={self.name!r}, jit_function={self.jit_function!r})"
+
+
 class Specialization:
     """The facts about a launch that the compiler needs; `values` are its arguments, for messages."""
 
@@ -59,8 +69,10 @@ class Specialization:
         for index, (name, value, (type, key)) in enumerate(zip(fn.arg_names, values, specs, strict=True)):
             signature[name] = type
             collect(type, key, value, (index,), constants, attrs)
-        version = ("triton_version", knobs.language.triton_version)
-        custom = [version] if stages is None else [version, ("custom_pipeline", stages)]
+        version = knobs.language.triton_version
+        custom: list[object] = [] if version == knobs.TRITON_VERSION else [("triton_version", version)]
+        if stages is not None:
+            custom.append(("custom_pipeline", stages))
         text = constant_text([*specs, *custom]) + constant_text(options)
         return cls(fn, signature, constants, attrs, options, text, values)
 
@@ -108,8 +120,8 @@ class Specialization:
                 "constant_vals": [encode(value) for value in self.constants.values()],
                 "attrs_keys": [list(path) for path in self.attrs],
                 "attrs_vals": list(self.attrs.values()),
-                "options": {name: encode(value, is_plain=True) for name, value in self.options.items()},
-                "all_options": {name: str(value) for name, value in asdict(options).items()},
+                "options": as_json(asdict(options)),
+                "launch_options": as_json(self.options),  # with these the kernel is the one that a launch compiles
                 "key": self.key,
                 "target": target_data(target),
             }
@@ -122,7 +134,8 @@ class Specialization:
         constants = {tuple(path): value for path, value in zip(data["constant_keys"], values, strict=True)}
         attrs = {tuple(path): value for path, value in zip(data["attrs_keys"], data["attrs_vals"], strict=True)}
         signature = {name: decode(type, is_plain=True) for name, type in data["signature"].items()}
-        options = {name: decode(value, is_plain=True) for name, value in data["options"].items()}
+        given = data.get("launch_options", data["options"])
+        options = {name: decode(value, is_plain=True) for name, value in given.items()}
         return cls(fn, signature, constants, attrs, options, data["key"])
 
 
@@ -165,6 +178,10 @@ def encode(value: object, is_plain: bool = False) -> Any:
     if isinstance(value, list):
         return {"list": [encode(item, is_plain) for item in value]}
     return value
+
+
+def as_json(options: Mapping[str, object]) -> dict[str, Any]:
+    return {name: encode(value, is_plain=True) for name, value in options.items()}
 
 
 def decode(value: object, is_plain: bool = False, key: str | None = None) -> Any:
