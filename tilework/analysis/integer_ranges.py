@@ -6,8 +6,9 @@
     llvm.intr.assume (arith.cmpi sge, %n, %c0)            %n is not negative
     scf.for %k = %c0 to %n step %c64                      [0, largest %n - 1]
 
-A value that may wrap around may be anything. A carried value of a loop moves by a bounded amount in each iteration, or
-may be anything. An assumption counts if it is in the first block of the function, so that it holds for every access.
+A value that may wrap around may be anything. A carried value of a loop moves by a bounded amount in each iteration,
+also through branches and inner loops, or is in a range that an iteration does not leave. A loop that never runs keeps
+the initial values. An assumption counts if it is in the first block of the function, so that it holds for every access.
 Facts only; cost: the queried values, once.
 """
 
@@ -26,6 +27,9 @@ from tilework.ir.types import bit_width
 Range = tuple[int, int]
 MOST_PROGRAMS = (1 << 31) - 1
 DEEPEST = 200  # values between a queried one and those it is computed from
+FEW = 16  # iterations of a loop that are followed one by one
+SETTLED = 3  # iterations after which the range of a carried value should no longer grow
+TRIALS = 10_000  # values computed for such iterations, of a function
 SAME = (
     tt.SplatOp,
     tt.BroadcastOp,
@@ -65,6 +69,8 @@ class IntegerRanges:
     def __init__(self, function: Operation) -> None:
         self.known: dict[SSAValue, Range] = {}
         self.depth = 0
+        self.tried: list[list[SSAValue]] = []  # values whose ranges depend on one that is tried, innermost last
+        self.trials = 0
         self.assumed: dict[SSAValue, list[tuple[int, SSAValue]]] = {}
         for op in function.regions[0].blocks[0].ops:
             if type(op) is AssumeOp:
@@ -89,6 +95,9 @@ class IntegerRanges:
         if (found := self.known.get(value)) is not None:
             return found
         anything = self.known[value] = everything(value.type)
+        if self.tried:
+            self.tried[-1].append(value)
+            self.trials += 1
         if self.depth < DEEPEST:
             self.depth += 1
             found = self.find(value) or anything
@@ -99,7 +108,7 @@ class IntegerRanges:
     def narrowed(self, value: SSAValue, found: Range) -> Range:
         """Return the range under the assumptions; a contradiction is code that never runs."""
         low, high = found
-        for predicate, other in self.assumed.get(value, ()):
+        for predicate, other in self.assumed.get(value, ()) if low < high else ():
             least, most = self.of(other)
             if predicate in (EQ, SGT, SGE):
                 low = max(low, least + (predicate == SGT))
@@ -121,33 +130,66 @@ class IntegerRanges:
         if rule is None or (op.operands and bit_width(op.operands[0].type) == 1 and type(op) not in OF_BITS):
             return None
         found = rule(op, [self.of(operand) for operand in op.operands])
-        least, most = everything(value.type)
-        return found if found is not None and least <= found[0] and found[1] <= most else None
+        return found if found is not None and is_inside(found, everything(value.type)) else None
 
     def in_loop(self, loop: Operation, index: int, is_result: bool) -> Range | None:
-        """Return the range of the counter of a loop, or of a carried value that moves by a bounded amount in each
-        iteration."""
-        (low, high), steps = self.between(loop), self.of(loop.operands[2])
-        if steps[0] <= 0 or "unsignedCmp" in loop.properties:
-            return None
+        """Return the range of the counter of a loop, or of a carried value."""
         if index < 0:
-            return low, max(low, high)
-        start = self.of(loop.operands[3 + index])
-        body = body_of(loop)
-        amount = self.moved(end_of(body).operands[index], body.args[1 + index])
-        if amount is None:
-            return None
-        times = max(0, (high - low) // steps[0] + is_result)
-        found = start[0] + times * min(0, amount[0]), start[1] + times * max(0, amount[1])
-        least, most = everything(loop.operands[3 + index].type)
-        return found if least <= found[0] and found[1] <= most else None
+            low, high = self.between(loop)
+            return (low, max(low, high)) if self.trips(loop) is not None else None
+        trips, body = self.trips(loop), body_of(loop)
+        initial, argument, following = loop.operands[3 + index], body.args[1 + index], end_of(body).operands[index]
+        if trips == 0:
+            return self.of(initial)
+        if trips is not None and (amount := self.moved(following, argument)) is not None:
+            found = plus(self.of(initial), repeated(amount, trips if is_result else trips - 1))
+            return found if is_inside(found, everything(initial.type)) else None
+        if is_result:
+            return joined([self.of(initial), self.after(argument, self.of(argument), following)])
+        return self.settled(argument, self.of(initial), following, trips)
+
+    def settled(self, argument: SSAValue, start: Range, following: SSAValue, trips: int | None) -> Range | None:
+        """Return the range of a carried value: the initial one as it grows in few iterations, or does not grow any
+        more, or else what an iteration makes of any value."""
+        found, is_short = start, trips is not None and trips <= FEW
+        for done in range(1, (trips if is_short and trips is not None else SETTLED) + 1):
+            if done == trips:
+                return found
+            grown = joined([start, self.after(argument, found, following)])
+            if grown == found:
+                return found
+            found = grown
+        found = everything(argument.type)
+        for _ in range(2):
+            found = joined([start, self.after(argument, found, following)])
+        return found
+
+    def after(self, argument: SSAValue, assumed: Range, following: SSAValue) -> Range:
+        """Return the range of the next value of a carried one, if that is in the range `assumed`."""
+        if self.trials > TRIALS:
+            return everything(following.type)
+        before, self.known[argument] = self.known.get(argument), assumed
+        self.tried.append([])
+        found = self.of(following)
+        for value in self.tried.pop():
+            self.known.pop(value, None)
+        if before is None:
+            self.known.pop(argument, None)
+        else:
+            self.known[argument] = before
+        return found
 
     def between(self, loop: Operation) -> Range:
         """Return the least and the greatest value of the counter of a loop."""
         return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
 
+    def trips(self, loop: Operation) -> int | None:
+        """Return how many iterations a loop has at most; None if that is not known."""
+        (low, high), least = self.between(loop), self.of(loop.operands[2])[0]
+        return None if least <= 0 or "unsignedCmp" in loop.properties else max(0, (high - low) // least + 1)
+
     def moved(self, value: SSAValue, base: SSAValue) -> Range | None:
-        """Return the range of `value` - `base`, if that is a sum."""
+        """Return the range of `value` - `base`, if that is a sum, or one of several."""
         if value is base:
             return 0, 0
         op = defining_op(value)
@@ -156,12 +198,35 @@ class IntegerRanges:
         if type(op) is arith.AddiOp:
             for one, two in (op.operands, tuple(reversed(op.operands))):
                 if (before := self.moved(one, base)) is not None:
-                    more = self.of(two)
-                    return before[0] + more[0], before[1] + more[1]
+                    return plus(before, self.of(two))
         elif type(op) is arith.SubiOp and (before := self.moved(op.operands[0], base)) is not None:
-            less = self.of(op.operands[1])
-            return before[0] - less[1], before[1] - less[0]
+            least, most = self.of(op.operands[1])
+            return plus(before, (-most, -least))
+        elif type(op) in (SelectOp, scf.IfOp):
+            ends = [end_of(region.blocks[0]).operands for region in op.regions]
+            ways = op.operands[1:] if type(op) is SelectOp else [end[value.index] for end in ends]  # pyright: ignore
+            found = [self.moved(way, base) for way in ways]
+            return None if None in found else joined([one for one in found if one is not None])
+        elif type(op) is scf.ForOp and (trips := self.trips(op)) is not None:
+            index, body = value.index, body_of(op)  # pyright: ignore[reportAttributeAccessIssue]
+            before, amount = self.moved(op.operands[3 + index], base), (0, 0)
+            if trips and before is not None:
+                amount = self.moved(end_of(body).operands[index], body.args[1 + index])
+            return None if before is None or amount is None else plus(before, repeated(amount, trips))
         return None
+
+
+def plus(a: Range, b: Range) -> Range:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def repeated(amount: Range, times: int) -> Range:
+    """Return the range of the sum of `times` amounts or fewer."""
+    return times * min(0, amount[0]), times * max(0, amount[1])
+
+
+def is_inside(found: Range, other: Range) -> bool:
+    return other[0] <= found[0] and found[1] <= other[1]
 
 
 def signed_predicate(op: Operation, sides: Sequence[Range]) -> int:
