@@ -139,7 +139,7 @@ EXPLAINED = {
     "x = tl.reduce(tl.arange(0, 8), 0, math.fsum)": "expected a @jit function, got fsum",
     "x = tl.zeros((16, 16), tl.float32)\\nx = tl.dot(x, x, input_precision=3)": "input_precision must be one of (",
     "x = (1, 2)[5]": "index 5 is out of range: there are 2 elements",
-    "x = tl.sort(n)": "only the last dimension of a block can be sorted",
+    "x = tl.sort(n)": "only minor dimension is currently supported",
     "x = 1 << 100000": "Nonrepresentable integer of 100001 bits.",
     "x = tl.full((4,), 1 << 70, tl.int32)": "Nonrepresentable integer 1180591620717411303424.",
     "for i in range(1, 2, 3, 4):\\n    pass": "range() takes 1 to 3 arguments by position, got 4",

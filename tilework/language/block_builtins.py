@@ -172,7 +172,7 @@ def trans(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tens
     if not order:
         rank = len(input.shape)
         if rank < 2:
-            raise ValueError(f"trans without dims needs at least two axes, {input} has {rank}")
+            raise ValueError(f"tl.trans invoked with a 0- or 1-dimensional tensor: {input} has no two axes to swap")
         order = [*range(rank - 2), rank - 1, rank - 2]
     return _semantic.permute(input, order)
 

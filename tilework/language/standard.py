@@ -234,7 +234,7 @@ def sort(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr 
         assert call(tl.sort, x).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
         assert call(tl.sort, x, descending=True)[1].tolist() == [7, 6, 5, 4]
     """
-    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
+    core.static_assert(_is_last(dim, len(x.shape)), "only minor dimension is currently supported: the last one of a block")
     if x.shape[-1] == _next_power_of_2(x.shape[-1]):
         keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
         return _from_keys(core.reshape(keys, x.shape), x.dtype)
@@ -469,8 +469,9 @@ def atomic_poll(
 
 @constexpr_function
 def _new_axis(dim: int, rank: int) -> int:
-    counted = rank + 1 if follows("negative-unsqueeze") else rank
-    return dim if dim >= 0 else dim + counted
+    if follows("negative-unsqueeze"):
+        return dim if dim >= 0 else dim + rank + 1
+    return slice(dim).indices(rank)[1]  # Triton 3.7 slices the shape: no `dim` is out of range
 
 
 @jit

@@ -70,7 +70,7 @@ def test_full_errors() -> None:
     for number in (1.5, 2.0):
         with pytest.raises(TypeError, match=f"{number} is a float"):
             k.semantic.full([4], number, int32)
-    with pytest.raises(AssertionError, match="only a scalar can fill a block"):
+    with pytest.raises(AssertionError, match="only accepts size-1 tensor"):
         k.semantic.full([4], k.args[0], int32)
     with pytest.raises(TypeError, match="pointer"):
         k.semantic.full([4], 0, pointer_type(int32))

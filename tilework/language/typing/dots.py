@@ -145,7 +145,7 @@ class Dots(Windows):
         batch = left[:-2]
         left_scale = self._scale(lhs_scale, (*batch, m), left_k, "lhs_scale")
         right_scale = self._scale(rhs_scale, (*batch, n), right_k, "rhs_scale")
-        assert out_dtype == float32, f"dot_scaled computes float32, so out_dtype must be float32, got {out_dtype}"
+        assert out_dtype == float32, f"Only float32 is supported for out_dtype at the moment, got {out_dtype}"
         type = block(float32, (*batch, m, n))
         return self.scaled_matmul(
             (lhs, left_scale, lhs_format, bool(lhs_k_pack)),

@@ -70,17 +70,19 @@ class Views(Elementwise):
     def transposed(self, value: tensor) -> tensor:
         """``x.T``."""
         if len(shape := shape_of(value)) != 2:
-            shown = f"{value.dtype}{list(shape) or ''}"
-            raise ValueError(f"`.T` needs a 2-D block, this one is {shown}\nhelp: use tl.permute(x, dims)")
+            words = f"permute dims must have the same length as input shape, got {len(shape)} and 2"
+            raise ValueError(f"{words}: `.T` needs a 2-D block\nhelp: use tl.permute(x, dims)")
         return self.permute(value, (1, 0))
 
     def cat(self, lhs: tensor, rhs: tensor, can_reorder: bool, dim: int = 0) -> tensor:
         """Both blocks in one, twice as long along `dim`; two of rank 1 in no particular order if `can_reorder`."""
+        if not isinstance(lhs, tensor) or not isinstance(rhs, tensor):
+            raise TypeError(f"cat takes two blocks, got {lhs} and {rhs}")
         if not can_reorder or follows("cat-in-order"):
             return self.cat_in_order(lhs, rhs, dim)
-        assert lhs.type == rhs.type and len(shape_of(lhs)) == 1, (
-            f"cat takes two 1-D blocks of one type, got {lhs.type} and {rhs.type}"
-        )
+        if len(shape_of(lhs)) != 1 or len(shape_of(rhs)) != 1:
+            raise ValueError(f"shape not supported by cat. Expecting rank-1 inputs, got {lhs.type} and {rhs.type}")
+        assert lhs.type == rhs.type, f"cat takes two blocks of one type, got {lhs.type} and {rhs.type}"
         self.checked_shape((2 * shape_of(lhs)[0],))
         return self.cat_in_order(lhs, rhs, 0) if self.options.reproducible else self.concatenated(lhs, rhs)
 

@@ -152,7 +152,7 @@ class Values(Carrier):
         sizes = self.checked_shape(plain_shape(shape))
         if isinstance(value, tensor):
             if isinstance(value.type, block_type):
-                assert value.type.numel == 1, f"only a scalar can fill a block, got a block of type {value.type}"
+                assert value.type.numel == 1, f"only accepts size-1 tensor to fill a block, got {value.type}"
                 value = self.unsplat(value)
             return self.splat(value if dtype is None else self.cast(value, dtype), sizes)
         if dtype is None:

@@ -136,8 +136,9 @@ def common_input_shape(inputs: Sequence[tensor], name: str) -> Shape:
         raise ValueError(f"{name} needs a block, got a scalar" if shapes else f"{name} needs at least one block")
     for shape in shapes:
         if shape != shapes[0]:
+            kind = "scan" if name == "scan" else "reduction"
             raise ValueError(
-                f"all reduction inputs must have the same shape, {name} got {list(shapes[0])} and {list(shape)}"
+                f"all {kind} inputs must have the same shape, {name} got {list(shapes[0])} and {list(shape)}"
             )
     return shapes[0]
 
