@@ -55,6 +55,8 @@ MESSAGES = {
         "s = tl.zeros((64, 4), tl.uint8)\nz = tl.zeros((64, 64), tl.uint8)\n"
         "tl.dot_scaled(z, s, 'e5m2', z, None, 'e5m2')",
         "lhs_scale must be a tensor of shape [..., 64, 2]. Got ['64', '4']"),
+    "descriptor: last stride": ("tl.make_tensor_descriptor(p, [n, n], [n, 2], [16, 16])",
+                                "Tensor descriptor last dim must be 1 but got 2"),
     "a field": ("NT(n).baz", "'tuple' object has no attribute baz"),
 }  # fmt: skip
 

@@ -4,7 +4,8 @@
 |---|---|
 | jit function, jit method    | as they are; literals are compile-time in the callee  |
 | builtin (`tl.load`, `x.to`) | as they are, plus `_semantic` and `_generator`        |
-| constexpr_function, `math.*`| unwrapped; everything must be known at compile time   |
+| constexpr_function          | unwrapped; of tensors it sees the type                |
+| `math.*`                    | unwrapped; everything must be known at compile time   |
 | aggregate, NamedTuple class | as they are; the instance is made now                 |
 | constexpr of a Python function | as they are; it runs now                           |
 """
@@ -42,7 +43,7 @@ from tilework.language.function import (
     unwrap_nested,
 )
 from tilework.language.parameters import signature_of
-from tilework.language.typing.python_names import check_arity
+from tilework.language.typing.python_names import check_arity, check_compile_time
 from tilework.process.triton_version import follows
 
 
@@ -146,7 +147,6 @@ def call_value(
     if is_jit(callee):
         return gen.call_JitFunction(callee, args, kwargs)
     if isinstance(callee, ConstexprFunction | BoundConstexprFunction):
-        check_compile_time(callee, args, kwargs)
         return as_constexpr(callee(*args, **kwargs, _semantic=gen.semantic))
     function = getattr(callee, "__func__", callee)
     if tl.is_builtin(function):
@@ -237,23 +237,12 @@ def call_python_method(gen: FunctionGenerator, callee: Any, args: list[Any], kwa
     return as_constexpr(callee(*args, **kwargs, **extra))
 
 
-def check_compile_time(callee: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuse run-time values where Python runs now; aggregates and tuples may hold them."""
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, tl.tensor):
-            if getattr(callee, "__module__", None) == "math":
-                raise TypeError(foreign_call("math", callee))
-            name = getattr(getattr(callee, "fn", callee), "__name__", "this function")
-            raise TypeError(
-                f"`{name}` runs at compile time, but one argument is known only at run time:"
-                f" {describe_type(value.type)}"
-                "\nhelp: pass constexprs, or make it a @jit function"
-            )
-
-
 def call_compile_time(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of the math or copy module, or a class, on compile-time values."""
-    check_compile_time(callee, args, kwargs)
+    values = (*args, *kwargs.values())
+    if getattr(callee, "__module__", None) == "math" and any(isinstance(value, tl.tensor) for value in values):
+        raise TypeError(foreign_call("math", callee))
+    check_compile_time(callee, values)
     return as_constexpr(call_nested(callee, args, kwargs))
 
 

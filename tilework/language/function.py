@@ -23,7 +23,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
-from tilework.language.compile_time import ACTIVE, _unwrap_if_constexpr, base_value, constexpr, constexpr_type
+from tilework.language.compile_time import (
+    ACTIVE,
+    RunTimeOnly,
+    _unwrap_if_constexpr,
+    base_value,
+    constexpr,
+    constexpr_type,
+)
 from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.constant_text import EMPTY_CELL, is_of_language, module_of
 from tilework.language.dependencies import (
@@ -35,6 +42,7 @@ from tilework.language.dependencies import (
     library_dependencies,
 )
 from tilework.language.parameters import FunctionSignature, KernelParam, params_of, signature_of
+from tilework.language.typing.python_names import check_compile_time
 from tilework.process.forks import cached_property, held_at_fork
 
 if TYPE_CHECKING:
@@ -451,14 +459,25 @@ class JITFunction(JITCallable):
 
 
 class ConstexprFunction(JITCallable):
-    """A Python function that kernels run at compile time; on the host it is that function."""
+    """A Python function that kernels run at compile time; on the host it is that function.
+
+    Of a run-time value it may read the type, as ``x.dtype`` and ``x.shape``, and return the value; computing with it is
+    refused.
+    """
 
     runs_at_compile_time = True
 
     def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
         plain = [unwrap_nested(arg, _unwrap_if_constexpr) for arg in args]
         named = {key: unwrap_nested(value, _unwrap_if_constexpr) for key, value in kwargs.items()}
-        result = self.fn(*plain, **named)
+        active = ACTIVE.set(None)
+        try:
+            result = self.fn(*plain, **named)
+        except RunTimeOnly:
+            check_compile_time(self, (*plain, *named.values()))
+            raise
+        finally:
+            ACTIVE.reset(active)
         if _semantic is None:
             return result
         return result if isinstance(result, JITCallable | constexpr) or is_language_value(result) else constexpr(result)

@@ -234,7 +234,7 @@ def sort(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr 
         assert call(tl.sort, x).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
         assert call(tl.sort, x, descending=True)[1].tolist() == [7, 6, 5, 4]
     """
-    core.static_assert(_is_last(dim, len(x.shape)), "only minor dimension is currently supported: the last one of a block")
+    core.static_assert(_is_last(dim, len(x.shape)), "only minor dimension is currently supported")
     if x.shape[-1] == _next_power_of_2(x.shape[-1]):
         keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
         return _from_keys(core.reshape(keys, x.shape), x.dtype)
@@ -254,7 +254,7 @@ def bitonic_merge(x: core.tensor, dim: core.constexpr = None, descending: core.c
     Example:
         assert call(tl.bitonic_merge, np.array([1, 4, 3, 2])).tolist() == [1, 2, 3, 4]
     """
-    core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be merged")
+    core.static_assert(_is_last(dim, len(x.shape)), "only minor dimension is currently supported")
     if x.shape[-1] == _next_power_of_2(x.shape[-1]):
         keys = _merge(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
         return _from_keys(core.reshape(keys, x.shape), x.dtype)
@@ -275,7 +275,7 @@ def topk(
         assert call(tl.topk, x, 2).tolist() == [7, 6]
         assert call(tl.topk, x, 2, descending=False).tolist() == [0, 1]
     """
-    core.static_assert(_is_last(dim, len(x.shape)), "topk works along the last dimension only")
+    core.static_assert(_is_last(dim, len(x.shape)), "only minor dimension is currently supported")
     core.static_assert(k > 0 and k <= x.shape[-1], "k must be at least 1, not above the size of the dimension")
     bits: core.constexpr = _log2(_next_power_of_2(x.shape[-1]))
     kept: core.constexpr = _log2(_next_power_of_2(k))

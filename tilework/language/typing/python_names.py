@@ -72,6 +72,18 @@ def describe_type(type: object) -> str:
     return str(type)
 
 
+def check_compile_time(callee: Any, args: Sequence[object]) -> None:
+    """Refuse run-time values where Python runs now; aggregates and tuples may hold them."""
+    for value in args:
+        if isinstance(value, tensor):
+            name = getattr(getattr(callee, "fn", callee), "__name__", "this function")
+            raise TypeError(
+                f"`{name}` runs at compile time, but one argument is known only at run time:"
+                f" {describe_type(value.type)}"
+                "\nhelp: pass constexprs, or make it a @jit function"
+            )
+
+
 def check_assigned(value: object) -> None:
     """Refuse a text where a run-time value is wanted."""
     if isinstance(value, str | bytes):
