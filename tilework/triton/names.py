@@ -92,7 +92,8 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.triton.build": "compile_module_from_src",
         "tilework.triton.drivers": (
             "ARG_CONSTEXPR ARG_KERNEL ARG_TUPLE GPUDriver HIPLauncher=launcher PyKernelArg annotate_arguments"
-            " expand_signature=hip_expand_signature include_dirs=hip_include_dirs make_kernel_signature ty_to_cpp=hip_ty_to_cpp"
+            " expand_signature=hip_expand_signature include_dirs=hip_include_dirs make_kernel_signature"
+            " ty_to_cpp=hip_ty_to_cpp"
         ),
     },
     "triton.backends.nvidia.compiler": {"tilework.errors": "PTXASError"},

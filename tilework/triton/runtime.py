@@ -25,7 +25,6 @@ from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.core import base_value
 from tilework.language.function import (
     JITCallable,
-    JITFunction,
 )
 from tilework.language.parameters import (
     DTYPE_OF_CODE,
