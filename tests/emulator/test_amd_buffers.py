@@ -230,7 +230,8 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMDGCN_USE_BUFFER_ATOMICS", "0")
     assert uses(launch(atomics, CDNA, *args, N=N)) == (4, 3)
     monkeypatch.setenv("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE", "1")
-    assert uses(launch(swapped, CDNA, x, y, out, 3, N=N, ONE=True)) == (1, 1)
+    assert uses(launch(swapped, CDNA, x, y, out, 3, N=N, ONE=True)) == (2, 0)
+    assert uses(launch(backwards, CDNA, x, out, 5, N=N)) == (1, 1)
     monkeypatch.setenv("AMDGCN_USE_BUFFER_OPS", "0")
     assert uses(launch(swapped, CDNA, x, y, out, 3, N=N, ONE=True)) == (0, 2)
 
