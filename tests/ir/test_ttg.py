@@ -134,6 +134,19 @@ def test_memory_that_is_never_written_again_is_a_value() -> None:
     assert not is_pure(value) and writes(value)
 
 
+@pytest.mark.parametrize(("type", "message"), [
+    ("1xi64, #bar2, #smem, mutable", "Layout has tensor size at least 2, but the memdesc type has 1 elements."),
+    ("3x1xi64, #bar2, #smem, mutable", "Layout has tensor size at least 2, but the memdesc type has 1 elements."),
+    ("3x2xi64, #bar2, #smem, mutable", None),
+    ("1xi64, #bar2, #smem, mutable, 2", None),
+    ("64x64xf16, #plain, #smem", "Layout has 1 CTAs per CGA, but the context requires 2 CTAs per CGA."),
+])  # fmt: skip
+def test_memory_of_a_cluster(type: str, message: str | None) -> None:
+    text = module_text(f"%x: {M}<{type}>", f"ttg.local_dealloc %x : {M}<{type}>")
+    found = first_problem(parse_module(text.replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2')))
+    assert found is None if message is None else found is not None and message in found[1], found
+
+
 def test_facts_of_a_module() -> None:
     module = parse_module((HERE / "ttg_ops.mlir").read_text())
     assert (num_warps(module), num_ctas(module), threads_per_warp(module), target(module)) == (
@@ -197,9 +210,17 @@ BAD = [
      "%x: !ttg.memdesc<32x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, "
      "elementBitWidth = 16}>, #smem>",
      ""),
-    ("Mismatch in expected shape for dimension 0. Expected: 4, got: 2",
-     "%x: !ttg.memdesc<2xf16, #ttg.shared_linear<{offset = [[1], [2]]}, alignment = 16>, #smem>",
+    ("Mismatch in expected shape for dimension 0. Expected: 8, got: 4",
+     "%x: !ttg.memdesc<8xf16, #ttg.shared_linear<{offset = [[1], [2]]}, alignment = 16>, #smem>",
      ""),
+    ("Mismatch in expected shape for dimension 0. Expected: 2, got: 4",
+     "%x: !ttg.memdesc<2x4xf16, #ttg.padded_shared<[16:+4] {order = [1, 0], shape = [4, 4]}>, #smem>",
+     ""),
+    ("Operand 0 (!ttg.memdesc<64xf16, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0], "
+     "CGALayout = [[1]]}>, #ttg.shared_memory>) has an invalid layout: Layout has 2 CTAs per CGA, but the context "
+     "requires 1 CTAs per CGA.",
+     "%x: !ttg.memdesc<64xf16, #bar2, #smem>",
+     "ttg.local_dealloc %x : !ttg.memdesc<64xf16, #bar2, #smem>"),
     ("shape must have power-of-2 and non-zero dimensions; got 3, 3",
      "%x: !ttg.memdesc<3x3xf16, #plain, #smem>",
      ""),

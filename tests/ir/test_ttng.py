@@ -32,13 +32,15 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttng.AsyncTMACopyGlobalToLocalOp: lambda op: ttng.AsyncTMACopyGlobalToLocalOp.make(
         op.desc,
         op.coord,
+        op.offsets,
         op.barrier,
         op.dst,
         op.pred,
         LOC,
-        cache=CacheModifier.CA,
-        evict=EvictionPolicy.FIRST,
-        is_volatile=True,
+        cache=CacheModifier(op.cache.value.data),
+        evict=EvictionPolicy(op.evict.value.data),
+        is_volatile=op.is_volatile.value.data != 0,
+        multicast=op.multicast is not None,
     ),
     ttng.AsyncTMACopyLocalToGlobalOp: lambda op: ttng.AsyncTMACopyLocalToGlobalOp.make(op.desc, op.coord, op.src, LOC),
     ttng.AsyncTMAGatherOp: lambda op: ttng.AsyncTMAGatherOp.make(
@@ -52,6 +54,7 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttng.BarrierExpectOp: lambda op: ttng.BarrierExpectOp.make(op.alloc, 8192, op.pred, LOC),
     ttng.ClusterArriveOp: lambda op: ttng.ClusterArriveOp.make(False, LOC),
     ttng.ClusterWaitOp: lambda op: ttng.ClusterWaitOp.make(LOC),
+    ttng.FenceMbarrierInitReleaseClusterOp: lambda op: ttng.FenceMbarrierInitReleaseClusterOp.make(LOC),
     ttng.FenceAsyncSharedOp: lambda op: ttng.FenceAsyncSharedOp.make(False, LOC),
     ttng.PingPongSignalOp: lambda op: ttng.PingPongSignalOp.make(op.barriers, LOC),
     ttng.InitBarrierOp: lambda op: ttng.InitBarrierOp.make(op.alloc, 1, LOC),
@@ -97,10 +100,34 @@ def test_every_op_is_built_as_it_is_read() -> None:
         made.drop_all_references()
 
 
+NXI64 = "barrier allocation must be a descriptor of Nxi64 type with N <= number of CTAs"
+COPY = "ttng.async_tma_copy_global_to_local"
+BAR = "!ttg.memdesc<1xi64, #bar, #smem, mutable>"
+TILE = "!ttg.memdesc<64x64xf16, #nv, #smem, mutable>"
+IM2COL = "!ttng.tensordesc_im2col<tensor<64x64xf16, #nv>>"
 BAD = [
-    ("barrier allocation must be a descriptor of 1xi64 type",
+    (NXI64,
      "%b: !ttg.memdesc<2xi64, #bar, #smem, mutable>",
      "ttng.init_barrier %b, 1 : !ttg.memdesc<2xi64, #bar, #smem, mutable>"),
+    (NXI64,
+     "%b: !ttg.memdesc<3x1xi64, #bar, #smem, mutable>",
+     "ttng.inval_barrier %b : !ttg.memdesc<3x1xi64, #bar, #smem, mutable>"),
+    *(("requires ttg.num-ctas > 1", "", f"ttng.{op}{rest}") for op, rest in (
+        ("cluster_arrive", " {relaxed = false}"), ("cluster_wait", ""), ("fence_mbarrier_init_release_cluster", ""),
+    )),
+    ("TensorDescIm2ColType requires rank-2 blockType, got rank 1",
+     "%d: !ttng.tensordesc_im2col<tensor<64xf16>>", ""),
+    *((message,
+       f"%d: {type}, %m: {TILE}, %b: {BAR}, %p: i1, %i: i32, %o: i16",
+       f"{COPY} %d[{coordinates}]{offsets} %m, %b, %p : {type}, {BAR} -> {TILE}")
+      for message, type, coordinates, offsets in (
+        ("TILED mode does not support offsets", "!tt.tensordesc<tensor<64x64xf16, #nv>>", "%i, %i", " offsets = [%o]"),
+        ("IM2COL mode requires at least 3D coordinates, but got 2D", IM2COL, "%i, %i", ""),
+        ("IM2COL mode requires offsets to be provided", IM2COL, "%i, %i, %i", ""),
+        ("IM2COL mode with 4D coordinates requires 2 offsets, but got 1", IM2COL, "%i, %i, %i, %i", " offsets = [%o]"),
+    )),
+    ("operand 'desc' must be a tensor descriptor", f"%d: {IM2COL}, %m: {TILE}, %i: i32",
+     f"ttng.async_tma_copy_local_to_global %d[%i, %i] %m : {IM2COL}, {TILE}"),
     ("operand 'alloc' must be memory of i64, a barrier",
      "%b: !ttg.memdesc<1xi32, #bar, #smem, mutable>",
      "ttng.init_barrier %b, 1 : !ttg.memdesc<1xi32, #bar, #smem, mutable>"),

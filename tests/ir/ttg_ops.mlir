@@ -1,3 +1,5 @@
+#nvb = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16, CGALayout = [[0, 0]]}>
+#bar2 = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0], CGALayout = [[1]]}>
 #blocked8 = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 #blockedR = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [32, 1], warpsPerCTA = [1, 4], order = [1, 0]}>
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
@@ -40,8 +42,6 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     ttng.arrive_barrier %bar, 2, %p : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
     ttng.async_copy_mbarrier_arrive %bar {noIncrement} : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
     ttng.fence_async_shared {bCluster = false}
-    ttng.cluster_arrive {relaxed = false}
-    ttng.cluster_wait
     ttng.pingpong_signal %bar : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
     ttng.pingpong_wait %bar, %i : !ttg.memdesc<1xi64, #sh1, #smem, mutable>
     %nv = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #nv, #smem, mutable>
@@ -84,5 +84,16 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
       ttg.warp_return
     } : (i32, i1) -> i32
     tt.return
+  }
+  module @pair attributes {"ttg.num-ctas" = 2 : i32} {
+    tt.func @g(%desc: !tt.tensordesc<tensor<64x64xf16, #nvb>>, %columns: !ttng.tensordesc_im2col<tensor<64x64xf16, #nvb>>, %m: !ttg.memdesc<64x64xf16, #nvb, #smem, mutable>, %bar: !ttg.memdesc<2xi64, #bar2, #smem, mutable>, %i: i32, %o: i16, %p: i1) {
+      ttng.init_barrier %bar, 1 : !ttg.memdesc<2xi64, #bar2, #smem, mutable>
+      ttng.fence_mbarrier_init_release_cluster
+      ttng.cluster_arrive {relaxed = false}
+      ttng.cluster_wait
+      ttng.async_tma_copy_global_to_local %desc[%i, %i] %m, %bar, %p {multicast} : !tt.tensordesc<tensor<64x64xf16, #nvb>>, !ttg.memdesc<2xi64, #bar2, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nvb, #smem, mutable>
+      ttng.async_tma_copy_global_to_local %columns[%i, %i, %i, %i] offsets = [%o, %o] %m, %bar, %p : !ttng.tensordesc_im2col<tensor<64x64xf16, #nvb>>, !ttg.memdesc<2xi64, #bar2, #smem, mutable> -> !ttg.memdesc<64x64xf16, #nvb, #smem, mutable>
+      tt.return
+    }
   }
 }

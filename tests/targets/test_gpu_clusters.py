@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import tilework.language as tl
+from tests.pipeline.reference_kernels import KERNELS
 from tests.targets.gpu_text import CPU, VERSION, Array, launch
 from tilework.errors import PassError
 from tilework.frontend.generator import compile_to_ttir
+from tilework.ir.printer import print_module
+from tilework.ir.verify import verify
 from tilework.language.function import jit
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.compile.sources import frontend_options
@@ -61,6 +64,19 @@ def test_clusters_multiply(ctas: int) -> None:
     np.testing.assert_array_equal(out, x.astype(np.float32) @ y.astype(np.float32) + 2)
     with pytest.raises(EmulatorError, match=re.escape("do not divide")):
         launch(ptx, "multiply", [x, y, out], warps=4, grid=2 * ctas + 1)
+
+
+def test_a_pipelined_loop_has_barriers_in_every_block() -> None:
+    kernel, types, constants = KERNELS["matmul_descriptor"]
+    signature, gpu = {**types, **dict.fromkeys(constants, "constexpr")}, GPUTarget("cuda", 90, 32)
+    module = compile_to_ttir(kernel, signature, constants, {}, frontend_options(gpu, {}))
+    passes = [*ttir_pipeline(Target.parse("cuda:90")), *ttgir_pipeline(Target.parse("cuda:90"), 8, 3, 2)]
+    run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
+    verify(module)
+    text = print_module(module)
+    assert set(re.findall(r"memdesc<([0-9x]+)i64", text)) == {"3x2x", "2x"}
+    assert "order = [0], CGALayout = [[1]]" in text
+    assert "mbarrier.try_wait" in to_ptx(emit_module(module, 90), PtxSettings(CPU[90], VERSION))
 
 
 @jit

@@ -17,6 +17,7 @@ from tests.targets.gpu_run import check
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
+from tilework.ir.verify import verify
 from tilework.runtime.devices.cuda.device import fill_tma_descriptor_tiled
 from tilework.runtime.devices.gpu.parameters import packer_for
 from tilework.target import GPUTarget, Target
@@ -100,6 +101,54 @@ def test_a_tensor_map_that_is_passed_by_value(tmp_path: Path) -> None:
     with pytest.raises(PassError, match="a tensor map as argument cannot be compiled for hip:gfx942"):
         other = BY_VALUE.replace("cuda:90", "hip:gfx942").replace('threads-per-warp" = 32', 'threads-per-warp" = 64')
         emit_for_amd(parse_module(other), Target.parse("hip:gfx942"))
+
+
+def in_a_cluster(bases: str, size: int) -> str:
+    """The kernel for two blocks, each with a barrier, after a barrier of the cluster."""
+    meet = ("fence_mbarrier_init_release_cluster", "cluster_arrive {relaxed = true}", "cluster_wait")
+    ready = "".join(f"  ttng.{op}\n" for op in meet) + "  %m ="
+    new = {
+        '"ttg.num-ctas" = 1': '"ttg.num-ctas" = 2', "1xi64": "2xi64", "order = [0]": "order = [0], CGALayout = [[1]]",
+        "order = [1, 0]": f"order = [1, 0], CGALayout = {bases}", "  %m =": ready, "2048": str(size),
+        "elementBitWidth = 16": f"elementBitWidth = 16, CGALayout = {bases}",
+        "%bar, %true :": "%bar, %true {multicast} :",
+    }  # fmt: skip
+    text = BY_VALUE
+    for old, replacement in new.items():
+        text = text.replace(old, replacement)
+    return text
+
+
+@pytest.mark.parametrize(("bases", "rows"), [("[[0, 0]]", 16), ("[[1, 0]]", 8)])
+def test_the_barriers_of_a_cluster(bases: str, rows: int, tmp_path: Path) -> None:
+    """Each block copies its part, or all, to its own buffer, and waits on its own barrier."""
+    path = tmp_path / "kernel.ttgir"
+    path.write_text(in_a_cluster(bases, rows * 128))
+    x, y = generated((64, 64), np.float16), np.zeros((16, 64), np.float16)
+    with emulator("sm_90", str(tmp_path)):
+        kernel = tilework.compile(path, GPUTarget("cuda", 90, 32))
+        map = fill_tma_descriptor_tiled(x.ctypes.data, 3, 2, 6, (rows, 64), x.shape, (64, 1))
+        kernel[(1, 1, 1)](map, y, 32, x)
+    np.testing.assert_array_equal(y, x[32:48])
+    ptx = kernel.asm["ptx"]
+    for text in ("fence.mbarrier_init.release.cluster;", "barrier.cluster.arrive.relaxed.aligned;"):
+        assert text in ptx
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("2xi64", "1xi64", "an mbarrier that several blocks of a cluster share cannot be compiled for cuda:90"),
+    ("!tt.tensordesc", "!ttng.tensordesc_im2col", "a TMA copy through an im2col descriptor cannot be compiled"),
+])  # fmt: skip
+def test_what_blocks_of_a_cluster_cannot_do(old: str, new: str, message: str) -> None:
+    text = in_a_cluster("[[1, 0]]", 1024).replace(old, new).replace("[[1]]", "[[0]]" if new == "1xi64" else "[[1]]")
+    if "im2col" in new:
+        text = re.sub(r"  %d = .*\n", "", text).replace("%map: !tt.ptr<i8, 0> {tt.nv_tma_desc = 1 : i32}",
+            "%d: !ttng.tensordesc_im2col<tensor<16x64xf16, #nv>>, %o: i16")  # fmt: skip
+        text = text.replace("%d[%row, %c0]", "%d[%row, %c0, %c0] offsets = [%o]")
+    module = parse_module(text)
+    verify(module)
+    with pytest.raises(PassError, match=message):
+        emit_module(module, 90)
 
 
 DTYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.int8, np.uint8, np.int16, np.int32, np.int64]

@@ -117,7 +117,7 @@ def read_descriptor(parser: "Parser") -> Attribute:
 POINTER = Kind("a pointer", is_pointer, bare=read_pointer)
 BLOCK_POINTER = Kind("a pointer to a block", is_block_pointer, bare=read_pointer)
 DESCRIPTOR = Kind("a tensor descriptor", lambda type: isinstance(type, TensorDescType), bare=read_descriptor)
-I1, I32, I64 = exactly("i1", i1), exactly("i32", i32), exactly("i64", i64)
+I1, I16, I32, I64 = exactly("i1", i1), exactly("i16", i16), exactly("i32", i32), exactly("i64", i64)
 
 
 def integer_property(type: IntegerType) -> "Kind[IntegerAttr]":

@@ -245,6 +245,7 @@ class Op(Operation):
     """An op with what follows from its declaration; a class without a name is a base of some."""
 
     DEFAULTS: ClassVar[dict[str, Attribute]] = {}  # the properties that an op gets where they are not given
+    SEES_MODULE: ClassVar[bool] = False  # its verifier reads facts of the module
     SAME_SIZES: ClassVar[bool] = False  # variadic operands have the same number of values
     form: ClassVar[str] = ""
     infer: ClassVar[Mapping[str, Any]] = {}

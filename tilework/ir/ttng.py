@@ -20,8 +20,9 @@ memory go through one:
     ttng.async_tma_store_wait {pendings = 0 : i32}
 """
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -29,6 +30,7 @@ from tilework.ir.constraints import (
     DESCRIPTOR,
     I1,
     I1_PROPERTY,
+    I16,
     I32,
     I32_PROPERTY,
     I32_TENSOR,
@@ -56,6 +58,7 @@ from tilework.ir.fields import (
     var_operand_def,
     var_result_def,
 )
+from tilework.ir.module_facts import num_ctas
 from tilework.ir.tt.memory_ops import block_type, cache_prop, evict_prop, is_block, verify_contents, verify_rows
 from tilework.ir.tt.reduce_ops import verify_dot_shapes
 from tilework.ir.ttg.shared_memory_ops import BARRIER, MEMDESC, MemDescType, is_memdesc, require_mutable
@@ -63,14 +66,31 @@ from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, i
 from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, SharedLinear
 
 
-def verify_barrier(type: Attribute) -> None:
-    """One barrier: ``1xi64``."""
-    assert isinstance(type, MemDescType)
-    if type.dims != (1,):
-        raise VerifyException(f"barrier allocation must be a descriptor of 1xi64 type, but got {type}")
+class OnBarrier(Op):
+    """An op on the barrier of each block of the cluster (``2xi64`` for two blocks), or on fewer, which blocks share."""
+
+    SEES_MODULE = True
+
+    def verify_(self) -> None:
+        type = next(value.type for value in self.operands if BARRIER.accepts(value.type))
+        if len(shape := shape_of(type)) != 1 or shape[0] > num_ctas(self):
+            raise VerifyException(
+                f"barrier allocation must be a descriptor of Nxi64 type with N <= number of CTAs, but got {type}"
+            )
 
 
-class InitBarrierOp(Op):
+class OfCluster(Op):
+    """An op that only the blocks of a cluster need."""
+
+    SEES_MODULE = True
+    form = "{}"
+
+    def verify_(self) -> None:
+        if num_ctas(self) < 2:
+            raise VerifyException("requires ttg.num-ctas > 1")
+
+
+class InitBarrierOp(OnBarrier):
     """Make a barrier that waits for `count` arrivals: ``ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, ...>``."""
 
     name = "ttng.init_barrier"
@@ -78,11 +98,8 @@ class InitBarrierOp(Op):
     count = prop_def(I32_PROPERTY)
     form = "$alloc, $count {} : type($alloc)"
 
-    def verify_(self) -> None:
-        verify_barrier(self.alloc.type)
 
-
-class InvalBarrierOp(Op):
+class InvalBarrierOp(OnBarrier):
     """The memory of the barrier may be used for something else: ``ttng.inval_barrier %b : !ttg.memdesc<1xi64,
     ...>``."""
 
@@ -90,11 +107,8 @@ class InvalBarrierOp(Op):
     alloc = operand_def(BARRIER)
     form = "$alloc {} : type($alloc)"
 
-    def verify_(self) -> None:
-        verify_barrier(self.alloc.type)
 
-
-class BarrierExpectOp(Op):
+class BarrierExpectOp(OnBarrier):
     """Arrive, and expect bytes of asynchronous copies: ``ttng.barrier_expect %b, 8192, %p : !ttg.memdesc<1xi64,
     ...>``."""
 
@@ -104,11 +118,8 @@ class BarrierExpectOp(Op):
     pred = operand_def(I1)
     form = "$alloc, $size {}, $pred : type($alloc)"
 
-    def verify_(self) -> None:
-        verify_barrier(self.alloc.type)
 
-
-class ArriveBarrierOp(Op):
+class ArriveBarrierOp(OnBarrier):
     """Arrive `count` times: ``ttng.arrive_barrier %b, 2, %p : !ttg.memdesc<1xi64, ...>``."""
 
     name = "ttng.arrive_barrier"
@@ -118,12 +129,12 @@ class ArriveBarrierOp(Op):
     form = "$alloc, $count(?, $pred) {} : type($alloc)"
 
     def verify_(self) -> None:
-        verify_barrier(self.alloc.type)
+        super().verify_()
         if (count := self.count.value.data) < 1:
             raise VerifyException(f"count must be greater than or equal to 1, but got {count}")
 
 
-class WaitBarrierOp(Op):
+class WaitBarrierOp(OnBarrier):
     """Wait for a phase to end: ``ttng.wait_barrier %b, %phase, %p deps %m : !ttg.memdesc<1xi64, ...>, T``.
 
     `deps` is the memory that the barrier guards: it is in use until here.
@@ -136,20 +147,14 @@ class WaitBarrierOp(Op):
     deps = var_operand_def(MEMDESC)
     form = "$alloc, $phase(?, $pred)(? deps $deps) {} : type($alloc)(?, type($deps))"
 
-    def verify_(self) -> None:
-        verify_barrier(self.alloc.type)
 
-
-class AsyncCopyMbarrierArriveOp(Op):
+class AsyncCopyMbarrierArriveOp(OnBarrier):
     """Arrive when the copies of this thread are done: ``ttng.async_copy_mbarrier_arrive %b {noIncrement} : T``."""
 
     name = "ttng.async_copy_mbarrier_arrive"
     barrier = operand_def(BARRIER)
     no_increment = opt_prop_def(UnitAttr, prop_name="noIncrement")
     form = "$barrier {} : type($barrier)"
-
-    def verify_(self) -> None:
-        verify_barrier(self.barrier.type)
 
 
 class FenceAsyncSharedOp(Op):
@@ -181,19 +186,24 @@ class PingPongSignalOp(Op):
     form = "$barriers {} : type($barriers)"
 
 
-class ClusterArriveOp(Op):
+class ClusterArriveOp(OfCluster):
     """This thread has come to the barrier of the cluster: ``ttng.cluster_arrive {relaxed = false}``."""
 
     name = "ttng.cluster_arrive"
     relaxed = prop_def(I1_PROPERTY)
-    form = "{}"
 
 
-class ClusterWaitOp(Op):
+class ClusterWaitOp(OfCluster):
     """Wait until all threads of the cluster have arrived: ``ttng.cluster_wait``."""
 
     name = "ttng.cluster_wait"
-    form = "{}"
+
+
+class FenceMbarrierInitReleaseClusterOp(OfCluster):
+    """Barriers that this block has initialised may be used by the other blocks of the cluster, once they know of it:
+    ``ttng.fence_mbarrier_init_release_cluster``."""
+
+    name = "ttng.fence_mbarrier_init_release_cluster"
 
 
 # The largest value of each property.
@@ -255,6 +265,24 @@ class ReinterpretTensorDescOp(Op):
     traits = traits_def(Pure())
 
 
+@irdl_attr_definition
+class TensorDescIm2ColType(ParametrizedAttribute, TypeAttribute):
+    """A view of a global array of 3 to 5 dimensions, read in blocks of pixels and channels as a convolution does:
+    ``!ttng.tensordesc_im2col<tensor<64x64xf16, #shared>>``."""
+
+    name = "ttng.tensordesc_im2col"
+    block: Attribute
+
+    def verify(self) -> None:
+        if not isinstance(self.block, TensorType):
+            raise VerifyException(f"a tensor descriptor is of a ranked tensor, not of {self.block}")
+        if (rank := len(shape_of(self.block))) != 2:
+            raise VerifyException(f"TensorDescIm2ColType requires rank-2 blockType, got rank {rank}")
+
+
+LOAD_DESCRIPTOR = Kind(
+    "a tensor descriptor", lambda type: isinstance(type, TensorDescIm2ColType) or DESCRIPTOR.accepts(type)
+)
 MAX_COORDINATES = 5
 
 
@@ -275,29 +303,51 @@ def verify_block(op: Operation, descriptor: Attribute, coordinates: int, memory:
         raise VerifyException(f"{op.name} on blocks of {block_type(descriptor)} does not fit {memory}")
 
 
-class AsyncTMACopyGlobalToLocalOp(Op):
+def verify_window(descriptor: Attribute, coordinates: int, offsets: int) -> None:
+    """Only copies by an im2col descriptor have offsets: one for each dimension but the images and the channels."""
+    if not isinstance(descriptor, TensorDescIm2ColType):
+        if offsets:
+            raise VerifyException("TILED mode does not support offsets")
+        return
+    if coordinates < 3:
+        raise VerifyException(f"IM2COL mode requires at least 3D coordinates, but got {coordinates}D")
+    if not offsets:
+        raise VerifyException("IM2COL mode requires offsets to be provided")
+    if offsets != coordinates - 2:
+        raise VerifyException(
+            f"IM2COL mode with {coordinates}D coordinates requires {coordinates - 2} offsets, but got {offsets}"
+        )
+
+
+class AsyncTMACopyGlobalToLocalOp(OnBarrier):
     """Start copying a block to shared memory; its bytes are counted by the barrier.
 
     ``ttng.async_tma_copy_global_to_local %d[%i, %j] %m, %b, %p cacheModifier = ca : DESC, BARRIER -> MEMORY``
+
+    With `multicast` one block of a cluster copies for all that get the same part. Copies by an im2col descriptor have
+    an offset for each dimension of the window: ``%d[%n, %h, %w, %c] offsets = [%y, %x] %m, ...``.
     """
 
     name = "ttng.async_tma_copy_global_to_local"
-    desc = operand_def(DESCRIPTOR)
+    desc = operand_def(LOAD_DESCRIPTOR)
     coord = var_operand_def(I32)
+    offsets = var_operand_def(I16)
     barrier = operand_def(BARRIER)
     dst = operand_def(MEMDESC)
     pred = operand_def(I1)
     cache = cache_prop()
     evict = evict_prop()
     is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
+    multicast = opt_prop_def(UnitAttr)
     form = (
-        "$desc[$coord] $dst, $barrier, $pred(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : "
-        "type($desc), type($barrier) -> type($dst)"
+        "$desc[$coord](? offsets = [$offsets]) $dst, $barrier, $pred(? cacheModifier = $cache)"
+        "(? evictionPolicy = $evict) {} : type($desc), type($barrier) -> type($dst)"
     )
 
     def verify_(self) -> None:
-        verify_barrier(self.barrier.type)
+        super().verify_()
         require_mutable("Cannot store into immutable memory", self.dst.type)
+        verify_window(self.desc.type, len(self.coord), len(self.offsets))
         verify_block(self, self.desc.type, len(self.coord), self.dst.type)
 
 
@@ -334,7 +384,7 @@ def contents(memory: Attribute) -> Attribute:
     return tensor_type(memory.dims, memory.element_type)
 
 
-class AsyncTMAGatherOp(Op):
+class AsyncTMAGatherOp(OnBarrier):
     """Start copying rows to shared memory: ``ttng.async_tma_gather %d[%x, %y] %m, %b, %p : ...``."""
 
     name = "ttng.async_tma_gather"
@@ -347,7 +397,7 @@ class AsyncTMAGatherOp(Op):
     form = "$desc[$x_offsets, $y_offset] $dst, $barrier, $pred {} : type($operands)"
 
     def verify_(self) -> None:
-        verify_barrier(self.barrier.type)
+        super().verify_()
         require_mutable("cannot store into immutable memory", self.dst.type)
         verify_rows(self, self.desc.type, self.x_offsets.type, contents(self.dst.type))
 
@@ -476,5 +526,5 @@ class WarpGroupDotWaitOp(Op):
             raise VerifyException(f"ttng.warp_group_dot_wait of {names(given)} cannot give {names(found)}")
 
 
-TTNG = Dialect("ttng", dialect_ops("ttng"))
+TTNG = Dialect("ttng", dialect_ops("ttng"), [TensorDescIm2ColType])
 register(TTNG)

@@ -7,7 +7,7 @@ The rules of the comparisons and casts of `arith`, between the types of one op, 
 as much as compiling: it is for tests and on request.
 
 `layout_problem`: the encoding of a tensor is a distributed one, has the tensor's rank, and is for as many lanes, warps
-and blocks as the module's attributes have (`ir/module_facts.py`):
+and blocks as the module's attributes have (`ir/module_facts.py`); that of memory is for as many blocks:
 
     Layout has 8 warps per CTA, but the context requires 4 warps per CTA.
 
@@ -21,6 +21,7 @@ already: the counts of its operands, regions and blocks are right.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -30,11 +31,12 @@ from xdsl.utils.exceptions import VerifyException
 from tilework.ir import arith, cf, scf
 from tilework.ir.arith import CMPF_PREDICATES, CMPI_PREDICATES, is_int_or_index
 from tilework.ir.constraints import names
-from tilework.ir.encodings import EncodingAttr
+from tilework.ir.encodings import EncodingAttr, encoding_of
 from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.tt.function_ops import CallOp
+from tilework.ir.ttg.shared_memory_ops import MemDescType
 from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
-from tilework.layouts.encodings import Distributed
+from tilework.layouts.encodings import Distributed, Shared
 from tilework.layouts.to_linear import machine_of
 
 UNCHECKED = ("arith.", "math.", "scf.", "cf.")
@@ -53,20 +55,22 @@ def layout_problem(op: Operation) -> str | None:
     return None
 
 
-def encoded_values(op: Operation) -> Iterator[tuple[str, TensorType[Attribute]]]:
-    """The tensors of `op` that have an encoding, each with its position in words: ``Operand 0``."""
+def encoded_values(op: Operation) -> Iterator[tuple[str, Attribute]]:
+    """The types of tensors and memory of `op` that have an encoding, each with its position in words: ``Operand 0``."""
     for role, values in (("Operand", op.operands), ("Result", op.results)):
         for index, value in enumerate(values):
-            if isinstance(value.type, TensorType) and isinstance(value.type.encoding, EncodingAttr):
+            if isinstance(value.type, TensorType | MemDescType) and isinstance(value.type.encoding, EncodingAttr):
                 yield f"{role} {index}", value.type
 
 
 @cache
-def encoding_problem(type: TensorType[Attribute], warps: int | None, threads: int, ctas: int) -> str | None:
-    """Return the problem with the encoding of `type`, or None; the number of warps is not checked where it is None."""
-    attribute = type.encoding
-    assert isinstance(attribute, EncodingAttr)
-    encoding = attribute.data
+def encoding_problem(type: Attribute, warps: int | None, threads: int, ctas: int) -> str | None:
+    """Return the problem with the encoding of `type`, or None; the number of warps is not checked where it is None, nor
+    that of blocks."""
+    encoding = encoding_of(type)
+    if isinstance(type, MemDescType) and isinstance(encoding, Shared):
+        return None if warps is None else memory_problem(type, encoding, ctas)
+    assert encoding is not None
     if not isinstance(encoding, Distributed):
         return "Non-distributed layout is not allowed in tensor type."
     if encoding.rank != (rank := len(shape_of(type))):
@@ -80,6 +84,17 @@ def encoding_problem(type: TensorType[Attribute], warps: int | None, threads: in
         return f"Layout has {own_warps} warps per CTA, but the context requires {warps} warps per CTA."
     if own_ctas != ctas:
         return f"Layout has {own_ctas} CTAs per CGA, but the context requires {ctas} CTAs per CGA."
+    return None
+
+
+def memory_problem(type: MemDescType, encoding: Shared, ctas: int) -> str | None:
+    """The layout of memory is for all blocks of the cluster, and each of them has an element."""
+    bases = encoding.cga_bases
+    if (own := 1 << len(bases)) != ctas:
+        return f"Layout has {own} CTAs per CGA, but the context requires {ctas} CTAs per CGA."
+    least = 1 << sum(map(any, bases))
+    if (count := prod(type.alloc_dims[len(type.alloc_dims) - encoding.rank :])) < least:
+        return f"Layout has tensor size at least {least}, but the memdesc type has {count} elements."
     return None
 
 
@@ -212,6 +227,8 @@ def op_problem(op: Operation) -> str | None:
 @cache
 def is_local(kind: type[Operation]) -> bool:
     """Return True if ops of a kind look at nothing but their own types and attributes."""
+    if getattr(kind, "SEES_MODULE", False):
+        return False
     return kind.name.startswith(LOCAL) and kind is not CallOp and not kind.has_trait(IsTerminator)
 
 

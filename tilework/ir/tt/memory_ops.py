@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 from math import prod
-from typing import Self
+from typing import Self, cast
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, Signedness, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -362,8 +362,7 @@ def signless(type: Attribute) -> Attribute:
 @cache
 def block_type(descriptor: Attribute) -> Attribute:
     """The signless type of one block of a descriptor."""
-    assert isinstance(descriptor, TensorDescType), descriptor
-    return signless(descriptor.block)
+    return signless(cast(TensorDescType, descriptor).block)  # or an im2col descriptor of `ttng`
 
 
 class MakeTensorDescOp(Op):

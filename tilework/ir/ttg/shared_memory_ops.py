@@ -77,7 +77,16 @@ from tilework.ir.types import (
     pointer_type,
     shape_of,
 )
-from tilework.layouts.encodings import Blocked, Encoding, NvmmaShared, Shared, SharedLinear, is_power_of_two
+from tilework.layouts.encodings import (
+    Blocked,
+    Encoding,
+    NvmmaShared,
+    PaddedShared,
+    Shared,
+    SharedLinear,
+    SwizzledShared,
+    is_power_of_two,
+)
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 from tilework.layouts.to_linear import shape_per_cta
 
@@ -192,12 +201,10 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
 
 def verify_block_shape(encoding: Shared, shape: Shape) -> None:
     """Check that a buffer of `shape` holds what its layout repeats, or is all that the layout describes."""
-    if isinstance(encoding, SharedLinear):
-        for dim, ((_, wanted), size) in enumerate(zip(encoding.layout.outs, shape, strict=True)):
-            if size != wanted:
-                raise VerifyException(
-                    f"Mismatch in expected shape for dimension {dim}. Expected: {wanted}, got: {size}"
-                )
+    if isinstance(encoding, SharedLinear | PaddedShared):
+        for dim, ((_, found), size) in enumerate(zip(encoding.layout.outs, shape, strict=True)):
+            if size != found:
+                raise VerifyException(f"Mismatch in expected shape for dimension {dim}. Expected: {size}, got: {found}")
     if isinstance(encoding, NvmmaShared) and encoding.swizzling_byte_width and encoding.element_bit_width:
         dim = max(encoding.rank - (2 if encoding.transposed else 1), 0)
         least = encoding.swizzling_byte_width * 8 // encoding.element_bit_width // (2 if encoding.fp4_padded else 1)
@@ -281,6 +288,14 @@ def read_memdesc(parser: "Parser") -> MemDescType:
 MEMDESC = Kind("a memory descriptor", is_memdesc, bare=read_memdesc)
 TOKEN = exactly("an async token", async_token)
 BARRIER = Kind("memory of i64, a barrier", lambda type: isinstance(type, MemDescType) and type.element_type == i64)
+
+
+@cache
+def barrier_type(ctas: int, count: int | None = None) -> MemDescType:
+    """Return the type of an mbarrier in each block of a cluster, or of `count` of them: ``3x2xi64`` for two blocks."""
+    cga = tuple((1 << bit,) for bit in range(ctas.bit_length() - 1))
+    shape = (ctas,) if count is None else (count, ctas)
+    return memdesc_type(shape, i64, SwizzledShared(1, 1, 1, (0,), cga), True)
 
 
 def as_mutable(type: Attribute) -> MemDescType:

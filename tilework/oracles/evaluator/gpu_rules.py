@@ -113,6 +113,7 @@ rules(
         ttg.BarrierOp: lambda machine, op: machine.shared.barrier() if ttg.is_local_barrier(op) else None,
         ttng.FenceAsyncSharedOp: lambda machine, op: machine.shared.fence(),
         ttng.ClusterArriveOp: lambda machine, op: None,
+        ttng.FenceMbarrierInitReleaseClusterOp: lambda machine, op: None,
         ttng.PingPongWaitOp: lambda machine, op, barriers, phase: None,  # changes the order of warps, not the result
         ttng.PingPongSignalOp: lambda machine, op, barriers: None,
         ttng.ClusterWaitOp: lambda machine, op: machine.shared.barrier(),  # all threads of all blocks have arrived

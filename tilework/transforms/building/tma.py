@@ -107,7 +107,7 @@ def start_load(load: Operation, target: SSAValue, barrier: SSAValue, always: SSA
     desc, *offsets = load.operands
     if type(load) is tt.DescriptorGatherOp:
         return ttng.AsyncTMAGatherOp.make(desc, offsets[0], offsets[1], barrier, target, always, load.location)
-    return ttng.AsyncTMACopyGlobalToLocalOp.make(desc, offsets, barrier, target, always, load.location)
+    return ttng.AsyncTMACopyGlobalToLocalOp.make(desc, offsets, (), barrier, target, always, load.location)
 
 
 def stored_value(store: Operation) -> SSAValue:

@@ -30,13 +30,13 @@ from tilework.ir import arith, tt, ttg, ttng
 from tilework.ir.effects import is_terminator
 from tilework.ir.encodings import shared_of
 from tilework.ir.functions import entry_around, ops_in_order
+from tilework.ir.module_facts import num_ctas
 from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, put, replace_all_uses
-from tilework.ir.ttg.shared_memory_ops import MemDescType, memdesc_type
-from tilework.ir.types import bit_width, element_type, i1, i32, i64, shape_of
+from tilework.ir.ttg.shared_memory_ops import MemDescType, barrier_type, memdesc_type
+from tilework.ir.types import bit_width, element_type, i1, i32, shape_of
 from tilework.layouts.encodings import (
     Shared,
-    SwizzledShared,
 )
 from tilework.layouts.to_linear import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
@@ -93,12 +93,6 @@ def memory_type(tensor: Attribute, encoding: Shared, mutable: bool) -> MemDescTy
     return memdesc_type(shape_of(tensor), element_type(tensor), encoding, mutable)
 
 
-def barrier_type(encoding: Shared) -> MemDescType:
-    """Return the type of an mbarrier in each block of the cluster."""
-    cga = ((0,),) * len(encoding.cga_bases)
-    return memdesc_type((1,), i64, SwizzledShared(1, 1, 1, (0,), cga), True)
-
-
 def lower_load(load: Operation, made: set[SSAValue]) -> None:
     """Load a block, or rows of one, into new shared memory."""
     tensor = load.results[0].type
@@ -112,7 +106,7 @@ def lower_load(load: Operation, made: set[SSAValue]) -> None:
     code = emitter(load)
     always, zero = code.constant(1, i1), code.constant(0, i32)
     memory = code.append(ttg.LocalAllocOp.make(None, memory_type(tensor, encoding, True), code.loc))
-    barrier = code.append(ttg.LocalAllocOp.make(None, barrier_type(encoding), code.loc))
+    barrier = code.append(ttg.LocalAllocOp.make(None, barrier_type(num_ctas(load)), code.loc))
     size = prod(shape_per_cta(encoding, shape_of(tensor))) * bit_width(tensor) // 8
     code.ops.append(ttng.InitBarrierOp.make(barrier, 1, code.loc))
     code.ops.append(ttng.BarrierExpectOp.make(barrier, size, always, code.loc))

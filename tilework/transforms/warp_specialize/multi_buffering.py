@@ -25,12 +25,11 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, ops_around, ops_behind, start_of
 from tilework.ir.rewrite import erase_op, insert_after, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
-from tilework.ir.ttg.shared_memory_ops import memdesc_type
-from tilework.ir.types import element_type, i1, i32, i64, int_property, shape_of
+from tilework.ir.ttg.shared_memory_ops import barrier_type, memdesc_type
+from tilework.ir.types import element_type, i1, i32, int_property, shape_of
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.lower_loads import (
-    BARRIER_LAYOUT,
     async_copy,
     circular_increment,
     copy_block,
@@ -73,7 +72,7 @@ def make_memory(code: Emitter, ring: Ring, producers: int, consumers: int, warps
 
 
 def make_barriers(code: Emitter, count: int, arrivals: int) -> SSAValue:
-    memory = code.append(ttg.LocalAllocOp.make(None, memdesc_type((count, 1), i64, BARRIER_LAYOUT, True), code.loc))
+    memory = code.append(ttg.LocalAllocOp.make(None, barrier_type(1, count), code.loc))
     for position in range(count):
         one = code.append(ttg.MemDescIndexOp.make(memory, code.constant(position, i32), code.loc))
         code.ops.append(ttng.InitBarrierOp.make(one, arrivals, code.loc))

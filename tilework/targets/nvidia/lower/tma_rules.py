@@ -45,6 +45,7 @@ a descriptor is the generic address of its map.
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import product
+from math import prod
 from typing import Any
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -55,7 +56,7 @@ from tilework.ir import ttg, ttng
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy
 from tilework.ir.ttg.shared_memory_ops import MemDescType
-from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property
+from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property, shape_of
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.to_linear import shape_per_cta
 from tilework.target import LARGEST_MAP_STRIDE, MAP_ALIGNMENT, Feature
@@ -68,10 +69,14 @@ from tilework.targets.nvidia.lower.inline_ptx import MAP_BYTES, eviction_policy,
 from tilework.transforms.building.tma import SWIZZLE_MODES, box_shape, element_kind
 
 BYTES = 8  # of an mbarrier
+OWN_COPY = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.ArriveBarrierOp})  # in every block, even if shared
 GROUP_BITS = 2  # of the warp id: the index in its warp group
 
 
-def barrier_address(low: Lowering, barrier: SSAValue) -> Value:
+def barrier_address(low: Lowering, op: Operation, barrier: SSAValue) -> Value:
+    """Return the address of the barrier of this block."""
+    if prod(shape_of(barrier.type)) < low.facts.num_ctas and type(op) not in OWN_COPY:
+        raise low.refuse(op, "an mbarrier that several blocks of a cluster share")
     memory: Shared = low[barrier]
     return shared_address(low.builder, memory.base, memory.offset * BYTES)
 
@@ -107,19 +112,19 @@ def lower_init_barrier(low: Lowering, op: Operation) -> None:
         following = following.next_op
     fence = "" if isinstance(following, ttng.InitBarrierOp) else fence
     text = f"mbarrier.init.shared{scope}.b64 [$0], {int_property(op, 'count', 1)}{fence}"
-    by_one(low, text, [barrier_address(low, op.operands[0])])
+    by_one(low, text, [barrier_address(low, op, op.operands[0])])
 
 
 @lowers(ttng.InvalBarrierOp)
 def lower_inval_barrier(low: Lowering, op: Operation) -> None:
-    by_one(low, "mbarrier.inval.shared.b64 [$0]", [barrier_address(low, op.operands[0])])
+    by_one(low, "mbarrier.inval.shared.b64 [$0]", [barrier_address(low, op, op.operands[0])])
 
 
 @lowers(ttng.BarrierExpectOp)
 def lower_barrier_expect(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.MBARRIER_BYTES, "a barrier that counts bytes")
     text = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {int_property(op, 'size', 0)}"
-    by_one(low, text, [barrier_address(low, op.operands[0])], op.operands[1])
+    by_one(low, text, [barrier_address(low, op, op.operands[0])], op.operands[1])
 
 
 @lowers(ttng.ArriveBarrierOp)
@@ -138,7 +143,7 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
     by_one(
         low,
         f"mbarrier.arrive.shared{scope}.b64 _, [$0]{counted}",
-        [barrier_address(low, barrier)],
+        [barrier_address(low, op, barrier)],
         pred[0] if pred else None,
         of_warp=share > 0,
     )
@@ -147,7 +152,7 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
 @lowers(ttng.WaitBarrierOp)
 def lower_wait_barrier(low: Lowering, op: Operation) -> None:
     """Wait in every thread until the phase completes; a thread whose predicate is false does not wait."""
-    inputs = [barrier_address(low, op.operands[0]), low.scalar(op.operands[1])]
+    inputs = [barrier_address(low, op, op.operands[0]), low.scalar(op.operands[1])]
     has_pred = array_values(op.properties["operandSegmentSizes"])[2]
     wait_for_phase(low, inputs, low.scalar(op.operands[2]) if has_pred else None)
 
@@ -166,7 +171,7 @@ def lower_async_copy_arrive(low: Lowering, op: Operation) -> None:
     """Arrive in each thread when its own copies are complete; without `noinc` the op increments the pending count."""
     kind = ".noinc" if "noIncrement" in op.properties else ""
     text = f"cp.async.mbarrier.arrive{kind}.shared.b64 [$0];"
-    ptx(low.builder, text, [], [barrier_address(low, op.operands[0])], effect="write")
+    ptx(low.builder, text, [], [barrier_address(low, op, op.operands[0])], effect="write")
 
 
 @lowers(ttng.FenceAsyncSharedOp)
@@ -198,7 +203,13 @@ def lower_pingpong_signal(low: Lowering, op: Operation) -> None:
 
 
 def barrier_of_group(low: Lowering, op: Operation, group: Value) -> Value:
-    return low.builder.add(barrier_address(low, op.operands[0]), low.builder.mul(group, BYTES))
+    return low.builder.add(barrier_address(low, op, op.operands[0]), low.builder.mul(group, BYTES))
+
+
+@lowers(ttng.FenceMbarrierInitReleaseClusterOp)
+def lower_init_fence(low: Lowering, op: Operation) -> None:
+    needs(low, op, Feature.CLUSTERS, "a fence of the barriers of a cluster")
+    by_one(low, "fence.mbarrier_init.release.cluster", [])
 
 
 @lowers(ttng.ClusterArriveOp, ttng.ClusterWaitOp)
@@ -314,9 +325,12 @@ class Boxes:
 
 @lowers(ttng.AsyncTMACopyGlobalToLocalOp)
 def lower_tma_load(low: Lowering, op: Operation) -> None:
+    """Copy the part of each block of a cluster; with `multicast` too, where one block could copy for several."""
     descriptor, *coordinates, barrier, memory, predicate = op.operands
+    if isinstance(descriptor.type, ttng.TensorDescIm2ColType):
+        raise low.refuse(op, "a TMA copy through an im2col descriptor")
     boxes = Boxes(low, op, descriptor, coordinates, memory)
-    arrives_at = barrier_address(low, barrier)
+    arrives_at = barrier_address(low, op, barrier)
     mine = low.builder.and_(issuer(low), low.scalar(predicate))
     policy = eviction_policy(low.builder, EvictionPolicy(int_property(op, "evict", EvictionPolicy.NORMAL)))
     hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")

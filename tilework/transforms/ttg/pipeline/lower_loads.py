@@ -33,7 +33,7 @@ from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import constant, erase_op, insert_after, insert_before, put, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
-from tilework.ir.ttg.shared_memory_ops import as_mutable, async_token, is_memdesc, memdesc_type
+from tilework.ir.ttg.shared_memory_ops import as_mutable, async_token, barrier_type, is_memdesc, memdesc_type
 from tilework.ir.types import (
     Tensor,
     bit_width,
@@ -41,7 +41,6 @@ from tilework.ir.types import (
     i1,
     i32,
     i32_array,
-    i64,
     int_attr,
     is_descriptor,
     is_tensor,
@@ -50,7 +49,6 @@ from tilework.ir.types import (
     tile_bits,
 )
 from tilework.layouts.construct import default_blocked
-from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.to_linear import shape_per_cta
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter
@@ -326,8 +324,6 @@ def make_views_mutable(memory: SSAValue) -> None:
 #
 # Adjacent loads with the same slot and first use share barriers.
 
-BARRIER_LAYOUT = SwizzledShared(1, 1, 1, (0,))
-
 
 def groups_of(low: Lowering, plans: list[LoadPlan]) -> list[list[LoadPlan]]:
     """Return groups of loads that share barriers: none of a group is used before its last load."""
@@ -411,7 +407,7 @@ def block_bytes(plan: LoadPlan) -> int:
 def make_barriers(low: Lowering, count: int) -> SSAValue:
     """Allocate `count` barriers for the duration of the loop."""
     location = low.loop.location
-    barriers = low.alloc(memdesc_type((count, 1), i64, BARRIER_LAYOUT, True), low.loop)
+    barriers = low.alloc(barrier_type(num_ctas(low.loop), count), low.loop)
     ends: list[Operation] = []
     for position in range(count):
         index = constant(position, i32, location)
