@@ -23,8 +23,7 @@ LARGE = 4_000_000  # characters of data
 def page(data: str, title: str, scripts: tuple[str, ...] = EXPLORER) -> str:
     """The page that shows `data`, a JSON text."""
     is_large = len(data) > LARGE
-    # in a script HTML reads "</script" and "<!--"; JSON has "<" in strings only
-    packed = base64.b64encode(zlib.compress(data.encode(), 9)).decode() if is_large else data.replace("<", r"\u003c")
+    packed = base64.b64encode(zlib.compress(data.encode(), 9)).decode() if is_large else as_script(data)
     parts = {
         "title": escape(title),
         "styles": asset("explorer.css"),
@@ -33,6 +32,11 @@ def page(data: str, title: str, scripts: tuple[str, ...] = EXPLORER) -> str:
         "scripts": "\n".join(asset(name) for name in scripts),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("page.html"))
+
+
+def as_script(data: str) -> str:
+    """Return JSON for a script: HTML would read "</script" and "<!--" there; JSON has "<" in strings only."""
+    return data.replace("<", r"\u003c")
 
 
 def asset(name: str) -> str:

@@ -7,6 +7,8 @@ look at first.
     tilework profile --output train.hatchet train.py     also a file for proton-viewer and Hatchet
     tilework profile --triton train.py                   a program that says `import triton`
     tilework profile -m package.module                   a module
+    tilework profile --save before.json train.py         keep the profile, and compare it with that of another day,
+    tilework profile --compare before.json after.json    version, block size or machine (--html FILE: also as a page)
 
 The program runs as it is; scopes of `tilework.profiler` in it become branches of the tree. The profile is shown when it
 ends, also if it fails or is interrupted, and the exit code is the program's. What the machine can do is measured once,
@@ -23,6 +25,7 @@ from typing import Any
 from tilework.errors import UsageError
 from tilework.inspect.profiler.limits import Limits
 from tilework.inspect.profiler.report import Statistics, make_report, text_of, trace_of
+from tilework.inspect.profiler.saved import load, profile_data
 from tilework.tools import program
 
 FAILURE = 2
@@ -35,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--html", metavar="FILE", help="write a page with pictures: where the time goes, and how far from the limits")
     add("--trace", metavar="FILE", help="write what ran when, in Chrome's format")
     add("--output", "-o", metavar="FILE", help="write the tree, in the format of Proton and Hatchet")
+    add("--save", metavar="FILE", help="write the profile for a later --compare (a page contains it, too)")
+    add("--compare", action="store_true", help="run nothing: SCRIPT and ARGUMENT are two profiles, before and after")
     add("--top", type=int, default=40, metavar="N", help="how many lines of the tree are shown (40)")
     add("--measure", action="store_true", help="measure again what the machine can do")
     program.add_arguments(parser)
@@ -42,11 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code is that of the program."""
+    if args.compare:
+        return compare_files(args)
     chosen = program.Program.of(args)
-    for option in ("html", "trace", "output"):
-        if (path := getattr(args, option)) and not os.access(folder := Path(path).absolute().parent, os.W_OK):
-            why = "cannot be written" if folder.is_dir() else "is not there"
-            raise UsageError(f"--{option} {path}: the folder {folder} {why}")
+    check_folders(args)
     statistics, process = Statistics(traces=args.trace is not None or args.html is not None), os.getpid()
     with statistics.collecting():
         code = chosen.exit_code(INTERRUPTED)
@@ -64,12 +68,40 @@ def run(args: argparse.Namespace) -> int:
         (args.output, lambda: statistics.tree.contents("hatchet").decode()),
         (args.trace, lambda: json.dumps(trace_of(statistics))),
         (args.html, lambda: page_of(report, statistics)),
+        (args.save, lambda: json.dumps(profile_data(report, statistics), indent=1)),
     ]
     for path, make in files:
         if path is not None:
             Path(path).write_text(make(), encoding="utf-8")
             print(f"wrote {path}")
     return code
+
+
+def check_folders(args: argparse.Namespace) -> None:
+    """Raise a UsageError for a file that cannot be written, before the program runs."""
+    for option in ("html", "trace", "output", "save"):
+        if (path := getattr(args, option)) and not os.access(folder := Path(path).absolute().parent, os.W_OK):
+            why = "cannot be written" if folder.is_dir() else "is not there"
+            raise UsageError(f"--{option} {path}: the folder {folder} {why}")
+
+
+def compare_files(args: argparse.Namespace) -> int:
+    """Print the comparison of two saved profiles. The options behind them were taken for those of a program."""
+    from tilework.inspect.profiler import comparison, comparison_page  # lazily: only for --compare
+
+    parser = argparse.ArgumentParser(prog="tilework profile --compare", allow_abbrev=False)
+    for name in ("before", "after"):
+        parser.add_argument(name, metavar=name.upper())
+    parser.add_argument("--html", metavar="FILE", default=args.html)
+    parser.add_argument("--top", type=int, metavar="N", default=args.top)
+    files = parser.parse_args([args.program, *args.arguments])
+    check_folders(argparse.Namespace(html=files.html, trace=None, output=None, save=None))
+    found = comparison.compare(load(files.before), load(files.after))
+    print(comparison.text_of(found, files.top))
+    if files.html is not None:
+        Path(files.html).write_text(comparison_page.page(found), encoding="utf-8")
+        print(f"wrote {files.html}")
+    return 0
 
 
 def page_of(report: Any, statistics: Statistics) -> str:

@@ -37,3 +37,4 @@ document.querySelectorAll("th").forEach((head, column) => {
     body.append(...rows);
   });
 });
+document.documentElement.dataset.ready = "";

@@ -6,10 +6,11 @@ The pictures are SVG that is generated here; a script zooms into the chart when 
 """
 
 import html
+import json
 import math
 from collections.abc import Iterator, Sequence
 
-from tilework.inspect.page import asset
+from tilework.inspect.page import as_script, asset
 from tilework.inspect.profiler.report import (
     COLUMNS,
     NOTES,
@@ -22,6 +23,7 @@ from tilework.inspect.profiler.report import (
     headline,
     limit_lines,
 )
+from tilework.inspect.profiler.saved import profile_data
 
 WIDTH, ROW_HEIGHT = 1000, 26
 ROOF_HEIGHT, MARGIN = 380, 56
@@ -30,7 +32,8 @@ COLORS = 8  # classes of the style sheet
 
 
 def page(report: Report, statistics: Statistics) -> str:
-    """Return the HTML page of a report."""
+    """Return the HTML page of a report; it contains the profile, for comparisons."""
+    data = as_script(json.dumps(profile_data(report, statistics)))
     style, script = asset("profile.css"), asset("profile.js")
     colors = {name: index % COLORS for index, name in enumerate(dict.fromkeys(row.name for row in report.kernels))}
     parts = [
@@ -55,7 +58,8 @@ def page(report: Report, statistics: Statistics) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(report.program)}: profile</title>\n'
         '<meta name="viewport" content="width=device-width,'
         f' initial-scale=1">\n<style>\n{style}</style></head>\n<body><main>\n{body}\n'
-        f"</main>\n<script>\n{script}</script></body></html>\n"
+        f'</main>\n<script type="application/json" id="data">{data}</script>\n'
+        f"<script>\n{script}</script></body></html>\n"
     )
 
 
