@@ -9,21 +9,32 @@ import json
 import os
 import posixpath
 import re
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
 from docsite import mlir_lexer, source_pages, stages, tutorials
-from docsite.generated import COPIED, generated
+from docsite.generated import COPIED, generated, source_of
 from docsite.navigation import navigation
+from tilework.version import __version__
 
 ROOT = Path(__file__).parent.parent
 
 CODE = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"(?<![`/\w])docs/([\w-]+\.md)\b")
+CELL_CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 SHOWN: set[str] = set()  # files of the repository that pages point to
+
+
+def on_config(config: Any) -> Any:
+    """Pass the version and the address of the repository to the theme."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    config.extra |= {"version": __version__, "edit": f"{project['urls']['Repository']}/edit/main/"}
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -82,14 +93,38 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
     return re.sub(r'href="repo:([^"#]+)', link, html)
 
 
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """Set the address at which a page can be edited."""
+    page.edit_url = config.extra["edit"] + source_of(page.file.src_uri)
+    return context
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Let long names in tables break after their separators; the search index is made without these marks."""
+    return re.sub(r"<td\b.*?</td>", lambda cell: CELL_CODE.sub(breakable, cell[0]), output, flags=re.DOTALL)
+
+
+def breakable(code: re.Match[str]) -> str:
+    return re.sub(r"(?<=\w[_./,=|])(?=[\w<*])", "<wbr>", code[0])
+
+
 def on_post_build(config: Any) -> None:
     """Write the copies of source files, and the search index as a script: a page of a folder may not read files."""
     site = Path(config.site_dir)
     template = config.theme.get_env().get_template("source.html")
     source_pages.write(ROOT, SHOWN, site, template)
-    index = json.loads((site / "search" / "search_index.json").read_text())
-    rows = [[row["location"], row["title"], row["text"]] for row in index["docs"]]
+    rows = search_rows(json.loads((site / "search" / "search_index.json").read_text())["docs"])
     (site / "search_index.js").write_text(f"const SEARCH_INDEX = {json.dumps(rows, separators=(',', ':'))};\n")
     for left in (site / "search").iterdir():
         os.unlink(left)
     (site / "search").rmdir()
+
+
+def search_rows(entries: list[dict[str, str]]) -> list[list[str]]:
+    """Address, title and text of every section. MkDocs lists a page with all its text before its sections: the row of a
+    page gets what is above its first section."""
+    rows = [[entry["location"], entry["title"], " ".join(entry["text"].split())] for entry in entries]
+    for page, section in pairwise(rows):
+        if "#" not in page[0] and "#" in section[0]:
+            page[2] = page[2].partition(f"{section[1]} # {section[2][:40]}")[0].removeprefix(f"{page[1]} # ")
+    return rows

@@ -19,6 +19,7 @@ source. Pages and tests are made from this list; a new public name belongs into 
 """
 
 import ast
+import enum
 import inspect
 import linecache
 import textwrap
@@ -27,7 +28,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
+from types import FunctionType
 from typing import Any
+
+import tilework.language as tl
 
 PROLOGUE = """\
 import numpy as np
@@ -300,5 +304,29 @@ def signature(value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    shown = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name not in (*HIDDEN, "self")]
+    shown = [
+        p.replace(annotation=p.empty, default=AsWritten(p.default) if p.default is not p.empty else p.empty)
+        for p in found.parameters.values()
+        if p.name not in (*HIDDEN, "self")
+    ]
     return str(inspect.Signature(shown))
+
+
+class AsWritten:
+    """A default, shown as programs write it: ``tl.float32``, ``10`` for a constexpr."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        match self.value:
+            case tl.constexpr():
+                return repr(AsWritten(self.value.value))
+            case tl.dtype():
+                return f"tl.{self.value!r}".replace("triton.language.", "")
+            case enum.Enum():
+                return f"tl.{type(self.value).__name__}.{self.value.name}"
+            case type() | FunctionType():
+                return self.value.__qualname__
+            case _:
+                return repr(self.value)

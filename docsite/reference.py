@@ -192,7 +192,6 @@ def rendered(one: Entry) -> str:
 
 def call_text(name: str, signature: str) -> str:
     """The signature of a name, on one line or with a line for each parameter."""
-    signature = re.sub(r"<(?:class|function|object)? ?'?([\w.]+)[^>]*>", r"\1", signature)
     if len(name) + len(signature) <= WIDTH:
         return name + signature
     depth, inner = 0, ""

@@ -27,13 +27,13 @@ for (const block of document.querySelectorAll("main:not(.listing) .code")) {
 
 document.querySelector("nav.pages [aria-current]")?.scrollIntoView({ block: "center" });
 
-const entries = new Map([...document.querySelectorAll("nav.toc a")].map(link => [decodeURIComponent(link.hash.slice(1)), link]));
-const headings = [...entries.keys()].map(id => document.getElementById(id)).filter(Boolean);
+const entries = [...document.querySelectorAll("nav.toc a, nav .here-only a")].map(link => [decodeURIComponent(link.hash.slice(1)), link]);
+const headings = [...new Set(entries.map(([id]) => id))].map(id => document.getElementById(id)).filter(Boolean);
 if (headings.length) {
   const mark = () => {
     const passed = headings.filter(heading => heading.getBoundingClientRect().top < 120);
-    const here = entries.get((passed.at(-1) ?? headings[0]).id);
-    for (const link of entries.values()) link.classList.toggle("here", link === here);
+    const here = (passed.at(-1) ?? headings[0]).id;
+    for (const [id, link] of entries) link.classList.toggle("here", id === here);
   };
   addEventListener("scroll", mark, { passive: true });
   mark();
@@ -52,22 +52,30 @@ function loaded() {
   return index;
 }
 
+// Where a word is in a text, and how well: 3 it stands alone, 2 a longer one begins with it, 1 it is inside of one.
+function occurrence(text, word) {
+  const escaped = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  for (const [quality, pattern] of [[3, `(?<![\\w])${escaped}(?![\\w])`], [2, `(?<![\\w])${escaped}`], [1, escaped]]) {
+    const at = text.search(new RegExp(pattern));
+    if (at >= 0) return [quality, at];
+  }
+  return [0, -1];
+}
+
 function score(row, words) {
   let sum = 0;
   for (const word of words) {
-    const at = row.low.indexOf(word);
-    if (at < 0) return 0;
+    if (!row.low.includes(word)) return 0;
+    const [inName] = occurrence(row.name, word), [inText, at] = occurrence(row.text.toLowerCase(), word);
     if (row.name === word || row.name.endsWith(`.${word}`)) sum += 100;
-    else if (row.name.startsWith(word)) sum += 40;
-    else if (row.name.includes(word)) sum += 20;
-    else sum += 1 + 3 / (1 + at / 200);
+    sum += [0, 10, 25, 60][inName] + [0, 1, 5, 40][inText] + (inText ? 3 / (1 + at / 200) : 0);
   }
   return sum + (row.place.includes("#") ? 0 : 0.5);
 }
 
 function excerpt(row, words) {
   const low = row.text.toLowerCase();
-  const at = Math.max(0, Math.min(...words.map(word => low.indexOf(word)).filter(at => at >= 0), low.length) - 40);
+  const at = Math.max(0, Math.min(...words.map(word => occurrence(low, word)[1]).filter(at => at >= 0), low.length) - 40);
   return (at > 0 ? "… " : "") + row.text.slice(at, at + 160).replace(/\s+/g, " ");
 }
 

@@ -43,6 +43,15 @@ def test_entries_show_signature_documentation_example_and_source() -> None:
     assert path and "def program_id(" in (ROOT / path[1]).read_text().splitlines()[int(path[2]) - 1]
 
 
+def test_defaults_are_shown_as_programs_write_them() -> None:
+    shown = {one.name: one.signature for one in reference.all_entries()}
+    assert shown["tl.rand"] == "(seed, offset, n_rounds=10)"
+    assert shown["tl.dot"].endswith("out_dtype=tl.float32)")
+    assert shown["tl.minimum"].endswith("propagate_nan=tl.PropagateNan.NONE)")
+    wrong = {name: text for name, text in shown.items() if re.search(r"triton\.|constexpr\[|[<>]|\b0x", text)}
+    assert not wrong
+
+
 def test_libdevice_and_commands_are_listed() -> None:
     pages = generated()
     (functions,) = [text for path, text in pages.items() if "libdevice" in path]

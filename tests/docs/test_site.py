@@ -2,6 +2,7 @@
 complaints."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,18 @@ pytest.importorskip("mkdocs", reason="the site is built by MkDocs: pip install t
 from tests.docs.built_site import broken_links, build_once
 from tests.inspection.browser import Browser, find_chromium
 from tests.shared_folder import shared_by_workers
+from tilework.version import __version__
 
+ROOT = Path(__file__).parent.parent.parent
+DESK, PHONE = 1280, 390  # pixels of a window
+COLUMNS = 120  # of code, which are seen without scrolling
+TOO_WIDE = f"""
+document.querySelectorAll("details").forEach(part => {{ part.open = true; }});
+[...document.querySelectorAll("main:not(.listing) :is(pre, table)")].filter(
+  part => part.scrollWidth > part.clientWidth
+    && !(part.tagName === "PRE" && part.innerText.split("\\n").some(line => line.length > {COLUMNS}))
+).map(part => part.innerText.slice(0, 200))
+"""
 SHARED = {"style.css", "code.css", "site.js", "search_index.js", "icon.svg"}
 
 
@@ -36,16 +48,31 @@ def test_nothing_comes_from_the_network(site: Path) -> None:
 
 
 @pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
-def test_every_page_opens_in_a_browser(site: Path, tmp_path: Path) -> None:
+def test_every_page_opens_in_a_browser_and_fits(site: Path, tmp_path: Path) -> None:
     pages = [page for page in sorted(site.rglob("*.html")) if "source" not in page.relative_to(site).parts[:1]]
     listings = sorted((site / "source").rglob("*.html"))[:3]
-    with Browser(tmp_path, (1200, 800)) as browser:
+    with Browser(tmp_path, (DESK, 800)) as browser:
         for page in [*pages, *listings]:
             browser.open(page.as_uri())
             assert browser.problems == [], page
             assert browser.evaluate("document.querySelector('main').innerText.trim().length") > 20, page
-            too_wide = browser.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert too_wide <= 0, f"{page} is {too_wide} pixels wider than the window"
+            assert browser.evaluate(TOO_WIDE) == [], f"parts of {page} that are wider than a window of {DESK} pixels"
+            for width in (DESK, PHONE):
+                browser.resize(width, 800)
+                too_wide = browser.evaluate("document.documentElement.scrollWidth - innerWidth")
+                assert too_wide <= 0, f"{page} is {too_wide} pixels wider than a window of {width}"
+            browser.resize(DESK, 800)
+
+
+def test_pages_name_their_version_and_their_source(site: Path) -> None:
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    for page in sorted(site.rglob("*.html")):
+        if page.is_relative_to(site / "source"):
+            continue
+        edit = re.search(r'<a class="edit" href="([^"]*)">', page.read_text())
+        assert edit and edit[1].startswith(f"{repository}/edit/main/"), page
+        assert (ROOT / edit[1].removeprefix(f"{repository}/edit/main/")).is_file(), edit[1]
+        assert f"<span>tilework {__version__}</span>" in page.read_text(), page
 
 
 @pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
@@ -63,6 +90,13 @@ def test_search_and_colours_work_from_a_folder(site: Path, tmp_path: Path) -> No
         browser.press("Enter")
         browser.wait("location.hash === '#tl.atomic_add' && document.documentElement?.dataset.ready !== undefined")
         assert browser.problems == []
+        for word, found in (("int4", r"\bint4\b"), ("conv", "convolution")):
+            browser.click("#search")
+            browser.evaluate("document.querySelector('#search').select()")
+            browser.type(word)
+            first = "document.querySelector('#found a')?.innerText.toLowerCase()"
+            browser.wait(f"/{found}/.test({first})")
+        browser.press("Escape")
         browser.resize(400, 800)
         assert not browser.evaluate("document.querySelector('nav.pages').checkVisibility()")
         browser.click("#menu")
