@@ -129,6 +129,16 @@ PASSES: dict[str, str] = {
     "tritongpu-coalesce-async-copy": "ttg.coalesce:coalesce_async_copy",
     "tritongpu-prefetch": "ttg.prefetch:prefetch",
     "test-print-alignment": "ttg.passes_for_tests:print_alignment",
+    "tritongpu-automatic-warp-specialization": "ttng.blackwell:refuse_partitions",
+    "tritongpu-optimize-partition-warps": "ttng.blackwell:refuse_partitions",
+    "tritongpu-hoist-tmem-alloc": "ttng.blackwell:tensor_memory",
+    "tritongpu-promote-lhs-to-tmem": "ttng.blackwell:tensor_memory",
+    "triton-nvidia-gpu-remove-tmem-tokens": "ttng.blackwell:tensor_memory",
+    "triton-nvidia-optimize-tmem-layouts": "ttng.blackwell:tensor_memory",
+    "triton-nvidia-interleave-tmem": "ttng.blackwell:tensor_memory",
+    "triton-nvidia-mma-lowering": "ttng.blackwell:tensor_memory",
+    "triton-nvidia-check-matmul-two-cta": "ttng.blackwell:tensor_memory",
+    "triton-tensor-memory-allocation": "ttng.blackwell:tensor_memory",
 }
 
 
@@ -195,6 +205,11 @@ WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
     "inline": ("default-pipeline", "inlining-threshold", "max-iterations"),
     "convert-triton-to-tritongpu": ("enable-source-remat",),  # dead conversions are dropped by later passes
     "convert-warp-pipeline": ("arch",),
+    "nvgpu-warp-specialization": ("dump-intermediate-steps",),
+    "tritongpu-automatic-warp-specialization": ("num-stages",),
+    "tritongpu-hoist-tmem-alloc": ("hoist-out-of-if",),
+    "tritongpu-optimize-dot-operands": ("hoist-layout-conversion",),  # as on every GPU with cp.async
+    "tritongpu-pipeline": ("dump-intermediate-steps",),
     "tritonamdgpu-optimize-dot-operands": ("arch-generation-name",),
     "tritonamdgpu-pipeline": ("use_pingpong", "use-pingpong"),  # the schedule is the same, as in Triton 3.7
     "tritonamdgpu-update-async-wait-count": ("arch-generation-name",),  # widths of copies are on the copies
