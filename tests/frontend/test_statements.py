@@ -175,7 +175,7 @@ def test_with() -> None:
         ("x = 'abc'", "abc"),
         ("x: tl.constexpr = 1\n    x: tl.constexpr = 2", "already defined"),
         ("n: tl.constexpr = 1", "already defined"),
-        ("a, b = n, n, n", "3 values into 2"),
+        ("a, b, c = n, n", "2 values into 3"),
         ("a, b = n", "not a tuple"),
         ("a, b = 3", "not a tuple"),
         ("break", "Break"),

@@ -8,9 +8,9 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.frontend.rows import Refused, check, kernel
+from tests.frontend.rows import Refused, arguments, check, kernel
 from tests.frontend.run import result
-from tests.language.test_triton_3_7 import call_both, check_both
+from tests.language.test_triton_3_7 import call_both, check_both, interpreted
 from tilework import knobs
 from tilework.errors import CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
@@ -93,7 +93,7 @@ PYTHON = {
                 [12]),
     "a bare annotation": ("y: tl.tensor\ny = n + 1\ntl.store(out, y)", [4]),
     "a bare constexpr": ("y: tl.constexpr\ny = n + 1\ntl.store(out, y)", [4]),
-    "unpacking": ("a, b = (1, 2, 3)", Refused(ValueError, "cannot unpack 3 values into 2 names")),
+    "too few values": ("a, b, c = (1, 2)", Refused(ValueError, "cannot unpack 2 values into 3 names")),
     "a nested function": ("def f():\n    pass", Refused(UnsupportedLanguageConstruct, "nested function definition")),
 }  # fmt: skip
 
@@ -223,3 +223,91 @@ def test_cat_keeps_the_order_of_reordered_blocks(tmp_path: Path) -> None:
         language.triton_version = "3.8.0"
         check_both(tmp_path, body, [*range(8)])
         check(tmp_path, body, "tt.join")
+
+
+@tilework.jit
+def triple(x):
+    return x, 1, 2
+
+
+def test_unpacking_too_many_values(tmp_path: Path) -> None:
+    """Triton 3.7 drops them."""
+    body = "a, b = triple(n)\ntl.store(out, a + b)"
+    header = f"from {__name__} import triple"
+    with pytest.warns(UserWarning, match="3 values for 2 names") as seen:
+        check_both(tmp_path, body, [4], header)
+    assert {Path(one.filename).parent for one in seen} == {tmp_path}
+    with knobs.language.scope() as language:
+        language.triton_version = "3.8.0"
+        check(tmp_path, body, Refused(ValueError, "cannot unpack 3 values into 2 names"), header)
+        with pytest.raises(Exception, match="cannot unpack 3 values into 2 names"):
+            interpreted(kernel(tmp_path, body, header))
+
+
+FILTER = "t = [i for i in (1, 2, 3) if i > 1]\ntl.store(out, t[0])"
+
+
+def test_filters_that_triton_ignores(tmp_path: Path) -> None:
+    fn = kernel(tmp_path, FILTER)
+    with knobs.language.scope() as language:
+        language.strict_triton = True
+        for interpret in (False, True):
+            with pytest.raises(Exception, match="the filter of a comprehension, its `if`, is ignored"):
+                tilework.jit(fn.fn, interpret=interpret)[(1,)](np.zeros(8, np.int32), *arguments(), C=4)
+        language.triton_version = "3.8.0"
+        check_both(tmp_path, FILTER, [2])
+
+
+POSITIONAL = {
+    "load": "tl.store(out, tl.load(p, n > 1, 1.0, (), '', '.ca').to(tl.int32) + 1)",
+    "store": "tl.store(out, 1, n > 1, (), '.wb')",
+}
+
+
+@pytest.mark.parametrize("name", POSITIONAL)
+def test_parameters_of_memory_are_keyword_only(tmp_path: Path, name: str) -> None:
+    check_both(tmp_path, POSITIONAL[name], [1])
+    with knobs.language.scope() as language:
+        language.triton_version = "3.8.0"
+        words = f"{name}() takes 3 positional arguments in Triton 3.8"
+        check(tmp_path, POSITIONAL[name], Refused(TypeError, words))
+        with pytest.raises(Exception, match=rf"{name}\(\) takes 3 positional arguments"):
+            interpreted(kernel(tmp_path, POSITIONAL[name]))
+        check_both(tmp_path, "tl.store(out, tl.load(p + n, n > 1, 1.0, cache_modifier='.ca').to(tl.int32))", [3])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64"])
+def test_histogram_of_32_bits(tmp_path: Path, dtype: str) -> None:
+    body = f"i = tl.arange(0, 4)\ntl.store(out + i, tl.histogram((i // 2).to(tl.{dtype}), 4))"
+    check_both(tmp_path, body, [2, 2, 0, 0])
+    with knobs.language.scope() as language:
+        language.triton_version = "3.8.0"
+        words = f"histogram only supports 32-bit integers in Triton 3.8, got {dtype}"
+        check(tmp_path, body, Refused(ValueError, words))
+        with pytest.raises(Exception, match=words):
+            interpreted(kernel(tmp_path, body))
+        check_both(tmp_path, body.replace(dtype, "uint32"), [2, 2, 0, 0])
+
+
+DIVISIONS = {  # of 3 by 7 in fp8e5: rounded, and as fp32
+    "x / y": (3 / 7, 0.4375), "x % y": (3.0, 3.0), "x / 7.0": (3 / 7, 0.4375), "3.0 / y": (3 / 7, 0.4375),
+    "y % x": (1.0, 1.0), "y / y": (1.0, 1.0), "7 / x": (7 / 3, 2.5),
+}  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("call", DIVISIONS)
+def test_division_of_fp8(tmp_path: Path, call: str, interpret: bool) -> None:
+    body = """
+        x = tl.full((4,), 3.0, tl.float32).to(tl.float8e5)
+        y = tl.full((4,), 7.0, tl.float32).to(tl.float8e5)
+        z = {}
+        tl.static_assert(z.dtype == tl.{})
+        tl.store(out + tl.arange(0, 4), z.to(tl.float32).to(tl.int32, bitcast=True))
+    """
+    for version, dtype, wanted in zip(("3.7.1", "3.8.0"), ("float8e5", "float32"), DIVISIONS[call][::-1], strict=True):
+        with knobs.language.scope() as language:
+            language.triton_version = version
+            fn, out = kernel(tmp_path, body.format(call, dtype)), np.zeros(8, np.int32)
+            tilework.jit(fn.fn, interpret=interpret)[(1,)](out, *arguments(), C=4)
+        np.testing.assert_allclose(out.view(np.float32)[:4], wanted, rtol=1e-6)

@@ -21,6 +21,7 @@ from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import is_one_pointer, is_plain_view
 from tilework.language.typing.python_names import TUPLE_INDEX, attribute_name, converted, extremum, length
+from tilework.process.triton_version import follows
 
 # ---- The Python builtins that kernels may use, the calls that the compiler evaluates itself, and attributes of values.
 #
@@ -453,6 +454,8 @@ def visit_list_comprehension(gen: FunctionGenerator, node: ast.ListComp) -> Any:
     """``[f(x) for x in t if cond]`` over sequences known at compile time; a tuple."""
     if len(node.generators) != 1:
         gen.beyond_triton(node, triton_messages.NESTED_COMPREHENSIONS)
+    if any(generator.ifs for generator in node.generators) and not follows("comprehension-filters"):
+        gen.beyond_triton(node, triton_messages.FILTERS)
     hidden = dict(gen.scope.locals)
     results: list[Any] = []
 

@@ -5,6 +5,7 @@ A plain assignment converts compile-time ints and floats to run-time scalars (`x
 """
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from tilework.errors import warn_returned
@@ -23,7 +24,7 @@ from tilework.frontend.scopes import (
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import NOT_AN_ARRAY, is_one_pointer
-from tilework.language.typing.python_names import check_assigned, names_constexpr
+from tilework.language.typing.python_names import check_assigned, kept_items, names_constexpr
 from tilework.process.triton_version import follows
 
 
@@ -102,17 +103,17 @@ def assign_part(gen: FunctionGenerator, target: ast.Subscript, value: Any) -> No
 
 
 def unpacked(
-    gen: FunctionGenerator, target: ast.Tuple | ast.List, items: list[Any]
-) -> tuple[list[ast.expr], list[Any]]:
+    gen: FunctionGenerator, target: ast.Tuple | ast.List, items: Sequence[Any]
+) -> tuple[list[ast.expr], Sequence[Any]]:
     """The names on the left of an assignment, and one value for each: ``*rest`` is a tuple of those that the others
     leave."""
     names = list(target.elts)
     star = next((index for index, name in enumerate(names) if isinstance(name, ast.Starred)), None)
     others = len(names) - (star is not None)
-    if len(items) < others or (star is None and len(items) > others):
-        raise ValueError(f"cannot unpack {len(items)} values into {others} names")
     if star is None:
-        return names, items
+        return names, kept_items(gen.semantic, items, others)
+    if len(items) < others:
+        raise ValueError(f"cannot unpack {len(items)} values into {others} names")
     gen.beyond_triton(target, triton_messages.STARRED_TARGET.format(ast.unparse(target)))
     starred, end = names[star], len(items) - (others - star)
     assert isinstance(starred, ast.Starred)

@@ -75,6 +75,7 @@ from tilework.language.memory_builtins import _experimental_descriptor_load, _ex
 from tilework.language.parameters import const, function_type, str_to_ty
 from tilework.language.program_builtins import *
 from tilework.language.values import tensor, tensor_descriptor, tensor_descriptor_type
+from tilework.process.triton_version import follows
 
 TRITON_BUILTIN = "__triton_builtin__"
 METHODS = (
@@ -110,9 +111,12 @@ def builtin(fn: Function) -> Function:
     assert "_semantic" in names, f"the builtin {fn.__name__} must accept _semantic"
     positional = names[: fn.__code__.co_argcount]
     most = positional.index("_semantic") if "_semantic" in positional else sys.maxsize
+    named = getattr(fn, "_named_behind", sys.maxsize)
 
     @wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > named and follows("keyword-only-memory"):
+            raise TypeError(f"{fn.__name__}() takes {named} positional arguments in Triton 3.8: pass others by keyword")
         if kwargs.get("_semantic") is not None:
             return fn(*args, **kwargs)
         # a call from Python: it means something only while a kernel is interpreted

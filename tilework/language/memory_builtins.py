@@ -1,7 +1,7 @@
 """Builtins that read and write memory: pointers, block pointers, tensor descriptors, atomics."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from tilework.language.block_builtins import _none_or
 from tilework.language.compile_time import SUPPLIED, _unwrap_if_constexpr, _unwrap_shape, base_value, constexpr, tuple
@@ -11,7 +11,20 @@ from tilework.language.values import Offsets, Sizes, Value, tensor, tensor_descr
 if TYPE_CHECKING:
     from tilework.language.semantic import Semantic
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
+
+def _keyword_only_behind(count: int) -> Callable[[_Function], _Function]:
+    """Mark a builtin whose parameters behind the first `count` are keyword-only in Triton 3.8."""
+
+    def mark(fn: _Function) -> _Function:
+        vars(fn)["_named_behind"] = count
+        return fn
+
+    return mark
+
+
+@_keyword_only_behind(3)
 def load(
     pointer: tensor,
     mask: Value | None = None,
@@ -54,6 +67,7 @@ def load(
     )
 
 
+@_keyword_only_behind(3)
 def store(
     pointer: tensor,
     value: Value,

@@ -63,6 +63,31 @@ DIFFERENCES: dict[str, Difference] = {
         "tl.cat with can_reorder gives the elements of two 1-D blocks in any order",
         "can_reorder is ignored",
     ),
+    "fp8-division": Difference(
+        "3.8.0",
+        "two fp8 values of one type, or one and a number, are divided in fp8: x / 2.0 is fp8",
+        "/, // and % of them compute in fp32, and that is the type of the result",
+    ),
+    "keyword-only-memory": Difference(
+        "3.8.0",
+        "tl.load and tl.store take all parameters by position",
+        "what follows `mask` and `other` is keyword-only",
+    ),
+    "histogram-of-32-bits": Difference(
+        "3.8.0",
+        "tl.histogram counts integers of any width",
+        "integers that do not have 32 bits are an error",
+    ),
+    "unpacking-length": Difference(
+        "3.8.0",
+        "a, b = (1, 2, 3) drops the last value, with a warning",
+        "it is an error",
+    ),
+    "comprehension-filters": Difference(
+        "3.8.0",
+        "Triton ignores `if` in a comprehension: tilework applies it and says so where programs shall run on Triton",
+        "it is applied",
+    ),
     "tuple-names": Difference("3.7.1", "[:int32,:fp32]", "[int32,fp32]"),
     "return-promotion": Difference(
         "3.7.1",

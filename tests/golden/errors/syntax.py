@@ -67,7 +67,7 @@ def walrus(p, n, BLOCK: tl.constexpr):
 
 @tilework.jit
 def unpack_too_few(p, n, BLOCK: tl.constexpr):
-    a, b = 1, 2, 3
+    a, b, c = 1, 2
 
 
 @tilework.jit

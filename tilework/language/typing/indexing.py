@@ -126,6 +126,8 @@ class Views(Elementwise):
         shape = shape_of(value)
         assert len(shape) == 1, f"histogram only supports 1D input, got shape {list(shape)}"
         assert value.dtype.is_int(), f"histogram only supports integer input, got {value.dtype}"
+        if follows("histogram-of-32-bits") and value.dtype.primitive_bitwidth != 32:
+            raise ValueError(f"histogram only supports 32-bit integers in Triton 3.8, got {value.dtype}: cast them")
         (bins,) = self.checked_shape(plain_shape((num_bins,)))
         condition = self.optional_tensor(mask)
         if condition is not None:

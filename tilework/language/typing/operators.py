@@ -16,6 +16,7 @@ from tilework.language.dtypes import block_type, dtype, float16, float32, int1, 
 from tilework.language.elementwise_builtins import PropagateNan
 from tilework.language.typing.carrier import Carrier, Pair, Shape
 from tilework.language.typing.promotion import (
+    DIVISIONS,
     LEFT_WEAK,
     NOT_WEAK,
     NUMBERS,
@@ -30,6 +31,7 @@ from tilework.language.typing.promotion import (
 )
 from tilework.language.typing.shapes import beyond_triton, block, common_shape, plain_shape, retype, shape_of
 from tilework.language.values import Value, tensor
+from tilework.process.triton_version import follows
 
 ROUNDINGS = ("rtne", "rtz")
 TRUNCATING_CASTS = {("fp32", "fp16"), ("fp32", "bf16"), ("fp32", "fp8e5"), ("fp32", "fp8e4b15"), ("fp16", "fp8e4b15")}
@@ -91,6 +93,12 @@ def check_bitcast(source: dtype, target: dtype) -> None:
             f"Cannot bitcast data-type of size {source.primitive_bitwidth} to data-type of size "
             f"{target.primitive_bitwidth}: {source} and {target} differ in width"
         )
+
+
+def is_fp8_division(a: Value, b: Value) -> bool:
+    """Return True if one operand is fp8, and the other one fp8 or a number."""
+    found = [x.dtype.is_fp8() for x in (a, b) if isinstance(x, tensor)]
+    return bool(found) and all(found)
 
 
 OVERFLOWING = {"+": "add", "-": "sub", "*": "mul"}
@@ -193,6 +201,8 @@ class Values(Carrier):
 
         With ``weak=False`` a number has its own type (`constant_dtype`), as in comparisons.
         """
+        if operator in DIVISIONS and is_fp8_division(a, b) and follows("fp8-division"):
+            a, b = (self.cast(x, float32) if isinstance(x, tensor) else x for x in (a, b))
         if isinstance(a, tensor):
             if isinstance(b, tensor):
                 left, right = a.dtype, b.dtype

@@ -84,6 +84,17 @@ def check_compile_time(callee: Any, args: Sequence[object]) -> None:
             )
 
 
+def kept_items(semantic: Any, items: Sequence[Any], count: int) -> Sequence[Any]:
+    """Return the values that `count` names are assigned: Triton 3.7 drops what is left over."""
+    if len(items) == count:
+        return items
+    if len(items) < count or follows("unpacking-length"):
+        raise ValueError(f"cannot unpack {len(items)} values into {count} names")
+    text = f"{len(items)} values for {count} names: those left over are dropped, and Triton 3.8 refuses it"
+    semantic.warn(text, UserWarning)
+    return items[:count]
+
+
 def check_assigned(value: object) -> None:
     """Refuse a text where a run-time value is wanted."""
     if isinstance(value, str | bytes):

@@ -11,6 +11,7 @@ RETURN_IN_LOOP = "Cannot have `return` statements inside `while` or `for` statem
 COMPARISONS = "simultaneous multiple comparison is not supported"
 ASSIGNMENTS = "simultaneous multiple assignment is not supported."
 NESTED_COMPREHENSIONS = "nested comprehensions are not supported"
+FILTERS = "the filter of a comprehension, its `if`, is ignored before Triton 3.8"
 COMPREHENSION = "only comprehensions over tuples, with one name as target, are supported"
 AMBIGUOUS = "Boolean value of Tensor with more than one value is ambiguous"
 NESTED_FUNCTION = "nested function definition is not supported."

@@ -31,6 +31,7 @@ from tilework.language.typing.python_names import (
     check_assigned,
     converted,
     extremum,
+    kept_items,
     length,
     loop_index_type,
     make_tuple,
@@ -96,6 +97,17 @@ class KernelRuntime:
         if not follows("return-promotion"):
             return self.assign(value)
         return self.run_time(value) if decays else value
+
+    def kept(self, value: Any, count: int) -> Any:
+        """Return the values of a tuple that is assigned to `count` names."""
+        items = value.values if isinstance(value, tl.tuple) else value
+        return kept_items(self.semantic, items, count) if isinstance(items, list | tuple) else value
+
+    def filtered(self, value: Any) -> Any:
+        """Return what a comprehension with an `if` iterates over."""
+        if not follows("comprehension-filters"):
+            self.semantic.beyond_triton(SyntaxError(triton_messages.FILTERS))
+        return value
 
     def run_time(self, value: Any) -> Any:
         """Return numbers as tensors, also inside tuples."""

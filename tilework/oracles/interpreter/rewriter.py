@@ -139,7 +139,7 @@ def dead_behind(
             yield from dead_behind(getattr(statement, name, ()), behind, inside)
 
 
-def has_starred(node: ast.Tuple) -> bool:
+def has_starred(node: ast.Tuple | ast.List) -> bool:
     return any(isinstance(item, ast.Starred) for item in node.elts)
 
 
@@ -239,6 +239,9 @@ class Rewriter(ast.NodeTransformer):
             if any(isinstance(element, ast.Starred) for element in getattr(target, "elts", ())):
                 refused.append(self.beyond(node, triton_messages.STARRED_TARGET.format(ast.unparse(target))))
         node.value = self.runtime_call("assign", node.value, self.visit(node.value))
+        first = node.targets[0]
+        if len(node.targets) == 1 and isinstance(first, ast.Tuple | ast.List) and not has_starred(first):
+            node.value = self.runtime_call("kept", node.value, node.value, ast.Constant(len(first.elts)))
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
         names = [name.id for name in starred if isinstance(name, ast.Name)]
         made = [self.runtime_call("tuple_of", node, ast.Name(name, ast.Load())) for name in names]
@@ -397,8 +400,10 @@ class Rewriter(ast.NodeTransformer):
             generator.iter = self.runtime_call("items", generator.iter, self.visit(generator.iter), is_name)
             generator.ifs = [self.runtime_call("truth", test, self.visit(test)) for test in generator.ifs]
         node.elt = self.visit(node.elt)
+        first = node.generators[0]
+        if any(generator.ifs for generator in node.generators):
+            first.iter = self.runtime_call("filtered", first.iter, first.iter)
         if message:
-            first = node.generators[0]
             first.iter = self.runtime_call("beyond", first.iter, ast.Constant(message), first.iter)
         return self.runtime_call("tuple_of", node, node)
 
