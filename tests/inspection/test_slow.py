@@ -64,6 +64,51 @@ def test_reasons_for_loads_of_one_element(step: int, reason: str) -> None:
     assert f"this load is done one element at a time: {reason}" in found.title
 
 
+@tilework.jit
+def rows(x, out, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    tl.store(out + i[:, None] * stride + j, tl.load(x + i[:, None] * stride + j) * 2)
+
+
+@pytest.mark.parametrize(
+    ("machine", "columns", "words"),
+    [
+        ("cpu:armv8-a", 4, ""),  # 32 are computed at once where there are so many, and a register holds 4
+        (
+            "cpu:armv8-a",
+            2,
+            "vectors have 2 elements here, and a register of 128 bits holds 4: the tile has 2 along dimension 1",
+        ),
+        ("cpu:x86-64-v3", 8, ""),
+        ("cpu:x86-64-v3", 4, "vectors have 4 elements here, and a register of 256 bits holds 8"),
+        ("cpu:x86-64-v4", 16, ""),
+        ("cpu:x86-64-v4", 8, "vectors have 8 elements here, and a register of 512 bits holds 16"),
+    ],
+)
+def test_vectors_are_measured_by_the_registers_of_the_machine(machine: str, columns: int, words: str) -> None:
+    x = np.zeros((64, 32), np.float32)
+    (found,) = slow(rows, x, x.copy(), 32, ROWS=64, COLUMNS=columns, grid=(1,), target=machine)
+    assert (words or "nothing that would make it slow was found") in found.title
+    assert (found.help == "make that dimension of the tile longer") == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("target", "operands"),
+    [("cuda:75", ""), ("cuda:80", "f16, bf16, int8 or"), ("cuda:89", "f16, bf16, fp8, int8 or")],
+)
+def test_advice_about_dots_is_what_the_gpu_can_do(target: str, operands: str) -> None:
+    a, c = np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    found = [one for one in slow(precise, a, a, c, B=32, grid=(1,), target=target) if "tensor cores" in one.title]
+    assert found and all(operands in one.help and bool(one.help) == bool(operands) for one in found)
+    assert all((one.weight > 1) == bool(operands) for one in found)
+
+
+@tilework.jit
+def precise(a, b, c, B: tl.constexpr):
+    i = tl.arange(0, B)[:, None] * B + tl.arange(0, B)
+    tl.store(c + i, tl.dot(tl.load(a + i), tl.load(b + i), input_precision="ieee"))
+
+
 def test_cores_without_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_NUM_THREADS", "8")
     x, out = np.zeros(1 << 18, np.float32), np.zeros(512, np.float32)

@@ -29,7 +29,7 @@ from tilework.inspect.compilation import (
 from tilework.inspect.findings import Finding, Section, counted, listed, ordered
 from tilework.ir.locations import source_positions
 from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
-from tilework.target import GPUTarget
+from tilework.target import Feature, GPUTarget, Target
 from tilework.targets.base import find_backend
 from tilework.targets.cpu.run.interface import FORK_SYMBOL
 from tilework.targets.cpu.run.pool import thread_count
@@ -113,28 +113,41 @@ def compiled_case(case: Case) -> Compilation:
 
 @dataclass(frozen=True)
 class Rule:
-    """The cost of remarks that match `pattern`, and advice."""
+    """The cost of remarks that match `pattern`, and advice, which may depend on what the target can do."""
 
     pattern: str
     weight: Callable[[re.Match[str]], float]
-    help: str = ""
+    help: str | Callable[[Target], str] = ""
+
+    def help_for(self, target: GPUTarget) -> str:
+        return self.help if isinstance(self.help, str) else self.help(Target.parse(str(target)))
 
 
 CONTIGUOUS = (
     "let neighbouring elements of the tile be neighbours in memory: the dimension with stride 1 last, and strides as"
     " arguments, which are constants where they are 1"
 )
+
+
+def dot_operands(target: Target) -> str:
+    """Return which operands the tensor cores of a target multiply; nothing where none are used."""
+    if Feature.MMA not in target.features:
+        return ""
+    float8 = "fp8, " if Feature.MMA_FP8 in target.features else ""
+    return (
+        f"give the dot operands of f16, bf16, {float8}int8 or (input_precision='tf32') f32, and at least 16 x 16 x 16"
+    )
+
+
 RULES = (
     Rule(
         r"a warp \w+ (\d+) contiguous bytes, a memory sector has (\d+)",
         lambda m: min(8.0, int(m[2]) / max(int(m[1]), 1)),
         CONTIGUOUS,
     ),
-    Rule(
-        r"this dot does not use tensor cores|acceleration not applied",
-        lambda m: 10.0,
-        "give the dot operands of f16, bf16, fp8, int8 or (input_precision='tf32') f32, and at least 16 x 16 x 16",
-    ),
+    Rule(r"this dot does not use tensor cores, whose order", lambda m: 10.0, "only without `reproducible` it may"),
+    Rule(r"this dot does not use tensor cores: \S+ has none", lambda m: 0.5),
+    Rule(r"this dot does not use tensor cores|acceleration not applied", lambda m: 10.0, dot_operands),
     Rule(
         r"vectorization fails",
         lambda m: 2.0,
@@ -171,7 +184,7 @@ RULES = (
         "take it out of the tile's other work: what is in the same nest has no vectors either",
     ),
     Rule(
-        r"vectors have (\d+) elements here, and (\d+) would fit",
+        r"vectors have (\d+) elements here, and a register of \d+ bits holds (\d+)",
         lambda m: min(int(m[2]) / int(m[1]), 4.0) * 0.45,
         "make that dimension of the tile longer",
     ),
@@ -194,7 +207,7 @@ def remark_finding(case: Case, remark: Remark) -> Finding | None:
         ((rule, match) for rule in RULES if (match := re.search(rule.pattern, remark.text)) is not None), (None, None)
     )
     weight = rule.weight(match) if rule is not None and match is not None else 0.5
-    help = rule.help if rule is not None else ""
+    help = rule.help_for(case.target) if rule is not None else ""
     if (limit := re.search(r"the limit of this \w+ is ([\w ]+):", remark.text)) is not None:
         share = SHARE.search(" ".join(remark.notes))
         weight = max(1.0, 100 / max(int(share[1]), 1)) if share is not None else 1.0

@@ -64,11 +64,12 @@ def bars_of(row: KernelChange, top: int, scale: float) -> list[str]:
     ]
     for index, (side, kind) in enumerate(((row.a, "scope"), (row.b, KINDS[row.kind]))):
         y, width = top + index * BAR, max(side.seconds * scale, 1.0 if side.calls else 0.0)
+        time = f"{side.seconds * 1e3:.3g} ms" if side.calls else "none"
         tip = text(f"{name}, {'ab'[index]}: {side.seconds * 1e3:.3f} ms, {side.calls} calls")
         shapes += [
             f'<g class="{kind}"><title>{tip}</title>',
             f'<rect x="{LABEL}" y="{y}" width="{width:.1f}" height="{BAR - 1}" rx="2"/></g>',
-            f'<text class="tick" x="{LABEL + width + 5:.1f}" y="{y + 10}">{side.seconds * 1e3:.3g} ms</text>',
+            f'<text class="tick" x="{LABEL + width + 5:.1f}" y="{y + 10}">{time}</text>',
         ]
     return shapes
 
@@ -87,4 +88,4 @@ def table(found: ProfileComparison) -> str:
 
 def row_of(name: str, compiled: str, cells: Sequence[str]) -> str:
     figures = "".join(f"<td>{text(cell)}</td>" for cell in cells)
-    return f"<tr><td>{text(name)}</td><td>{compiled}</td>{figures}</tr>"
+    return f'<tr><td>{text(name)}</td><td style="white-space: normal; min-width: 14em">{compiled}</td>{figures}</tr>'

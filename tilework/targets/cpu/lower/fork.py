@@ -52,7 +52,7 @@ from tilework.targets.cpu.lower.nest_access import (
     stores_past,
     streams,
 )
-from tilework.targets.cpu.lower.nests import SPECIAL, Nest
+from tilework.targets.cpu.lower.nests import MOST_LANES, SPECIAL, Nest
 from tilework.targets.cpu.run.interface import FORK, FORK_SYMBOL
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes
@@ -430,11 +430,11 @@ def remark_nest(nest: Nest) -> None:
         return
     if nest.lanes == 1:
         return remark_single(nest)
-    if nest.lanes < (wanted := nest.wanted_lanes()):
-        size = nest.shape[nest.dim]
+    if nest.lanes < (whole := min(nest.register_lanes(), MOST_LANES)):
+        size, bits = nest.shape[nest.dim], 8 * nest.low.target.vector_bytes
         worth = [op for op in nest.ops if type(op) in NOUNS]
         if worth:
-            text = f"vectors have {nest.lanes} elements here, and {wanted} would fit"
+            text = f"vectors have {nest.lanes} elements here, and a register of {bits} bits holds {whole}"
             remark(worth[0], f"{text}: the tile has {size} along dimension {nest.dim}")
     known = nest.whole if nest.has_pieces else nest.strides
     for op in nest.ops:

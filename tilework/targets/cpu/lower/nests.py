@@ -187,14 +187,18 @@ class Nest(OpenNest):
 
     def wanted_lanes(self) -> int:
         """The lanes of a dimension that is large enough."""
+        vectors = VECTORS if self.cost() < HEAVY_BODY else VECTORS // 2
+        return min(MOST_LANES, vectors * self.register_lanes())
+
+    def register_lanes(self) -> int:
+        """Elements of the widest type that one vector register of the machine holds."""
         computes = any(type(op) in self.low.elementwise and self.is_vector(op) for op in self.work)
         widest = 8
         for op in self.work:
             if op.results and self.is_vector(op):
                 bits = max(bit_width(value.type) for value in (*op.results, *op.operands) if not self.is_line(value))
                 widest = max(widest, 32 if bits < 32 and computes and is_float(op.results[0].type) else bits)
-        vectors = VECTORS if self.cost() < HEAVY_BODY else VECTORS // 2
-        return min(MOST_LANES, vectors * self.low.target.vector_bytes * 8 // widest)
+        return self.low.target.lanes(widest)
 
     def is_single(self, op: Operation) -> bool:
         """An op that works on one element at a time."""
