@@ -3,6 +3,7 @@ differs."""
 
 import json
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -300,6 +301,21 @@ def test_processes_that_write_at_once(tmp_path: Path) -> None:
         read_manifest([file])
 
 
+def test_kernels_are_counted_alike(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By what compiles the bundle, by what shows it, and by what serves from it."""
+    output = str(tmp_path / "out.tilebundle")
+    assert main(["precompile", str(recorded), "-o", output, "-t", "cpu:native", "-t", "cpu:x86-64-v3"]) == 0
+    count = re.search(r": (\d+ kernels in (\d+) specialisations) for", compiled := capsys.readouterr().out)
+    assert count is not None, compiled
+    assert main(["bundle", output]) == 0
+    targets = [line for line in capsys.readouterr().out.splitlines() if line.startswith("target ")]
+    of_targets = [re.search(r"(\d+) kernels in (\d+) specialisations", line) for line in targets]
+    assert len(of_targets) == 2 and sum(int(found[2]) for found in of_targets if found) == int(count[2])
+    with tilework.load(output) as bundle:
+        assert f": {count[1]} for cpu" in repr(bundle)
+        assert len(bundle.kernels) == len(set(bundle.kernels)) == int(count[1].split()[0])
+
+
 def test_the_commands(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.tilebundle"
     manifest = tmp_path / "some.jsonl"
@@ -312,7 +328,7 @@ def test_the_commands(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "add(x: *fp32:16, y: *fp32:16, out: *fp32:16, n: i32:16, BLOCK=64)" in capsys.readouterr().out
     assert main(["precompile", str(manifest), "-o", str(output), "-j", "2"]) == 1
     printed = capsys.readouterr()
-    assert "1 kernel for cpu, 2 failed" in printed.out and "does not define gone" in printed.err
+    assert "1 kernel in 1 specialisation for cpu, 2 failed" in printed.out and "does not define gone" in printed.err
     first = output.read_bytes()
     main(["precompile", str(manifest), "-o", str(output), "-j", "1"])
     assert output.read_bytes() == first

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.runtime.bundle.bundle_file import BundleFile
+from tilework.runtime.bundle.bundle_file import BundleFile, Counts
 from tilework.runtime.bundle.serving import Bundle, cpu_mismatch, target_name
 
 MISTAKES = (BundleError,)
@@ -37,9 +37,12 @@ def run(args: argparse.Namespace) -> int:
 def facts_of(bundle: Bundle) -> dict[str, Any]:
     file = bundle.file
     sizes: Counter[int] = Counter()
-    for entry in file.entries():
+    entries = list(file.entries())
+    for entry in entries:
         sizes[entry.target] += sum(file.sizes(entry).values())
-    counts = Counter(entry.target for entry in file.entries() if not entry.is_plain)
+    counts = [
+        Counts.of(file.kernels, [one for one in entries if one.target == index]) for index in range(len(file.targets))
+    ]
     return {
         "path": file.path,
         "digest": file.digest,
@@ -47,7 +50,7 @@ def facts_of(bundle: Bundle) -> dict[str, Any]:
         "tilework": file.version,
         **file.facts,
         "targets": [
-            {**target, "kernels": counts[index], "bytes": sizes[index]} for index, target in enumerate(file.targets)
+            {**target, **counts[index]._asdict(), "bytes": sizes[index]} for index, target in enumerate(file.targets)
         ],
         "kernels": file.kernels,
         "specializations": bundle.manifest,
@@ -64,7 +67,8 @@ def text_of(bundle: Bundle) -> str:
     for target in facts["targets"]:
         reason = cpu_mismatch(target) if target["backend"] == "cpu" else None
         note = f"; not for this machine: {reason}" if reason else ""
-        lines.append(f"target {target_name(target)}: {target['kernels']} kernels, {target['bytes']:,} bytes{note}")
+        counts = Counts(target["kernels"], target["specialisations"])
+        lines.append(f"target {target_name(target)}: {counts}, {target['bytes']:,} bytes{note}")
     for row in facts["specializations"]:
         parts = KeyParts.from_json({**row["parts"], "values": row["values"]})
         lines.append(f"  {parts.text(with_options=True)}")

@@ -16,7 +16,7 @@ from textwrap import indent
 from tilework import knobs
 from tilework.errors import BundleError, UsageError
 from tilework.inspect.findings import counted
-from tilework.runtime.bundle.bundle_file import write_bundle
+from tilework.runtime.bundle.bundle_file import Counts, write_bundle
 from tilework.runtime.bundle.serving import parse_target, target_name
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     key = knobs.runtime.bundle_key
     digest = write_bundle(output, made.contents, key.encode() if key else None)
     failed = f", {len(made.failures)} failed" if made.failures else ""
-    kernels = sum(not entry.is_plain for entry in made.contents.entries)
-    print(f"{output}: {counted(kernels, 'kernel')} for {names}{failed}"
+    counts = Counts.of(made.contents.kernels, made.contents.entries)
+    print(f"{output}: {counts} for {names}{failed}"
           f", {os.path.getsize(output):,} bytes\ndigest {digest}{' (signed)' if key else ''}")  # fmt: skip
     return 1 if made.failures else 0

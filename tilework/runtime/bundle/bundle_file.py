@@ -36,8 +36,8 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tilework.errors import BundleError
 from tilework.version import __version__
@@ -69,6 +69,23 @@ class Entry:
     def is_plain(self) -> bool:
         """True for code without the launch preconditions of another entry."""
         return self.key.endswith(PLAIN_SUFFIX)
+
+
+class Counts(NamedTuple):
+    """How many kernels there are, and how many times one is compiled: once for each specialisation and target."""
+
+    kernels: int
+    specialisations: int
+
+    @classmethod
+    def of(cls, kernels: Sequence[Mapping[str, Any]], entries: Iterable[Entry]) -> "Counts":
+        """Count entries; `kernels` are those of the whole bundle."""
+        names = [kernels[entry.kernel]["name"] for entry in entries if not entry.is_plain]
+        return cls(len(set(names)), len(names))
+
+    def __str__(self) -> str:
+        kernels, specialisations = ("s" if number != 1 else "" for number in self)
+        return f"{self.kernels} kernel{kernels} in {self.specialisations} specialisation{specialisations}"
 
 
 class Contents:

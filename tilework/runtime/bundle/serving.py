@@ -22,7 +22,7 @@ from tilework.errors import BundleError
 from tilework.process.events import BUNDLES, LISTENERS, notify
 from tilework.process.forks import cached_property, held_at_fork
 from tilework.process.metrics import count
-from tilework.runtime.bundle.bundle_file import BundleFile, Entry
+from tilework.runtime.bundle.bundle_file import BundleFile, Counts, Entry
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.host.own_code import PROVIDERS, layout_key
 from tilework.runtime.recording.specialization_record import SpecializationRecord, is_kernel
@@ -43,7 +43,8 @@ class Bundle:
         self._fitting: dict[GPUTarget, list[tuple[int, str]]] = {}
 
     def __repr__(self) -> str:
-        return f"<bundle {self.path}: {len(self.kernels)} kernels for {', '.join(self.targets)}>"
+        counts = Counts.of(self.file.kernels, self.file.entries())
+        return f"<bundle {self.path}: {counts} for {', '.join(self.targets)}>"
 
     @property
     def path(self) -> str:
@@ -61,7 +62,7 @@ class Bundle:
     @property
     def kernels(self) -> list[str]:
         """The kernels, as ``module:name``."""
-        return [kernel["name"] for kernel in self.file.kernels]
+        return list(dict.fromkeys(kernel["name"] for kernel in self.file.kernels))
 
     def close(self) -> None:
         """Serve no more launches."""
