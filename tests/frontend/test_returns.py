@@ -11,6 +11,7 @@ import tilework.language as tl
 from tests.frontend.run import after_passes, error, innermost, result, text, ttir
 from tilework import knobs
 from tilework.errors import RETURNING
+from tilework.frontend import returns
 from tilework.ir.printer import print_module
 
 
@@ -313,3 +314,19 @@ def test_a_kernel_that_returns_a_value_warns_once_at_its_line(
         for N in (1, 2, 1):
             kernel[(2,)](out, N)
     assert [(one.filename, one.lineno) for one in seen] == [(__file__, line)]
+
+
+@tilework.jit
+def twice(x):
+    return x * 2
+
+
+@tilework.jit
+def calls_twice(out):
+    tl.store(out, twice(tl.load(out)))
+
+
+def test_returns_are_looked_for_only_where_some_are_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walking the whole tree of every function would be a twentieth of a small compilation."""
+    monkeypatch.setattr(returns, "returns_in", lambda tree: pytest.fail("a function was searched for returns"))
+    assert "tt.call" in print_module(ttir(calls_twice, np.zeros(1)))

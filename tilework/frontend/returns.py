@@ -118,10 +118,11 @@ def insert_returns(gen: FunctionGenerator) -> Any:
     types = statement_types(gen)
     try:
         result = functools.reduce(functools.partial(common_type, types), types) if types else tl.constexpr_type(None)
-        dead_places = {place(dead.node) for dead in gen.dead_returns}
-        live = [node.value for node in returns_in(definition(gen)) if place(node) not in dead_places]
-        for dead in gen.dead_returns:
-            result = beside_dead(gen, result, dead, dead.node.value, live)
+        if gen.dead_returns:
+            dead_places = {place(dead.node) for dead in gen.dead_returns}
+            live = [node.value for node in returns_in(definition(gen)) if place(node) not in dead_places]
+            for dead in gen.dead_returns:
+                result = beside_dead(gen, result, dead, dead.node.value, live)
     except TypeError as error:
         raise gen.error(definition(gen), error) from None
     end, loc = gen.builder.block, gen.builder.loc
