@@ -15,7 +15,7 @@ time.
         local_load of slices 2, 3 | dot 2 | local_stores | dot 3 |
     amdg.cond_barrier %lower                                                                       after it
 
-Fires in pipelined loops with one dot on the matrix unit, whose operands are the only loads. It changes no value.
+Fires in pipelined loops with one dot on the matrix unit of CDNA, whose operands are the only loads. It changes no value.
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
 """
 
@@ -31,7 +31,7 @@ from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op
 from tilework.ir.types import bit_width, i32, shape_of, with_shape
-from tilework.layouts.encodings import Accumulator
+from tilework.layouts.amd import AmdMfma
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter
@@ -74,7 +74,7 @@ def matmul_of(loop: Operation) -> Matmul | None:
     if len(dots) != 1 or len(loads) != 2 or len(reads) != 2:
         return None
     (dot,) = dots
-    if not isinstance(encoding_of(dot.results[0].type), Accumulator) or len(shape_of(dot.results[0].type)) != 2:
+    if not isinstance(encoding_of(dot.results[0].type), AmdMfma) or len(shape_of(dot.results[0].type)) != 2:
         return None
     if reads != [source_of(operand) for operand in dot.operands[:2]]:
         return None
@@ -106,8 +106,8 @@ def parts_of(found: Matmul, size: int) -> int:
     parts = 2 if size == CUT_IN_TWO else 4 if size >= CUT_IN_FOUR else 0
     operand = dot_operand_of(dot.operands[0].type)
     mma = encoding_of(dot.results[0].type)
-    assert operand is not None and isinstance(mma, Accumulator)
-    rows, _, step = mma.instr_shape  # pyright: ignore[reportAttributeAccessIssue]
+    assert operand is not None and isinstance(mma, AmdMfma)
+    rows, _, step = mma.instr_shape
     if parts == 0 or (parts == 4 and rows == 16 and operand.k_width == 8):
         return 0
     block = dot.parent_block()
