@@ -228,3 +228,16 @@ def test_llvm_text_of_another_architecture() -> None:
     assert read_notes(data).target == "amdgcn-amd-amdhsa--gfx1100"
     with pytest.raises(StageError, match="the LLVM text of row_sums is for gfx1100, not for gfx942"):
         to_code_object(text, "gfx942")
+
+
+@pytest.mark.parametrize(("arch", "is_preloaded"), [
+    ("gfx90a", True), ("gfx942", True), ("gfx950", True), ("gfx1100", False), ("gfx1201", False), ("gfx1250", False),
+])  # fmt: skip
+def test_attributes_of_kernels(arch: str, is_preloaded: bool) -> None:
+    """The size of a cluster and of a workgroup; arguments are preloaded into registers where the GPU can."""
+    asm, threads = compiled(arch, num_warps=2).asm, 2 * Target.parse(f"hip:{arch}").warp_size
+    (header,) = (line for line in asm["llir"].splitlines() if line.startswith("define amdgpu_kernel"))
+    words = ('"amdgpu-cluster-dims"="1,1,1"', f'"amdgpu-flat-work-group-size"="1,{threads}"')
+    assert all(word in asm["llir"] for word in words)
+    assert header.count("inreg %") == (5 if is_preloaded else 0)
+    assert bool(re.search(r"_kernarg_preload_length [1-9]", asm["amdgcn"])) == is_preloaded

@@ -409,10 +409,11 @@ class Emitter:
         params += [(pointer(1), "scratch"), (pointer(1), "profile")]
         warps = self.warps_of(op)
         count = warps.count if warps.are_all else self.total_warps
+        words = dict.fromkeys(range(len(params)), self.gpu.parameter_word) if self.gpu.parameter_word else {}
         attributes = self.gpu.kernel_attributes(self.gpu.warp_size * count, self.facts.num_ctas, self.registers)
         function = self.module.function(
             name, void, params, convention=self.gpu.kernel_convention, attributes=["nounwind", *attributes],
-            param_attributes=by_value,
+            param_attributes=words | by_value,
         )  # fmt: skip
         low = Lowering(self.module, Builder(function), self.facts, self.gpu, warps)
         flat = [from_parameter(low, arg.type, value) for arg, value in zip(args, function.args, strict=False)]

@@ -15,7 +15,7 @@ time.
         local_load of slices 2, 3 | dot 2 | local_stores | dot 3 |
     amdg.cond_barrier %lower                                                                       after it
 
-Fires in pipelined loops with one dot on the matrix unit of CDNA, whose operands are the only loads. It changes no value.
+Fires in pipelined loops with one dot on the matrix unit of CDNA whose operands are the only loads. Changes no value.
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
 """
 

@@ -198,6 +198,7 @@ class AmdGpu(Gpu):
         self.waves = getattr(options, "waves_per_eu", 0)
         codes = "vsr" if "mfma0" in target.features else "vsra"  # vector or scalar registers, either, accumulators
         self.assembly_types = dict.fromkeys(codes, i32)
+        self.parameter_word = "inreg" if AmdFeature.WAVE_PRELOAD in target.features else ""
         self.hints = getattr(options, "schedule_hint", "none").split(",")
         self.flushes_denormals = getattr(options, "allow_flush_denorm", False) and not options.reproducible
 
@@ -207,6 +208,7 @@ class AmdGpu(Gpu):
         denormals = "preserve-sign" if self.flushes_denormals else "ieee"
         found = [
             f'"target-cpu"="{self.target.arch}"',
+            f'"amdgpu-cluster-dims"="{blocks},1,1"',
             f'"amdgpu-flat-work-group-size"="1,{threads}"',
             '"uniform-work-group-size"="true"',
             f'"denormal-fp-math-f32"="{denormals},{denormals}"',
