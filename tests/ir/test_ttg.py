@@ -49,7 +49,7 @@ MAKES: dict[type[Operation], Callable[[Any], Operation]] = {
     ttg.ConvertLayoutOp: lambda op: ttg.ConvertLayoutOp.make(op.src, op.result.type, LOC),
     ttg.FetchOp: lambda op: ttg.FetchOp.make(op.src, op.mask, LOC),
     ttg.Fp4ToFpOp: lambda op: ttg.Fp4ToFpOp.make(op.src, 1, op.result.type, LOC),
-    ttg.GlobalScratchAllocOp: lambda op: ttg.GlobalScratchAllocOp.make(256, 16, LOC),
+    ttg.GlobalScratchAllocOp: lambda op: ttg.GlobalScratchAllocOp.make(256, 16, LOC, backend=op.backend.data),
     ttg.LocalAllocOp: lambda op: ttg.LocalAllocOp.make(op.src, op.result.type, LOC, op.alignment and 16),
     ttg.BarrierOp: lambda op: ttg.BarrierOp.make(op.addr_space.value.data, LOC),
     ttg.LocalDeallocOp: lambda op: ttg.LocalDeallocOp.make(op.src, LOC),
@@ -145,6 +145,15 @@ def test_memory_of_a_cluster(type: str, message: str | None) -> None:
     text = module_text(f"%x: {M}<{type}>", f"ttg.local_dealloc %x : {M}<{type}>")
     found = first_problem(parse_module(text.replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2')))
     assert found is None if message is None else found is not None and message in found[1], found
+
+
+def test_the_default_backend_of_scratch_memory_is_not_printed() -> None:
+    op = '%x = ttg.global_scratch_alloc {alignment = 16 : i32, backend = "BACKEND", nbytes = 64 : i32} : !tt.ptr<i8>'
+    own, default = (
+        print_module(parse_module(module_text("", op.replace("BACKEND", name)))) for name in ("p", "default")
+    )
+    assert op.replace("BACKEND", "p") in own
+    assert op.replace('backend = "BACKEND", ', "") in default
 
 
 def test_facts_of_a_module() -> None:

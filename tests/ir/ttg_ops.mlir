@@ -26,6 +26,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     ttg.local_scatter %s[%index], %gathered {axis = 0 : i32} : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<32x64xi32, #blocked>, tensor<32x64xf16, #blocked>
     ttg.local_scatter %s[%index], %gathered token %token {axis = 1 : i32} : !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, tensor<32x64xi32, #blocked>, tensor<32x64xf16, #blocked>
     %g = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 256 : i32} : !tt.ptr<i8>
+    %g2 = ttg.global_scratch_alloc {alignment = 16 : i32, backend = "proton", nbytes = 256 : i32} : !tt.ptr<i8>
     %cm = ttg.async_commit_group
     %w = ttg.async_wait %cm, %cm {num = 2 : i32}
     %q = ttg.predicate_stage %i, %i, %i maxStage 3 stage 1 : i32 -> i1

@@ -129,6 +129,12 @@ def test_clusters_are_refused() -> None:
         compiled(text)
 
 
+def test_scratch_memory_of_tools_is_refused() -> None:
+    scratch = '{alignment = 16 : i32, backend = "proton", nbytes = 64 : i32}'
+    with pytest.raises(PassError, match="scratch memory of the backend 'proton' cannot be compiled for cuda:90"):
+        compiled(kernel("x: i32", f"%g = ttg.global_scratch_alloc {scratch} : !tt.ptr<i8>"))
+
+
 IDS = """
     %c = arith.constant 0 : i32
     %w = ttg.warp_id HINT

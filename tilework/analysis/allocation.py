@@ -430,7 +430,9 @@ def global_scratch(module: ModuleOp) -> GlobalScratch:
 def lay_out(function: Operation, found: GlobalScratch) -> Frame:
     end, alignment = 0, 1
     for op in ops_in_order(*function.regions):
-        if type(op) is ttg.GlobalScratchAllocOp:
+        if isinstance(op, ttg.GlobalScratchAllocOp):
+            if not op.is_default:
+                continue
             needed = Frame(int_property(op, "nbytes"), int_property(op, "alignment"))
         elif type(op) is tt.CallOp:
             needed = found.frames.get(callee_of(op), Frame(0, 1))  # a recursive function has no memory

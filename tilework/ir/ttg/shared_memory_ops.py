@@ -16,7 +16,7 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Self
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, LocationAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, LocationAttr, StringAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect, Pure
@@ -76,6 +76,7 @@ from tilework.ir.types import (
     i64,
     pointer_type,
     shape_of,
+    string_attr,
 )
 from tilework.layouts.encodings import (
     Blocked,
@@ -512,17 +513,29 @@ def is_local_barrier(op: Operation | None) -> bool:
     return isinstance(op, BarrierOp) and op.makes_visible(AddrSpace.LOCAL)
 
 
+DEFAULT_BACKEND = "default"
+
+
 class GlobalScratchAllocOp(Op):
     """Global memory of this program: ``%p = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 128 : i32} :
-    T``."""
+    T``.
+
+    Memory of another `backend` than "default" is given by tools that are not here.
+    """
 
     name = "ttg.global_scratch_alloc"
     nbytes = prop_def(I32_PROPERTY)
     alignment = prop_def(I32_PROPERTY)
+    backend = prop_def(StringAttr, default_value=string_attr(DEFAULT_BACKEND))
     result = result_def(POINTER)
     form = "{} : type($result)"
     infer = {"result": pointer_type(i8)}
     traits = traits_def(MemoryAllocEffect())
+
+    @property
+    def is_default(self) -> bool:
+        """Return True if a launch gives the memory."""
+        return self.backend.data == DEFAULT_BACKEND
 
 
 def view_types(op: Operation) -> tuple[MemDescType, MemDescType]:

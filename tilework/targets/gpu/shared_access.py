@@ -285,6 +285,9 @@ def lower_memory_view(low: Lowering, op: Operation) -> Shared:
 @lowers(ttg.GlobalScratchAllocOp)
 def lower_global_scratch(low: Lowering, op: Operation) -> Registers:
     """Return this program's scratch memory at the offset planned for the op."""
+    assert isinstance(op, ttg.GlobalScratchAllocOp)
+    if not op.is_default:
+        raise low.refuse(op, f"scratch memory of the backend '{op.backend.data}'")
     return (low.builder.gep(low.scratch, low.scratch_offsets[op]),)
 
 
