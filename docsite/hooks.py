@@ -41,8 +41,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages, and list all pages."""
     SHOWN.clear()
     mlir_lexer.register()
-    run = str(config.extra["tutorials"]).split(",")
-    for position, text in {**generated(), **tutorials.pages(run)}.items():
+    for position, text in {**generated(), **tutorials.pages()}.items():
         files.append(File.generated(config, position, content=text))
     config.nav = navigation(file.src_uri for file in files.documentation_pages())
     return files

@@ -1,78 +1,221 @@
-"""Every tutorial runs with small sizes, draws its picture and becomes a page; pictures show what they are given.
+"""Every tutorial runs with small sizes, as a script and as a notebook, and becomes a page with its recorded figures.
 
 No time is looked at: caches are not emptied before each call that is measured, which takes most of the time.
 """
 
-import importlib
+import ast
+import dataclasses
+import importlib.util
+import json
+import linecache
+import os
 import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from docsite import chart, figures, notebooks, recordings, tutorials
 from tilework.runtime.devices.host.driver import CpuDriver
 
-FOLDER = Path(__file__).parent.parent / "docs" / "tutorials"
-Tutorials = Callable[[str], ModuleType]
+SCRIPTS = tutorials.scripts()
+PROVIDED = {"numpy", "tilework", *sys.stdlib_module_names}
+every_tutorial = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 
 
-@pytest.fixture
-def tutorials(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tutorials]:
-    monkeypatch.syspath_prepend(str(FOLDER))
+@pytest.fixture(autouse=True)
+def caches_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CpuDriver, "get_empty_cache_for_benchmark", lambda driver: np.empty(1 << 16, np.uint8))
-    yield importlib.import_module
-    for name in ("pages", "chart"):
-        sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize("script", sorted(FOLDER.glob("[0-9][0-9]_*.py")), ids=lambda script: script.stem)
-def test_a_tutorial_runs_and_becomes_a_page(script: Path, tutorials: Tutorials, tmp_path: Path) -> None:
-    page = tutorials("pages").page_of(script, tmp_path, ["--quick"])
-    assert page.startswith("# ") and "```python" in page and "tilework" in page and "NumPy" in page
-    pictures = sorted(tmp_path.glob("*.svg"))
-    assert pictures and page.count("<figure>") == len(pictures)
-    for picture in pictures:
-        assert len(ElementTree.parse(picture).getroot()) > 10
+def notebook_of(script: Path) -> dict[str, Any]:
+    return json.loads(notebooks.text_of(script, tutorials.cells_of(script)))
+
+
+@every_tutorial
+def test_a_script_runs_by_itself_and_leaves_no_file(script: Path, tmp_path: Path) -> None:
+    cells = figures.record(script, tmp_path, ["--quick"])
+    assert list(tmp_path.iterdir()) == []
+    assert any(cell.output for cell in cells) and any(cell.figures for cell in cells)
+    for figure in (figure for cell in cells for figure in cell.figures):
+        assert len(ElementTree.fromstring(getattr(chart, figure.kind)(**figure.arguments))) > 10
+    headings = {(script.stem, cell.heading) for cell in tutorials.cells_of(script)}
+    assert {key for key in figures.DRAWN if key[0] == script.stem} <= headings
+
+
+@every_tutorial
+def test_a_script_imports_what_every_installation_has(script: Path) -> None:
+    for cell in tutorials.cells_of(script):
+        allowed = PROVIDED | {"torch"} if cell.heading == figures.ON_GPU else PROVIDED
+        assert imported_by(cell.code) <= allowed, cell.heading
+
+
+def imported_by(code: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or ".").partition(".")[0])
+    return found
+
+
+@every_tutorial
+def test_the_cells_of_a_notebook_run_in_order(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Jupyter runs them: one namespace without ``__file__``, each cell a source of its own."""
+    notebook = notebook_of(script)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "--quick"])
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for index, code in enumerate(code_of(notebook)):
+        file = f"<{script.stem} {index}>"
+        linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+        exec(compile(code, file, "exec", dont_inherit=True), names)
+    assert capsys.readouterr().out and list(tmp_path.iterdir()) == []
+
+
+def code_of(notebook: dict[str, Any]) -> Iterator[str]:
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            yield "".join(cell["source"])
+
+
+@every_tutorial
+def test_a_notebook_is_nbformat_4(script: Path) -> None:
+    notebook = notebook_of(script)
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    identifiers = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(identifiers)) == len(identifiers)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", identifier) for identifier in identifiers)
+    prose = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    assert prose[0].startswith("# ") and not re.search(r"\]\((?!https?:)", "".join(prose))
+    if importlib.util.find_spec("nbformat") is not None:
+        import nbformat
+
+        nbformat.validate(nbformat.from_dict(notebook))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("nbconvert") is None, reason="Jupyter's nbconvert is not installed")
+@pytest.mark.skipif(importlib.util.find_spec("ipykernel") is None, reason="Jupyter's ipykernel is not installed")
+@every_tutorial
+def test_jupyter_executes_a_notebook(script: Path, tmp_path: Path, warm_cache: Path) -> None:
+    notebook = notebook_of(script)
+    setup = f"import sys\nsys.argv.append('--quick')\nsys.path.insert(0, {str(tutorials.ROOT)!r})"
+    notebook["cells"].insert(0, notebooks.notebook_cell("code", setup, "small-sizes"))
+    (tmp_path / "tutorial.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "tutorial.ipynb", "--output", "run"]
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(warm_cache), "TILEWORK_DEVICE": "native"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    executed = json.loads((tmp_path / "run.ipynb").read_text(encoding="utf-8"))
+    outputs = [output for cell in executed["cells"] for output in cell.get("outputs", ())]
+    assert any(output["output_type"] == "stream" for output in outputs)
+
+
+@every_tutorial
+def test_a_page_shows_a_recording_of_the_code_that_it_has(script: Path) -> None:
+    recording = recordings.recording_of(script.stem)
+    wanted = f"python -m docsite.figures record {script.stem[:2]}"
+    assert recording is not None, f"there is no recording: {wanted}"
+    assert recording.code == tutorials.digest(tutorials.cells_of(script)), f"its code has changed: {wanted}"
+    assert "--quick" not in recording.command
+    page = tutorials.page_of(script, recording)
+    assert page.startswith("# ") and "```python" in page and "```text" in page and "tilework" in page
+    assert page.count("<figure>") == sum(len(cell.figures) for cell in recording.cells) > 0
+    where = {cell.where for cell in recording.cells if cell.figures}
+    assert "" not in where and all(one in page for one in (*where, recording.date, recording.commit, recording.command))
+    assert f"({script.stem}.ipynb)" in page and f"({script.name})" in page
     links = re.findall(r"\]\((\d\d_\w+)\.md\)", page)
-    assert all((FOLDER / f"{name}.py").is_file() for name in links), links
+    assert all((script.parent / f"{name}.py").is_file() for name in links), links
 
 
-def test_a_page_has_prose_code_and_output_in_order(tutorials: Tutorials, tmp_path: Path) -> None:
-    script = tmp_path / "01_small.py"
-    script.write_text(
-        '"""# Small\n\nHead.\n"""\n\nx = 1\n\n# %%\n# ## Twice\n#\n# See [it](02_next.py).\n\nprint(x + x)\n'
-    )
-    page = tutorials("pages").page_of(script, tmp_path)
+SMALL = '''"""# Small
+
+Head.
+"""
+
+x = 1
+
+# %%
+# ## Twice
+#
+# See [it](02_next.py) and [Python](../python.md#a).
+
+print(x + x)
+'''
+
+
+def small(folder: Path, source: str = SMALL) -> Path:
+    script = folder / "01_small.py"
+    script.write_text(source)
+    return script
+
+
+def test_a_page_has_prose_code_and_output_in_order(tmp_path: Path) -> None:
+    script = small(tmp_path)
+    work = tmp_path / "work"
+    work.mkdir()
+    code = tutorials.digest(tutorials.cells_of(script))
+    recording = recordings.Recording(code, "record", "2026-11-19", "abcdef12", figures.record(script, work))
+    page = tutorials.page_of(script, recording)
     assert page.startswith(
-        f"# Small\n\nHead.\n\n```python\nx = 1\n```\n\n## Twice\n\nSee [it](02_next{'.md'}).\n\n```python\n"
-        "print(x + x)\n```\n\n"
-        "```text\n2\n```\n"
+        "# Small\n\nHead.\n\n*Download: [01_small.py](01_small.py), [notebook](01_small.ipynb).*\n\n"
+        f"```python\nx = 1\n```\n\n## Twice\n\nSee [it](02_next{'.md'}) and [Python](../python.md#a).\n\n"
+        "```python\nprint(x + x)\n```\n\n```text\n2\n```\n"
     )
+    script.write_text(SMALL.replace("x = 1", "x = 2"))
+    assert "```text" not in tutorials.page_of(script, recording), "the output is that of other code"
 
 
-def test_an_error_of_a_tutorial_is_at_its_line(tutorials: Tutorials, tmp_path: Path) -> None:
-    script = tmp_path / "01_wrong.py"
-    script.write_text('"""# Wrong"""\n\nx = 1\n\n# %%\n# Prose.\n\ny = 1 / 0\n')
+def test_a_notebook_has_the_same_with_links_to_the_site(tmp_path: Path) -> None:
+    cells = notebook_of(small(tmp_path))["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "markdown", "code"]
+    prose = "".join(cells[2]["source"])
+    assert re.search(r"\[it\]\(https://\S+/tutorials/02_next\.html\)", prose)
+    assert re.search(r"\[Python\]\(https://\S+/python\.html#a\)", prose)
+    assert "".join(cells[3]["source"]) == "print(x + x)"
+
+
+def test_an_error_of_a_tutorial_is_at_its_line(tmp_path: Path) -> None:
+    script = small(tmp_path, '"""# Wrong"""\n\nx = 1\n\n# %%\n# Prose.\n\ny = 1 / 0\n')
     with pytest.raises(ZeroDivisionError) as caught:
-        tutorials("pages").page_of(script, tmp_path)
+        figures.record(script, tmp_path)
     assert caught.traceback[-1].lineno == 7 and Path(caught.traceback[-1].path) == script
 
 
-def test_charts_place_values_where_they_belong(
-    tutorials: Tutorials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chart = tutorials("chart")
-    monkeypatch.chdir(tmp_path)
+def test_a_recording_is_what_was_written_and_names_its_machines(tmp_path: Path) -> None:
+    figure = recordings.Figure("lines", figures.plain({"x": [1, 2], "series": {"a": np.array([0.123456, 2.0])}}))
+    assert figure.arguments == {"x": [1, 2], "series": {"a": [0.1235, 2.0]}}
+    cells = (recordings.RecordedCell("one\ntwo"), recordings.RecordedCell("no GPU"))
+    host = recordings.Recording("c", "record", "2026-11-19", "abcdef12", cells)
+    on_gpu = dataclasses.replace(
+        host, cells=(recordings.RecordedCell(""), recordings.RecordedCell("fast", (figure,), "a GPU"))
+    )
+    merged = recordings.merged(host, on_gpu)
+    assert [cell.output for cell in merged.cells] == ["one\ntwo", "fast"] and merged.cells[1].where == "a GPU"
+    assert recordings.read(merged.text()) == merged and recordings.merged(host, None) == host
+
+
+def test_a_machine_that_is_busy_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUTORIALS_LOAD", "0.1")
+    assert "while other programs ran" not in figures.host_machine()
+    monkeypatch.setenv("TUTORIALS_LOAD", "1000")
+    assert "while other programs ran (load 1000.0)" in figures.host_machine()
+
+
+def test_charts_place_values_where_they_belong() -> None:
     axis = chart.axis([1024, 4096], True, 0, 100, from_zero=False)
     assert [axis.position(value) for value in (1024, 2048, 4096)] == [0, 50, 100] and axis.ticks == [1024, 2048, 4096]
     axis = chart.axis([3, 47], False, 0, 100, from_zero=True)
     assert axis.ticks == [0, 10, 20, 30, 40, 50] and axis.position(25) == 50
-    chart.bars("bars.svg", "<1 & 2>", ["a"], {"one": [2.0], "two": [4.0]}, x_label="x", y_label="y")
-    heights = [
-        float(bar.attrib["height"]) for bar in ElementTree.parse("bars.svg").iter("{http://www.w3.org/2000/svg}rect")
-    ]
+    svg = chart.bars("<1 & 2>", ["a"], {"one": [2.0], "two": [4.0]}, x_label="x", y_label="y")
+    bars = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}rect")
+    heights = [float(bar.attrib["height"]) for bar in bars]
     assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)

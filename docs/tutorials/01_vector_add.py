@@ -2,19 +2,18 @@
 
 The smallest kernel that has everything: programs, tiles, offsets, masks, a launch over a grid, and a measurement.
 
-    python docs/tutorials/01_vector_add.py
+    python 01_vector_add.py
 
-Run it anywhere in the repository; NumPy is all it needs. `--quick` does the same with fewer sizes.
+tilework and NumPy are all it needs. `--quick` does the same with fewer sizes.
 """
 
 import sys
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import do_bench
+from tilework.testing import Benchmark, do_bench, perf_report
 
 QUICK = "--quick" in sys.argv
 
@@ -22,10 +21,10 @@ QUICK = "--quick" in sys.argv
 # %%
 # ## The kernel
 #
-# A kernel is a Python function that is compiled when it is first launched. It runs many times, as many *programs*, and
-# each program works on a *tile*: here a block of `BLOCK` consecutive elements. `tl.program_id(0)` says which program
-# this is, and `tl.arange(0, BLOCK)` is a whole tile of integers, so `offsets` holds the offsets of all elements that
-# this program adds.
+# A kernel is a Python function that is compiled when it is first launched. It runs many times, as many *programs*,
+# and each program works on a *tile*: here a block of `BLOCK` consecutive elements. `tl.program_id(0)` says which
+# program this is, and `tl.arange(0, BLOCK)` is a whole tile of integers, so `offsets` holds the offsets of all
+# elements that this program adds.
 #
 # The tile of the last program may extend past the end of the arrays. A `mask` marks the elements that exist: a masked
 # load does not read the others, and a masked store does not write them.
@@ -78,39 +77,84 @@ for line in ttir.splitlines():
 # %%
 # ## How fast is it?
 #
-# An addition reads two arrays and writes one, 12 bytes for each element of float32, and does almost nothing else: what
-# counts is how fast memory is. `do_bench` empties the caches before each call, so these are gigabytes per second from
-# memory. NumPy adds into an array that exists already, as the kernel does, on one core. The kernel runs on all of them,
-# which pays as soon as there is enough for each to do; for a few thousand elements the launch is most of the time.
+# An addition reads two arrays and writes one, 12 bytes for each element of float32, and does almost nothing else:
+# what counts is how fast memory is. `do_bench` returns the milliseconds of a call and empties the caches before each,
+# so these are gigabytes per second from memory. `perf_report` calls a function for every size and every line of a
+# table. NumPy adds into an array that exists already, as the kernel does, on one core. The kernel runs on all of
+# them, which pays as soon as there is enough for each to do; for a few thousand elements the launch is most of the
+# time.
 
 
-def gigabytes_per_second(n: int) -> list[float]:
-    x, y = rng.standard_normal((2, n), dtype="f4")
-    out = np.empty_like(x)
-    calls = (
-        lambda: add[(tilework.cdiv(n, 4096),)](x, y, out, n, BLOCK=4096),
-        lambda: np.add(x, y, out=out),
+@perf_report(
+    Benchmark(
+        x_names=["elements"],
+        x_vals=[2**power for power in range(12, 19 if QUICK else 25, 2)],
+        line_arg="library",
+        line_vals=["tilework", "NumPy"],
+        line_names=["tilework", "NumPy"],
+        plot_name="Vector add, float32",
+        xlabel="elements",
+        ylabel="GB/s (more is better)",
+        x_log=True,
+        args={},
     )
-    return [
-        12 * n / do_bench(call, warmup=5, rep=20, return_mode="min") / 1e6 for call in calls
-    ]
-
-
-sizes = [2**power for power in range(12, 19 if QUICK else 25, 2)]
-speeds = [gigabytes_per_second(n) for n in sizes]
-print(f"{'elements':>10}{'tilework':>12}{'NumPy':>12}   GB/s")
-for n, (ours, numpy) in zip(sizes, speeds, strict=True):
-    print(f"{n:10}{ours:12.1f}{numpy:12.1f}")
-
-chart.lines(
-    "vector-add.svg",
-    "Vector add, float32",
-    sizes,
-    dict(zip(["tilework", "NumPy"], zip(*speeds))),
-    x_label="elements",
-    y_label="GB/s (more is better)",
-    x_log=True,
 )
+def gigabytes_per_second(elements: int, library: str) -> float:
+    x, y = rng.standard_normal((2, elements), dtype="f4")
+    out = np.empty_like(x)
+    grid = (tilework.cdiv(elements, 4096),)
+    calls = {
+        "tilework": lambda: add[grid](x, y, out, elements, BLOCK=4096),
+        "NumPy": lambda: np.add(x, y, out=out),
+    }
+    ms = do_bench(calls[library], warmup=5, rep=20, return_mode="min")
+    return 12 * elements / ms / 1e6
+
+
+gigabytes_per_second.run(print_data=True, save_precision=1)
+
+# %%
+# ## On a GPU
+#
+# A launch runs where its arguments are. NumPy's arrays are in the memory of the host; a tensor of torch that was made
+# with `device="cuda"` is on the GPU, and the same kernel, unchanged, runs there. `do_bench` measures with the GPU's
+# own clock. Without a GPU this cell only says so.
+
+
+@perf_report(
+    Benchmark(
+        x_names=["elements"],
+        x_vals=[2**power for power in range(12, 29, 2)],
+        line_arg="library",
+        line_vals=["tilework", "torch"],
+        line_names=["tilework", "torch"],
+        plot_name="Vector add on the GPU, float32",
+        xlabel="elements",
+        ylabel="GB/s (more is better)",
+        x_log=True,
+        args={},
+    )
+)
+def gpu_gigabytes_per_second(elements: int, library: str, device: str = "cuda") -> float:
+    import torch
+
+    x, y = torch.randn((2, elements), device=device)
+    out = torch.empty_like(x)
+    grid = (tilework.cdiv(elements, 4096),)
+    calls = {
+        "tilework": lambda: add[grid](x, y, out, elements, BLOCK=4096),
+        "torch": lambda: torch.add(x, y, out=out),
+    }
+    calls[library]()
+    assert torch.equal(out, x + y)
+    ms = do_bench(calls[library], warmup=5, rep=20, return_mode="median")
+    return 12 * elements / ms / 1e6
+
+
+if tilework.runtime.driver.active.get_current_target().backend == "cpu":
+    print("There is no GPU here.")
+else:
+    gpu_gigabytes_per_second.run(print_data=True, save_precision=1)
 
 # %%
 # ## Try it

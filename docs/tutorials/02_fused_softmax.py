@@ -3,17 +3,16 @@
 Softmax of each row of a matrix, as one kernel: a row is read once, kept in registers, and written once. This
 tutorial shows reductions, tiles that are longer than a row, and why it pays to *fuse* steps.
 
-    python docs/tutorials/02_fused_softmax.py
+    python 02_fused_softmax.py
 """
 
 import sys
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import assert_close, do_bench
+from tilework.testing import Benchmark, assert_close, do_bench, perf_report
 
 QUICK = "--quick" in sys.argv
 
@@ -73,34 +72,73 @@ print(
 # ## How fast is it?
 #
 # Bytes count as if the matrix were read once and written once. An implementation that reads or writes it more often
-# reaches fewer of these useful gigabytes per second. On a CPU with few cores the exponentials take their time as well.
+# reaches fewer of these useful gigabytes per second. On a CPU with few cores the exponentials take their time as
+# well.
 
 
-def gigabytes_per_second(cols: int, elements: int) -> list[float]:
-    x = rng.standard_normal((elements // cols, cols), dtype="f4")
-    out = np.empty_like(x)
-    calls = (lambda: softmax(x, out), lambda: softmax_numpy(x))
-    return [
-        8 * x.size / do_bench(call, warmup=5, rep=20, return_mode="min") / 1e6
-        for call in calls
-    ]
-
-
-widths = [2**power for power in range(8, 11 if QUICK else 15)]
-speeds = [gigabytes_per_second(cols, 2**16 if QUICK else 2**21) for cols in widths]
-print(f"{'columns':>8}{'tilework':>10}{'NumPy':>10}   GB/s")
-for cols, (ours, numpy) in zip(widths, speeds, strict=True):
-    print(f"{cols:8}{ours:10.1f}{numpy:10.1f}")
-
-chart.lines(
-    "fused-softmax.svg",
-    "Softmax of rows, float32",
-    widths,
-    dict(zip(["tilework", "NumPy"], zip(*speeds))),
-    x_label="columns",
-    y_label="useful GB/s (more is better)",
-    x_log=True,
+@perf_report(
+    Benchmark(
+        x_names=["columns"],
+        x_vals=[2**power for power in range(8, 11 if QUICK else 15)],
+        line_arg="library",
+        line_vals=["tilework", "NumPy"],
+        line_names=["tilework", "NumPy"],
+        plot_name="Softmax of rows, float32",
+        xlabel="columns",
+        ylabel="useful GB/s (more is better)",
+        x_log=True,
+        args={"elements": 2**16 if QUICK else 2**21},
+    )
 )
+def gigabytes_per_second(columns: int, library: str, elements: int) -> float:
+    x = rng.standard_normal((elements // columns, columns), dtype="f4")
+    out = np.empty_like(x)
+    calls = {"tilework": lambda: softmax(x, out), "NumPy": lambda: softmax_numpy(x)}
+    ms = do_bench(calls[library], warmup=5, rep=20, return_mode="min")
+    return 8 * x.size / ms / 1e6
+
+
+gigabytes_per_second.run(print_data=True, save_precision=1)
+
+# %%
+# ## On a GPU
+#
+# `softmax` above asks for `x.shape` and passes arrays on: it works with tensors of torch as well, on the GPU that
+# they are on. Without a GPU this cell only says so.
+
+
+@perf_report(
+    Benchmark(
+        x_names=["columns"],
+        x_vals=[2**power for power in range(8, 15)],
+        line_arg="library",
+        line_vals=["tilework", "torch"],
+        line_names=["tilework", "torch"],
+        plot_name="Softmax of rows on the GPU, float32",
+        xlabel="columns",
+        ylabel="useful GB/s (more is better)",
+        x_log=True,
+        args={"elements": 2**26},
+    )
+)
+def gpu_gigabytes_per_second(
+    columns: int, library: str, elements: int, device: str = "cuda"
+) -> float:
+    import torch
+
+    x = torch.randn((elements // columns, columns), device=device)
+    out = torch.empty_like(x)
+    calls = {"tilework": lambda: softmax(x, out), "torch": lambda: torch.softmax(x, 1)}
+    calls["tilework"]()
+    torch.testing.assert_close(out, torch.softmax(x, 1))
+    ms = do_bench(calls[library], warmup=5, rep=20, return_mode="median")
+    return 8 * elements / ms / 1e6
+
+
+if tilework.runtime.driver.active.get_current_target().backend == "cpu":
+    print("There is no GPU here.")
+else:
+    gpu_gigabytes_per_second.run(print_data=True, save_precision=1)
 
 # %%
 # ## Try it

@@ -3,17 +3,16 @@
 `C = A @ B`, a tile of `C` at a time. This tutorial shows two-dimensional tiles, `tl.dot`, why the sizes of tiles
 matter, and how `autotune` chooses them.
 
-    python docs/tutorials/03_matmul.py
+    python 03_matmul.py
 """
 
 import sys
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import assert_close, do_bench
+from tilework.testing import Benchmark, assert_close, do_bench, perf_report
 
 QUICK = "--quick" in sys.argv
 
@@ -22,8 +21,8 @@ QUICK = "--quick" in sys.argv
 #
 # Each program computes one tile of `BM` by `BN` elements of `C`. For that it needs `BM` whole rows of `A` and `BN`
 # whole columns of `B`, and walks along them in steps of `BK`. `rm[:, None]` is a column and `rk[None, :]` a row of a
-# tile; their sum has both axes, so that `a_ptr + rm[:, None] * K + rk[None, :]` is a `BM` by `BK` tile of pointers into
-# `A`.
+# tile; their sum has both axes, so that `a_ptr + rm[:, None] * K + rk[None, :]` is a `BM` by `BK` tile of pointers
+# into `A`.
 #
 # `tl.dot(a, b, acc)` multiplies two tiles and adds the result to a third. It accumulates in float32, whatever the
 # inputs are. On a CPU it becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is what
@@ -72,32 +71,37 @@ print(f"largest difference from NumPy: {np.abs(c - a @ b).max():.1e}")
 # %%
 # ## The size of tiles
 #
-# In one step of `k` a tile of 16 by 16 reads 32 elements for 256 multiply-adds, one of 128 by 128 reads 256 for 16384:
-# large tiles read less. But their operands must fit into the caches, and there must be enough programs for all cores.
-# The best sizes are not known beforehand; here they are measured, for one multiplication of square matrices.
+# In one step of `k` a tile of 16 by 16 reads 32 elements for 256 multiply-adds, one of 128 by 128 reads 256 for
+# 16384: large tiles read less. But their operands must fit into the caches, and there must be enough programs for all
+# cores. The best sizes are not known beforehand; here they are measured, for one multiplication of square matrices.
 
 
-def gflops(size: int, bm: int, bn: int, bk: int) -> float:
-    a, b, c = random(size, size), random(size, size), np.empty((size, size), "f4")
-    launch = lambda: matmul_kernel[grid](a, b, c, size, size, size, BM=bm, BN=bn, BK=bk)
-    return 2 * size**3 / do_bench(launch, warmup=1, rep=10, return_mode="min") / 1e6
+SIZE = 128 if QUICK else 384
+TILES = [32, 64] if QUICK else [16, 64, 128]
 
 
-size = 128 if QUICK else 384
-rows, columns = ([32, 64], [32, 64]) if QUICK else ([16, 64, 128], [16, 64, 128])
-measured = [[gflops(size, bm, bn, 64) for bn in columns] for bm in rows]
-print(f"{size} x {size}, BK = 64; GFLOP/s with BN =", "".join(f"{bn:8}" for bn in columns))
-for bm, speeds in zip(rows, measured, strict=True):
-    print(f"{'BM = ' + str(bm):>41}", "".join(f"{speed:8.1f}" for speed in speeds))
-
-chart.bars(
-    "matmul-tiles.svg",
-    f"Sizes of tiles: C = A @ B, {size} x {size}, float32",
-    [f"BM = {bm}" for bm in rows],
-    {f"BN = {bn}": speeds for bn, speeds in zip(columns, zip(*measured), strict=True)},
-    x_label="rows of a tile",
-    y_label="GFLOP/s (more is better)",
+@perf_report(
+    Benchmark(
+        x_names=["tile"],
+        x_vals=[f"BM = {rows}" for rows in TILES],
+        line_arg="columns",
+        line_vals=TILES,
+        line_names=[f"BN = {columns}" for columns in TILES],
+        plot_name=f"Sizes of tiles: C = A @ B, {SIZE} x {SIZE}, float32, BK = 64",
+        xlabel="rows of a tile",
+        ylabel="GFLOP/s (more is better)",
+        args={},
+    )
 )
+def speed_of_tiles(tile: str, columns: int) -> float:
+    a, b, c = random(SIZE, SIZE), random(SIZE, SIZE), np.empty((SIZE, SIZE), "f4")
+    blocks = {"BM": int(tile.removeprefix("BM = ")), "BN": columns, "BK": 64}
+    launch = lambda: matmul_kernel[grid](a, b, c, SIZE, SIZE, SIZE, **blocks)
+    ms = do_bench(launch, warmup=1, rep=10, return_mode="min")
+    return 2 * SIZE**3 / ms / 1e6
+
+
+speed_of_tiles.run(print_data=True, save_precision=1)
 
 # %%
 # ## Autotuning
@@ -123,39 +127,85 @@ print("chosen for 300 x 170 x 200:", matmul.best_config)
 # NumPy calls a BLAS library, whose kernels were written for this kind of processor by hand.
 
 
-def speeds_of(size: int) -> list[float]:
-    a, b, c = random(size, size), random(size, size), np.empty((size, size), "f4")
-    calls = (
-        lambda: matmul[grid](a, b, c, size, size, size),
-        lambda: np.matmul(a, b, out=c),
+@perf_report(
+    Benchmark(
+        x_names=["size"],
+        x_vals=[64, 128] if QUICK else [64, 128, 256, 512, 1024],
+        line_arg="library",
+        line_vals=["tilework", "NumPy"],
+        line_names=["tilework", "NumPy (BLAS)"],
+        plot_name="Square matrices, float32",
+        xlabel="rows and columns",
+        ylabel="GFLOP/s (more is better)",
+        x_log=True,
+        args={},
     )
-    return [
-        2 * size**3 / do_bench(call, warmup=1, rep=20, return_mode="min") / 1e6
-        for call in calls
-    ]
-
-
-sizes = [64, 128] if QUICK else [64, 128, 256, 512]
-speeds = [speeds_of(size) for size in sizes]
-print(f"{'size':>6}{'tilework':>11}{'NumPy':>11}   GFLOP/s")
-for size, (ours, numpy) in zip(sizes, speeds, strict=True):
-    print(f"{size:6}{ours:11.1f}{numpy:11.1f}")
-
-chart.lines(
-    "matmul.svg",
-    "Square matrices, float32",
-    sizes,
-    dict(zip(["tilework", "NumPy (BLAS)"], zip(*speeds))),
-    x_label="rows and columns",
-    y_label="GFLOP/s (more is better)",
-    x_log=True,
 )
+def gflops(size: int, library: str) -> float:
+    a, b, c = random(size, size), random(size, size), np.empty((size, size), "f4")
+    calls = {
+        "tilework": lambda: matmul[grid](a, b, c, size, size, size),
+        "NumPy": lambda: np.matmul(a, b, out=c),
+    }
+    ms = do_bench(calls[library], warmup=1, rep=20, return_mode="min")
+    return 2 * size**3 / ms / 1e6
+
+
+gflops.run(print_data=True, save_precision=1)
+
+# %%
+# ## On a GPU
+#
+# Matrices of float16 on a GPU, where `tl.dot` is what tensor cores do: larger tiles, and warps and stages as further
+# choices. `num_warps` is the number of warps that share the work of a program, `num_stages` how many steps of the
+# loop are loaded ahead. Without a GPU this cell only says so.
+
+GPU_CONFIGS = [
+    tilework.Config({"BM": bm, "BN": bn, "BK": 64}, num_warps=warps, num_stages=stages)
+    for bm, bn, warps, stages in ((128, 128, 4, 4), (128, 128, 8, 3), (128, 256, 8, 3))
+]
+gpu_matmul = tilework.autotune(configs=GPU_CONFIGS, key=["M", "N", "K"])(matmul_kernel)
+
+
+@perf_report(
+    Benchmark(
+        x_names=["size"],
+        x_vals=[512, 1024, 2048, 4096, 8192],
+        line_arg="library",
+        line_vals=["tilework", "torch"],
+        line_names=["tilework", "torch (cuBLAS)"],
+        plot_name="Square matrices on the GPU, float16",
+        xlabel="rows and columns",
+        ylabel="TFLOP/s (more is better)",
+        x_log=True,
+        args={},
+    )
+)
+def gpu_tflops(size: int, library: str, device: str = "cuda") -> float:
+    import torch
+
+    a, b = torch.randn((2, size, size), device=device).to(torch.float16)
+    c = torch.empty_like(a)
+    calls = {
+        "tilework": lambda: gpu_matmul[grid](a, b, c, size, size, size),
+        "torch": lambda: torch.matmul(a, b, out=c),
+    }
+    calls["tilework"]()
+    torch.testing.assert_close(c, a @ b, atol=0.1, rtol=0.01)
+    ms = do_bench(calls[library], warmup=20, rep=50, return_mode="median")
+    return 2 * size**3 / ms / 1e9
+
+
+if tilework.runtime.driver.active.get_current_target().backend == "cpu":
+    print("There is no GPU here.")
+else:
+    gpu_tflops.run(print_data=True, save_precision=1)
 
 # %%
 # ## Try it
 #
-# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, it still accumulates in float32; store
-#   `acc.to(tl.float16)`.
+# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, it still accumulates in float32; the store
+#   converts the sums.
 # - `TRITON_PRINT_AUTOTUNING=1` shows what was measured.
 # - Which limit would this loop have on a GPU? [GPU performance](../gpu-performance.md) shows the remarks about it.
 #

@@ -3,17 +3,16 @@
 Dropout sets elements to zero at random. Which ones must be known again in the backward pass; a kernel can compute them
 again instead of storing a mask, because its random numbers are a *function* of a seed and a position.
 
-    python docs/tutorials/04_dropout.py
+    python 04_dropout.py
 """
 
 import sys
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import do_bench
+from tilework.testing import Benchmark, do_bench, perf_report
 
 QUICK = "--quick" in sys.argv
 
@@ -57,26 +56,22 @@ print(
 # %%
 # ## What was dropped
 #
-# Three seeds, the same 24 by 24 elements, half of them dropped.
+# The same elements under three seeds, half of them dropped.
 
-pictures = {
-    f"seed {seed}": dropout(np.ones(24 * 24, "f4"), 0.5, seed).reshape(24, 24)
+side = 12 if QUICK else 24
+kept = {
+    seed: dropout(np.ones(side * side, "f4"), 0.5, seed).reshape(side, side)
     for seed in (1, 2, 3)
 }
-chart.tiles(
-    "dropout-masks.svg",
-    "Dropout with p = 0.5 of a matrix of ones",
-    {name: one.tolist() for name, one in pictures.items()},
-    x_label="column",
-    y_label="row",
-    value_label="value",
-)
+for rows in zip(*kept.values(), strict=True):
+    print("   ".join("".join(".#"[int(one > 0)] for one in row) for row in rows))
 
 # %%
 # ## Other distributions
 #
 # `tl.randn` samples the normal distribution, `tl.randint` gives 32 random bits, and `tl.rand4x` and its relatives
-# return four tiles at about the cost of one. Below is a histogram of `tl.randn` beside the curve that it should follow.
+# return four tiles at about the cost of one. Below is a histogram of `tl.randn` beside the curve that it should
+# follow.
 
 
 @tilework.jit
@@ -99,16 +94,6 @@ print(f"mean {samples.mean():+.4f}, standard deviation {samples.std():.4f}")
 print(
     f"largest distance of the histogram from the density: {np.abs(density - exact).max():.4f}"
 )
-chart.lines(
-    "normal-numbers.svg",
-    f"{samples.size} numbers of tl.randn",
-    middles.tolist(),
-    {"histogram": density.tolist(), "density of the normal distribution": exact.tolist()},
-    x_label="value",
-    y_label="density",
-    points_only=["histogram"],
-)
-
 # %%
 # ## Four random numbers at once
 #
@@ -150,27 +135,35 @@ print(f"dropped: {np.mean(four == 0):.4f} of all, mean of the result: {four.mean
 
 n = 2**16 if QUICK else 2**21
 x, rng = np.ones(n, "f4"), np.random.default_rng(0)
-work = {
-    "dropout, tl.rand": lambda: dropout(x, 0.3, 7),
-    "dropout, tl.rand4x": lambda: dropout4(x, 0.3, 7),
-    "dropout, NumPy": lambda: x * (rng.random(n, dtype="f4") > 0.3) / np.float32(0.7),
-    "normal, tl.randn": lambda: normal(n, 7),
-    "normal, NumPy": lambda: rng.standard_normal(n, dtype="f4"),
+dropout_numpy = lambda: x * (rng.random(n, dtype="f4") > 0.3) / np.float32(0.7)
+calls = {
+    ("dropout, tl.rand", "tilework"): lambda: dropout(x, 0.3, 7),
+    ("dropout, tl.rand", "NumPy"): dropout_numpy,
+    ("dropout, tl.rand4x", "tilework"): lambda: dropout4(x, 0.3, 7),
+    ("dropout, tl.rand4x", "NumPy"): dropout_numpy,
+    ("normal, tl.randn", "tilework"): lambda: normal(n, 7),
+    ("normal, tl.randn", "NumPy"): lambda: rng.standard_normal(n, dtype="f4"),
 }
-speed = [
-    n / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e3 for call in work.values()
-]
-for name, millions in zip(work, speed, strict=True):
-    print(f"{name:20}{millions:7.0f} million elements/s")
 
-chart.bars(
-    "dropout.svg",
-    "Random numbers, float32",
-    list(work),
-    {"": speed},
-    x_label="",
-    y_label="million elements/s (more is better)",
+
+@perf_report(
+    Benchmark(
+        x_names=["what"],
+        x_vals=["dropout, tl.rand", "dropout, tl.rand4x", "normal, tl.randn"],
+        line_arg="library",
+        line_vals=["tilework", "NumPy"],
+        line_names=["tilework", "NumPy"],
+        plot_name="Random numbers, float32",
+        ylabel="million elements/s (more is better)",
+        args={},
+    )
 )
+def million_elements_per_second(what: str, library: str) -> float:
+    ms = do_bench(calls[what, library], warmup=5, rep=30, return_mode="min")
+    return n / ms / 1e3
+
+
+million_elements_per_second.run(print_data=True, save_precision=0)
 
 # %%
 # ## Try it

@@ -3,17 +3,16 @@
 Layer normalisation forward and backward: reductions over rows, a reduction over columns that many programs share, and a
 check of gradients by differences. At the end the kernels train a layer.
 
-    python docs/tutorials/05_layer_norm.py
+    python 05_layer_norm.py
 """
 
 import sys
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import assert_close, do_bench
+from tilework.testing import Benchmark, assert_close, do_bench, perf_report
 
 QUICK = "--quick" in sys.argv
 
@@ -21,10 +20,10 @@ QUICK = "--quick" in sys.argv
 # ## Forward
 #
 # `y = (x - mean) * rstd * w + b` for each row, where `rstd` is one over the standard deviation. One program does one
-# row, as in [softmax](02_fused_softmax.py), and stores `mean` and `rstd` for the backward pass. A layer has one width,
-# which is a constant of its kernels: [a tile is as wide as a row](../python.md#tiles-of-any-size), whatever that is,
-# and nothing is masked. (With tiles of the next power of two, elements past the end would have to be zero, and in
-# `centred` zero *again* after the mean is subtracted, or they would count in the variance.)
+# row, as in [softmax](02_fused_softmax.py), and stores `mean` and `rstd` for the backward pass. A layer has one
+# width, which is a constant of its kernels: [a tile is as wide as a row](../python.md#tiles-of-any-size), whatever
+# that is, and nothing is masked. (With tiles of the next power of two, elements past the end would have to be zero,
+# and in `centred` zero *again* after the mean is subtracted, or they would count in the variance.)
 
 
 @tilework.jit
@@ -49,10 +48,10 @@ def forward_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, eps, COLS: tl
 # - `dx = (w * dy - xhat * mean(xhat * w * dy) - mean(w * dy)) * rstd`, row by row,
 # - `dw` is the sum of `dy * xhat` over all rows, and `db` the sum of `dy`.
 #
-# The sums over rows are shared by all programs. They could add with `tl.atomic_add`; here each program takes many rows,
-# `program_id`, `program_id + PROGRAMS` and so on, sums what belongs to them in a tile of its own, and writes that as
-# one row of a small matrix. A second kernel adds these rows up. No program waits for another, and results are the same
-# every time.
+# The sums over rows are shared by all programs. They could add with `tl.atomic_add`; here each program takes many
+# rows, `program_id`, `program_id + PROGRAMS` and so on, sums what belongs to them in a tile of its own, and writes
+# that as one row of a small matrix. A second kernel adds these rows up. No program waits for another, and results are
+# the same every time.
 
 
 @tilework.jit
@@ -171,16 +170,6 @@ for _ in range(20 if QUICK else 60):
     student.b -= 0.1 * db
 print(f"loss: {losses[0]:.3f} at first, {losses[-1]:.2e} at the end")
 
-chart.lines(
-    "layer-norm-training.svg",
-    "Learning scale and shift of a layer norm",
-    list(range(len(losses))),
-    {"loss": losses},
-    x_label="step",
-    y_label="mean square of the difference",
-    y_log=True,
-)
-
 # %%
 # ## How fast is it?
 #
@@ -205,27 +194,33 @@ x, dy = rng.standard_normal((2, 64 if QUICK else 1024, 1024), dtype="f4")
 layer = LayerNorm(1024)
 assert_close(layer.forward(x), normalise_numpy(x, layer.w, layer.b), atol=1e-4)
 assert_close(layer.backward(dy)[0], backward_numpy(x, layer.w, dy)[0], atol=1e-4)
-work = {
-    "forward": (8, lambda: layer.forward(x), lambda: normalise_numpy(x, layer.w, layer.b)),
-    "backward": (12, lambda: layer.backward(dy), lambda: backward_numpy(x, layer.w, dy)),
+calls = {
+    ("forward", "tilework"): lambda: layer.forward(x),
+    ("forward", "NumPy"): lambda: normalise_numpy(x, layer.w, layer.b),
+    ("backward", "tilework"): lambda: layer.backward(dy),
+    ("backward", "NumPy"): lambda: backward_numpy(x, layer.w, dy),
 }
-speed: dict[str, list[float]] = {"tilework": [], "NumPy": []}
-print(f"{'':10}{'tilework':>10}{'NumPy':>10}   GB/s")
-for name, (size, *calls) in work.items():
-    for provider, call in zip(speed, calls, strict=True):
-        speed[provider].append(
-            size * x.size / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6
-        )
-    print(f"{name:10}{speed['tilework'][-1]:10.1f}{speed['NumPy'][-1]:10.1f}")
 
-chart.bars(
-    "layer-norm.svg",
-    f"Layer norm, {x.shape[0]} rows of {x.shape[1]} float32",
-    list(work),
-    speed,
-    x_label="",
-    y_label="useful GB/s (more is better)",
+
+@perf_report(
+    Benchmark(
+        x_names=["direction"],
+        x_vals=["forward", "backward"],
+        line_arg="library",
+        line_vals=["tilework", "NumPy"],
+        line_names=["tilework", "NumPy"],
+        plot_name=f"Layer norm, {x.shape[0]} rows of {x.shape[1]} float32",
+        ylabel="useful GB/s (more is better)",
+        args={},
+    )
 )
+def gigabytes_per_second(direction: str, library: str) -> float:
+    size = (8 if direction == "forward" else 12) * x.size
+    ms = do_bench(calls[direction, library], warmup=5, rep=30, return_mode="min")
+    return size / ms / 1e6
+
+
+gigabytes_per_second.run(print_data=True, save_precision=1)
 
 # %%
 # ## Try it

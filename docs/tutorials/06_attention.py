@@ -3,32 +3,31 @@
 `softmax(q @ k.T) @ v` without ever storing the matrix of scores. A program walks over the keys in pieces and keeps a
 running maximum, a running sum and a running result for each of its queries (flash attention).
 
-    python docs/tutorials/06_attention.py
+    python 06_attention.py
 """
 
 import sys
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import assert_close, do_bench
+from tilework.testing import Benchmark, assert_close, do_bench, perf_report
 
 QUICK = "--quick" in sys.argv
 
 # %%
 # ## Softmax in pieces
 #
-# Softmax needs the maximum and the sum of a whole row of scores. If only a piece of the row has been seen, with maximum
-# `m` and sum `s` of `exp(score - m)`, and a new piece comes with a larger maximum `m2`, all that was summed so far is
-# too large by `exp(m2 - m)`: multiplying by `exp(m - m2)` repairs it. So the row can be walked in pieces of `BN` keys,
-# and the same correction is good for the result `acc`, which is a sum with these weights.
+# Softmax needs the maximum and the sum of a whole row of scores. If only a piece of the row has been seen, with
+# maximum `m` and sum `s` of `exp(score - m)`, and a new piece comes with a larger maximum `m2`, all that was summed
+# so far is too large by `exp(m2 - m)`: multiplying by `exp(m - m2)` repairs it. So the row can be walked in pieces of
+# `BN` keys, and the same correction is good for the result `acc`, which is a sum with these weights.
 #
 # Exponentials to base 2 are cheaper; the factor `log2(e)` goes into the scale of the scores.
 #
-# With `CAUSAL` a query sees itself and earlier keys only. Keys that none of the program's queries may see are not even
-# loaded: the loop ends early. Scores above the diagonal, in the last pieces, become minus infinity.
+# With `CAUSAL` a query sees itself and earlier keys only. Keys that none of the program's queries may see are not
+# even loaded: the loop ends early. Scores above the diagonal, in the last pieces, become minus infinity.
 
 
 @tilework.jit
@@ -108,9 +107,9 @@ for causal in (False, True):
 # %%
 # ## Which tiles are computed
 #
-# Causal attention of 512 tokens in tiles of 64 by 64: in 28 of 64 tiles all weights are 0, and the loop never comes to
-# them; 28 are computed whole, and in the 8 on the diagonal a part is masked. The picture shows how many of a tile's
-# scores count.
+# Causal attention of 512 tokens in tiles of 64 by 64: in 28 of 64 tiles all weights are 0, and the loop never comes
+# to them; 28 are computed whole, and in the 8 on the diagonal a part is masked. The table shows how many of a tile's
+# scores count, in percent: a row of tiles of queries in each line.
 
 tokens, tile = 512, 64
 visible = (
@@ -119,15 +118,8 @@ visible = (
 print(
     f"{(visible == 0).sum()} tiles are left out, {(visible == 1).sum()} are whole, {(visible % 1 > 0).sum()} are masked"
 )
-chart.tiles(
-    "attention-tiles.svg",
-    "Causal attention: the part of each tile that counts, %",
-    {"": (100 * visible).tolist()},
-    x_label="keys, in tiles of 64",
-    y_label="queries, in tiles of 64",
-    value_label="% of the tile",
-    numbers=True,
-)
+for row in visible:
+    print("".join(f"{100 * part:5.0f}" for part in row))
 
 # %%
 # ## How fast is it?
@@ -136,39 +128,82 @@ chart.tiles(
 # size. The kernel needs a tile of 16 KB, however many tokens there are.
 
 
-def milliseconds(tokens: int) -> list[float]:
-    q, k, v = rng.standard_normal((3, 2, tokens, 64), dtype="f4")
-    out = np.empty_like(q)
-    calls = (
-        lambda: attention(q, k, v, False, out),
-        lambda: attention(q, k, v, True, out),
-        lambda: attention_numpy(q, k, v, False),
-        lambda: attention_numpy(q, k, v, True),
+@perf_report(
+    Benchmark(
+        x_names=["tokens"],
+        x_vals=[128, 256] if QUICK else [128, 256, 512, 1024],
+        line_arg="way",
+        line_vals=[
+            (attention, False),
+            (attention, True),
+            (attention_numpy, False),
+            (attention_numpy, True),
+        ],
+        line_names=["tilework", "tilework, causal", "NumPy", "NumPy, causal"],
+        plot_name="Attention, 2 heads of 64, float32",
+        xlabel="tokens",
+        ylabel="milliseconds (less is better)",
+        x_log=True,
+        y_log=True,
+        args={},
     )
-    return [do_bench(call, warmup=5, rep=30, return_mode="min") for call in calls]
-
-
-lengths = [128, 256] if QUICK else [128, 256, 512, 1024]
-times = [milliseconds(tokens) for tokens in lengths]
-print(f"{'tokens':>7}{'tilework':>11}{'causal':>9}{'NumPy':>11}{'causal':>9}   ms")
-for tokens, (ours, ours_causal, numpy, numpy_causal) in zip(lengths, times, strict=True):
-    print(f"{tokens:7}{ours:11.2f}{ours_causal:9.2f}{numpy:11.2f}{numpy_causal:9.2f}")
-
-chart.lines(
-    "attention.svg",
-    "Attention, 2 heads of 64, float32",
-    lengths,
-    dict(zip(["tilework", "tilework, causal", "NumPy", "NumPy, causal"], zip(*times))),
-    x_label="tokens",
-    y_label="milliseconds (less is better)",
-    x_log=True,
-    y_log=True,
 )
+def milliseconds(tokens: int, way: tuple) -> float:
+    function, causal = way
+    q, k, v = rng.standard_normal((3, 2, tokens, 64), dtype="f4")
+    out = (np.empty_like(q),) if function is attention else ()
+    call = lambda: function(q, k, v, causal, *out)
+    return do_bench(call, warmup=5, rep=30, return_mode="min")
+
+
+milliseconds.run(print_data=True, save_precision=2)
+
+# %%
+# ## On a GPU
+#
+# The same function with tensors of torch: 16 heads of 64 in float16. torch's own attention is a kernel of the same
+# kind, written by hand. Without a GPU this cell only says so.
+
+
+@perf_report(
+    Benchmark(
+        x_names=["tokens"],
+        x_vals=[512, 1024, 2048, 4096, 8192],
+        line_arg="library",
+        line_vals=["tilework", "torch"],
+        line_names=["tilework, causal", "torch, causal"],
+        plot_name="Causal attention on the GPU, 16 heads of 64, float16",
+        xlabel="tokens",
+        ylabel="milliseconds (less is better)",
+        x_log=True,
+        y_log=True,
+        args={},
+    )
+)
+def gpu_milliseconds(tokens: int, library: str, device: str = "cuda") -> float:
+    import torch
+
+    q, k, v = torch.randn((3, 16, tokens, 64), device=device).to(torch.float16)
+    out = torch.empty_like(q)
+    by_torch = lambda: torch.nn.functional.scaled_dot_product_attention(
+        q[None], k[None], v[None], is_causal=True
+    )
+    attention(q, k, v, True, out)
+    torch.testing.assert_close(out, by_torch()[0], atol=0.01, rtol=0.01)
+    calls = {"tilework": lambda: attention(q, k, v, True, out), "torch": by_torch}
+    return do_bench(calls[library], warmup=10, rep=50, return_mode="median")
+
+
+if tilework.runtime.driver.active.get_current_target().backend == "cpu":
+    print("There is no GPU here.")
+else:
+    gpu_milliseconds.run(print_data=True, save_precision=3)
 
 # %%
 # ## Try it
 #
-# - Sliding windows: let the loop begin at `tl.maximum(first - WINDOW, 0) // BN * BN`, and add the window to `visible`.
+# - Sliding windows: let the loop begin at `tl.maximum(first - WINDOW, 0) // BN * BN`, and add the window to
+#   `visible`.
 # - float16: pass arrays of it; `tl.dot` sums in float32, and `weights.to(v.dtype)` is there for this.
 # - [The cost model](../cost-model.md) explains what limits this loop on a GPU, and why its copies and dots run in
 #   different warps there.

@@ -4,28 +4,27 @@ Scheduling the tiles of a matrix multiplication. The order of tiles decides what
 starts one program for each core (or multiprocessor), which loops over many tiles; a *grouped* kernel loops over the
 tiles of many multiplications.
 
-    python docs/tutorials/07_grouped_persistent_matmul.py
+    python 07_grouped_persistent_matmul.py
 """
 
 import os
 import sys
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import assert_close, do_bench
+from tilework.testing import Benchmark, assert_close, do_bench, perf_report
 
 QUICK = "--quick" in sys.argv
 
 # %%
 # ## The order of tiles
 #
-# Tiles in the same row of `C` need the same rows of `A`, tiles in the same column the same columns of `B`. In row-major
-# order the first eight programs need one row of tiles of `A` and eight columns of `B`. If the programs go down `GROUP`
-# rows before they go right, sixteen of them need four rows and four columns: less is read, and what is read again is
-# still in the cache.
+# Tiles in the same row of `C` need the same rows of `A`, tiles in the same column the same columns of `B`. In
+# row-major order the first eight programs need one row of tiles of `A` and eight columns of `B`. If the programs go
+# down `GROUP` rows before they go right, sixteen of them need four rows and four columns: less is read, and what is
+# read again is still in the cache.
 #
 # `tile_of` is a function that kernels call; it is compiled into them.
 
@@ -49,29 +48,22 @@ orders = {}
 for group in (1, 4):
     order = np.empty((8, 8), "i4")
     order_kernel[(64,)](order, 8, 8, GROUP=group)
-    orders[f"GROUP = {group}"] = order.tolist()
+    orders[group] = order
     sixteen = np.argwhere(order < 16)
     rows, columns = (len(set(sixteen[:, axis])) for axis in (0, 1))
     print(
         f"GROUP = {group}: the first 16 tiles need {rows} rows of A and {columns} columns of B, {rows + columns} in all"
     )
 
-chart.tiles(
-    "tile-order.svg",
-    "The order in which tiles of C are computed",
-    orders,
-    x_label="column of tiles",
-    y_label="row of tiles",
-    value_label="program id",
-    numbers=True,
-)
+for rows in zip(*orders.values(), strict=True):
+    print("     ".join("".join(f"{index:3}" for index in row) for row in rows))
 
 # %%
 # ## A persistent kernel
 #
 # The grid of this kernel has the size of the machine, not of the problem. Program 0 of 4 computes tiles 0, 4, 8 and
-# so on. On a GPU that hides the beginning and the end of each tile behind other tiles' work; on a CPU, where a program
-# costs a function call, it makes no difference that can be seen, and the order of tiles is what counts.
+# so on. On a GPU that hides the beginning and the end of each tile behind other tiles' work; on a CPU, where a
+# program costs a function call, it makes no difference that can be seen, and the order of tiles is what counts.
 
 
 @tilework.jit
@@ -137,10 +129,10 @@ print(
 # %%
 # ## Many multiplications in one launch
 #
-# A mixture-of-experts layer multiplies many matrices of different sizes. With a launch for each, cores are idle at the
-# end of each. A grouped kernel gives the tiles of all multiplications consecutive indices, and its programs loop over
-# them as above. The kernel reads the addresses and sizes of the matrices from arrays; the compiler knows nothing about
-# them.
+# A mixture-of-experts layer multiplies many matrices of different sizes. With a launch for each, cores are idle at
+# the end of each. A grouped kernel gives the tiles of all multiplications consecutive indices, and its programs loop
+# over them as above. The kernel reads the addresses and sizes of the matrices from arrays; the compiler knows nothing
+# about them.
 
 
 @tilework.jit
@@ -196,43 +188,49 @@ print(
 # The same multiplications three ways: one grouped launch, a launch for each, and NumPy in a loop.
 
 
-def one_by_one() -> None:
-    for a, b, c in zip(As, Bs, Cs, strict=True):
+def one_by_one(count: int) -> None:
+    for a, b, c in zip(As[:count], Bs[:count], Cs[:count], strict=True):
         persistent(a, b, c)
 
 
-def numpy_matmuls() -> None:
-    for a, b, c in zip(As, Bs, Cs, strict=True):
+def numpy_matmuls(count: int) -> None:
+    for a, b, c in zip(As[:count], Bs[:count], Cs[:count], strict=True):
         np.matmul(a, b, out=c)
 
 
-operations = 2 * sum(m * n * k for m, n, k in SIZES)
 calls = {
-    "one grouped launch": lambda: grouped(tables, sizes),
-    "a launch each": one_by_one,
+    "grouped": lambda count: grouped([table[:count] for table in tables], sizes[:count]),
+    "one by one": one_by_one,
     "NumPy": numpy_matmuls,
 }
-speed = [
-    operations / do_bench(call, warmup=5, rep=40, return_mode="min") / 1e6
-    for call in calls.values()
-]
-for name, gflops in zip(calls, speed, strict=True):
-    print(f"{name:20}{gflops:7.1f} GFLOP/s")
 
-chart.bars(
-    "grouped-matmul.svg",
-    f"{len(SIZES)} multiplications of different sizes, float32",
-    list(calls),
-    {"": speed},
-    x_label="",
-    y_label="GFLOP/s (more is better)",
+
+@perf_report(
+    Benchmark(
+        x_names=["multiplications"],
+        x_vals=[3, 6] if QUICK else [3, 6, 12, 24],
+        line_arg="way",
+        line_vals=list(calls),
+        line_names=["one grouped launch", "a launch each", "NumPy"],
+        plot_name="Multiplications of different sizes, float32",
+        xlabel="multiplications",
+        ylabel="GFLOP/s (more is better)",
+        args={},
+    )
 )
+def gflops(multiplications: int, way: str) -> float:
+    operations = 2 * sum(m * n * k for m, n, k in SIZES[:multiplications])
+    call = lambda: calls[way](multiplications)
+    return operations / do_bench(call, warmup=5, rep=40, return_mode="min") / 1e6
+
+
+gflops.run(print_data=True, save_precision=1)
 
 # %%
 # ## Try it
 #
 # - Matrices of float16: `tl.pointer_type` in the kernel names the type; make it a `tl.constexpr` parameter.
-# - `TRITON_SANITIZE=1`: pointers loaded from a table are checked against the arrays of the launch, and those passed to
-#   `tilework.oracles.interpreter.register_memory`. What is reported about the others?
+# - `TRITON_SANITIZE=1`: pointers loaded from a table are checked against the arrays of the launch, and those passed
+#   to `tilework.oracles.interpreter.register_memory`. What is reported about the others?
 #
 # Next: [descriptors and TMA](08_descriptors_tma.py).

@@ -5,20 +5,22 @@ pointers and masks. On NVIDIA's Hopper GPUs one instruction to a copy engine (TM
 every other target it becomes plain loads. This tutorial runs the same kernel on the CPU, and on an emulated H200 that
 counts instructions.
 
-    python docs/tutorials/08_descriptors_tma.py
+    python 08_descriptors_tma.py
 """
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
-import chart
 import numpy as np
 
 import tilework
 import tilework.language as tl
-from tilework.testing import assert_close, do_bench
+from tilework.testing import Benchmark, assert_close, do_bench, perf_report
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 QUICK = "--quick" in sys.argv
@@ -104,12 +106,14 @@ def operands(
 # %%
 # ## The emulated GPU
 #
-# `TILEWORK_DEVICE=emulator` runs a program on an emulated GPU: the real PTX, on ordinary arrays, with every
-# race and every bad access reported, and with counters. The device is chosen at the first launch of a process, so this
-# script starts itself once more, for the function below. [The guide](../emulator-and-sanitizer.md) shows what it finds.
+# `TILEWORK_DEVICE=emulator` runs a program on an emulated GPU: the real PTX, on ordinary arrays, with every race and
+# every bad access reported, and with counters. The device is chosen at the first launch of a process, so the
+# functions above and below are written to a file, which another process runs. [The
+# guide](../emulator-and-sanitizer.md) shows what it finds.
 #
-# The third way is the first kernel again. By default the compiler copies large operands that a kernel loads by pointers
-# with TMA, where it can prove that the result is the same; these tiles are small, so `auto_tma=True` requests it.
+# The third way is the first kernel again. By default the compiler copies large operands that a kernel loads by
+# pointers with TMA, where it can prove that the result is the same; these tiles are small, so `auto_tma=True`
+# requests it.
 
 WAYS: dict[str, dict[str, bool]] = {
     "by pointers": {"described": False, "auto_tma": False},
@@ -118,9 +122,8 @@ WAYS: dict[str, dict[str, bool]] = {
 }
 
 
-def count_on_the_emulator() -> None:
+def count_on_the_emulator(size: int) -> None:
     """Launch every way on float16, and print what was counted as JSON."""
-    size = 64 if QUICK else 128
     a, b, c = operands(size, size, 128, "f2")
     found = {}
     for name, options in WAYS.items():
@@ -138,41 +141,45 @@ def count_on_the_emulator() -> None:
     print(json.dumps(found))
 
 
-if os.environ.get("TILEWORK_DEVICE") == "emulator":
-    count_on_the_emulator()
-    sys.exit()
-
-environment = {**os.environ, "TILEWORK_DEVICE": "emulator", "PYTHONWARNINGS": "ignore"}
-done = subprocess.run(
-    [sys.executable, __file__, *sys.argv[1:]],
-    env=environment,
-    stdout=subprocess.PIPE,
-    check=True,
-)
-counted = json.loads(done.stdout)
-for name, found in counted.items():
-    print(
-        f"{name}: {sum(found['instructions'].values())} instructions of warps; a copy is\n   {found['copy']}"
+IMPORTS = """
+import json
+import numpy as np
+import tilework
+import tilework.language as tl
+from tilework.testing import assert_close
+from tilework.tools.tensor_descriptor import TensorDescriptor
+"""
+functions = (by_pointers.fn, by_descriptors.fn, multiply, operands, count_on_the_emulator)
+program = [
+    IMPORTS,
+    *(inspect.getsource(function) for function in functions),
+    f"WAYS = {WAYS!r}",
+    f"count_on_the_emulator({64 if QUICK else 128})",
+]
+with tempfile.TemporaryDirectory() as folder:
+    file = Path(folder, "on_the_emulator.py")
+    file.write_text("\n\n".join(program))
+    environment = {**os.environ, "TILEWORK_DEVICE": "emulator", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, str(file)], env=environment, stdout=subprocess.PIPE, check=True
     )
+counted = json.loads(done.stdout)
 
 # %%
+# ## What they count
+#
 # A warp that copies by pointers computes an address for each of its lanes, and a mask, and copies 16 bytes at a time
 # (`cp.async`). With TMA one thread of the block issues the copy of a whole box (`cp.async.bulk.tensor`). There remain
 # the integer and move instructions that multiplying and storing need, and barriers, at which the block waits for the
 # engine.
 
 kinds = ["integer", "move", "copy", "memory", "barrier", "tensor"]
-chart.bars(
-    "descriptors-instructions.svg",
-    "One matmul on an emulated H200, instructions of warps",
-    kinds,
-    {
-        name: [found["instructions"].get(kind, 0) for kind in kinds]
-        for name, found in counted.items()
-    },
-    x_label="kind of instruction",
-    y_label="instructions",
-)
+print(f"{'instructions of warps':24}" + "".join(f"{kind:>9}" for kind in kinds))
+for name, found in counted.items():
+    numbers = (found["instructions"].get(kind, 0) for kind in kinds)
+    print(f"{name:24}" + "".join(f"{number:9}" for number in numbers))
+for name, found in counted.items():
+    print(f"{name}: a copy is {found['copy']}")
 
 # %%
 # ## How fast is it on the CPU?
@@ -180,42 +187,34 @@ chart.bars(
 # Here a block of a descriptor becomes plain loads and stores, with the bounds as their masks.
 
 
-def gflops(size: int) -> list[float]:
-    a, b, c = operands(size, size, size, "f4")
-    calls = (
-        lambda: multiply(a, b, c, tile=64, described=False),
-        lambda: multiply(a, b, c, tile=64, described=True),
-        lambda: np.matmul(a, b, out=c),
+@perf_report(
+    Benchmark(
+        x_names=["size"],
+        x_vals=[64, 128] if QUICK else [64, 128, 256, 512],
+        line_arg="way",
+        line_vals=["pointers", "descriptors", "NumPy"],
+        line_names=["tilework, pointers", "tilework, descriptors", "NumPy (BLAS)"],
+        plot_name="Square matrices, float32, on the CPU",
+        xlabel="rows and columns",
+        ylabel="GFLOP/s (more is better)",
+        x_log=True,
+        args={},
     )
-    expected = a @ b
-    speeds = []
-    for call in calls:
-        c[:] = 0
-        call()
-        assert_close(c, expected, atol=1e-3)
-        speeds.append(
-            2 * size**3 / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6
-        )
-    return speeds
-
-
-sizes = [64, 128] if QUICK else [64, 128, 256, 512]
-speeds = [gflops(size) for size in sizes]
-print(f"{'size':>6}{'pointers':>11}{'descriptors':>13}{'NumPy':>9}   GFLOP/s")
-for size, (pointers, descriptors, numpy) in zip(sizes, speeds, strict=True):
-    print(f"{size:6}{pointers:11.1f}{descriptors:13.1f}{numpy:9.1f}")
-
-chart.lines(
-    "descriptors.svg",
-    "Square matrices, float32, on the CPU",
-    sizes,
-    dict(
-        zip(["tilework, pointers", "tilework, descriptors", "NumPy (BLAS)"], zip(*speeds))
-    ),
-    x_label="rows and columns",
-    y_label="GFLOP/s (more is better)",
-    x_log=True,
 )
+def gflops(size: int, way: str) -> float:
+    a, b, c = operands(size, size, size, "f4")
+    calls = {
+        "pointers": lambda: multiply(a, b, c, tile=64, described=False),
+        "descriptors": lambda: multiply(a, b, c, tile=64, described=True),
+        "NumPy": lambda: np.matmul(a, b, out=c),
+    }
+    calls[way]()
+    assert_close(c, a @ b, atol=1e-3)
+    ms = do_bench(calls[way], warmup=5, rep=30, return_mode="min")
+    return 2 * size**3 / ms / 1e6
+
+
+gflops.run(print_data=True, save_precision=1)
 
 # %%
 # ## Try it
@@ -224,4 +223,6 @@ chart.lines(
 #   say?
 # - `TensorDescriptor.from_tensor(a, [64, 32], padding="nan")`: elements outside are NaN, and `c` shows where they are
 #   used.
-# - `TILEWORK_PERFORMANCE_REMARKS=1 python docs/tutorials/08_descriptors_tma.py` says what limits these loops on a GPU.
+# - `TILEWORK_PERFORMANCE_REMARKS=1 python 08_descriptors_tma.py` says what limits these loops on a GPU.
+#
+# Next: [from NumPy](09_from_numpy.py).

@@ -10,8 +10,6 @@ from urllib.parse import unquote
 
 from tests.docs.page_runner import ROOT, run_command
 
-RUN_TUTORIALS = "01,quick"  # one of them, for its picture; tests/test_tutorials.py runs all
-
 
 def build_once(folder: Path, cache: Path) -> Path:
     """The site in `folder`, which processes that test at the same time share."""
@@ -19,7 +17,7 @@ def build_once(folder: Path, cache: Path) -> Path:
     with open(folder / "site.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (site / "index.html").is_file():
-            command = f"DOCS_TUTORIALS={RUN_TUTORIALS} TRITON_CACHE_DIR={cache} python -m mkdocs build --strict".split()
+            command = f"TRITON_CACHE_DIR={cache} python -m mkdocs build --strict".split()
             with open(folder / "site.log", "w+") as log:
                 code = run_command([*command, "-f", str(ROOT / "mkdocs.yml"), "--site-dir", str(site)], log.fileno())
                 log.seek(0)

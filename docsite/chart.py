@@ -1,8 +1,6 @@
-"""Pictures of the tutorials: line charts, bars and tiles, written as SVG. Nothing but Python is needed.
+"""Pictures of the tutorials: line charts, bars and tiles, as SVG.
 
-    import chart
-
-    chart.lines("speed.svg", "Vector add", [1024, 4096], {"tilework": [3.1, 9.0], "NumPy": [4.0, 7.5]},
+    svg = lines("Vector add", [1024, 4096], {"tilework": [3.1, 9.0], "NumPy": [4.0, 7.5]},
                 x_label="elements", y_label="GB/s", x_log=True)
 
 Text takes the colour of the page that the picture is in; a file that is opened alone follows the light or dark
@@ -14,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import cycle
-from pathlib import Path
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 72, 24, 74, 58
@@ -37,7 +34,6 @@ FONT = "font-family='system-ui, -apple-system, Segoe UI, Roboto, sans-serif'"
 
 
 def lines(
-    file: str,
     title: str,
     x: Sequence[float],
     series: Mapping[str, Sequence[float]],
@@ -47,7 +43,7 @@ def lines(
     x_log: bool = False,
     y_log: bool = False,
     points_only: Sequence[str] = (),
-) -> None:
+) -> str:
     """One line for each of the `series`, over one x axis; points for those in `points_only`."""
     values = [value for line in series.values() for value in line]
     across = axis(x, x_log, LEFT, WIDTH - RIGHT, from_zero=False)
@@ -58,18 +54,12 @@ def lines(
         *horizontal_grid(up),
     ]
     parts += [
-        text(
-            across.position(tick), HEIGHT - BOTTOM + 18, label(tick, x_log), anchor="middle"
-        )
-        for tick in across.ticks
+        text(across.position(tick), HEIGHT - BOTTOM + 18, label(tick, x_log), anchor="middle") for tick in across.ticks
     ]
     looks = looks_of(series)
     for name, line in series.items():
         color, dashes = looks[name]
-        points = [
-            (across.position(at), up.position(value))
-            for at, value in zip(x, line, strict=True)
-        ]
+        points = [(across.position(at), up.position(value)) for at, value in zip(x, line, strict=True)]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
         if name not in points_only:
             parts.append(
@@ -82,18 +72,17 @@ def lines(
             parts.append(
                 f"<circle cx='{a:.1f}' cy='{b:.1f}' r='{radius}' fill='{color}'><title>{escape(tip)}</title></circle>"
             )
-    write(file, title, parts)
+    return picture(title, parts)
 
 
 def bars(
-    file: str,
     title: str,
     groups: Sequence[str],
     series: Mapping[str, Sequence[float]],
     *,
     x_label: str,
     y_label: str,
-) -> None:
+) -> str:
     """A bar of each of the `series` in every group, with its value on top; they begin at 0."""
     up = axis(
         [value for line in series.values() for value in line],
@@ -125,11 +114,10 @@ def bars(
             value = label(line[column])
             size = min(11.0, width / (0.58 * len(value)))
             parts.append(text(left + width / 2, top - 5, value, anchor="middle", size=size))
-    write(file, title, parts)
+    return picture(title, parts)
 
 
 def tiles(
-    file: str,
     title: str,
     panels: Mapping[str, Sequence[Sequence[float]]],
     *,
@@ -137,12 +125,9 @@ def tiles(
     y_label: str,
     value_label: str,
     numbers: bool = False,
-) -> None:
+) -> str:
     """Tables of numbers as coloured squares, side by side, with one scale for all; row 0 is at the top."""
-    tables = {
-        name: [[float(cell) for cell in row] for row in rows]
-        for name, rows in panels.items()
-    }
+    tables = {name: [[float(cell) for cell in row] for row in rows] for name, rows in panels.items()}
     cells = [cell for rows in tables.values() for row in rows for cell in row]
     low, high = min(cells), max(cells)
     shade = lambda cell: ramp((cell - low) / (high - low) if high > low else 0.5)
@@ -169,16 +154,10 @@ def tiles(
                     f"<title>row {i}, column {first}: {label(row[first])} {escape(value_label)}</title></rect>"
                 )
                 if numbers:
-                    ink = (
-                        "#ffffff"
-                        if high == low or (row[first] - low) / (high - low) < 0.55
-                        else "#111111"
-                    )
+                    ink = "#ffffff" if high == low or (row[first] - low) / (high - low) < 0.55 else "#111111"
                     size = min(13.0, side * 0.42)
                     at = (left + (first + 0.5) * side, TOP + (i + 0.5) * side + size * 0.36)
-                    parts.append(
-                        text(*at, label(row[first]), anchor="middle", size=size, fill=ink)
-                    )
+                    parts.append(text(*at, label(row[first]), anchor="middle", size=size, fill=ink))
         for at in tick_positions(columns):
             parts.append(
                 text(
@@ -190,12 +169,9 @@ def tiles(
                 )
             )
         for at in tick_positions(len(rows)) if left == LEFT else ():
-            parts.append(
-                text(left - 7, TOP + (at + 0.5) * side + 4, str(at), anchor="end", size=11)
-            )
+            parts.append(text(left - 7, TOP + (at + 0.5) * side + 4, str(at), anchor="end", size=11))
         left += columns * side + gap
-    write(
-        file,
+    return picture(
         title,
         [*parts, *color_scale(right + 26, bottom, low, high, value_label)],
         bottom + BOTTOM,
@@ -217,14 +193,10 @@ class Axis:
         self.ticks = ticks
         scale: Callable[[float], float] = math.log2 if is_log else float
         first, span = scale(low), (scale(high) - scale(low)) or 1.0
-        self.position: Callable[[float], float] = lambda value: (
-            start + (scale(value) - first) / span * (end - start)
-        )
+        self.position: Callable[[float], float] = lambda value: start + (scale(value) - first) / span * (end - start)
 
 
-def axis(
-    values: Sequence[float], is_log: bool, start: float, end: float, from_zero: bool
-) -> Axis:
+def axis(values: Sequence[float], is_log: bool, start: float, end: float, from_zero: bool) -> Axis:
     """An axis that covers all `values`: powers of two, powers of ten, or steps of 1, 2 or 5."""
     low, high = min(values), max(values)
     if is_log and all(math.log2(value).is_integer() for value in values):
@@ -251,10 +223,7 @@ def axis(
     low = 0.0 if from_zero else low
     step = nice_step((high - low) or abs(high) or 1.0)
     top = math.ceil(high / step - 1e-9) * step if from_zero else high
-    ticks = [
-        count * step
-        for count in range(math.ceil(low / step - 1e-9), math.floor(top / step + 1e-9) + 1)
-    ]
+    ticks = [count * step for count in range(math.ceil(low / step - 1e-9), math.floor(top / step + 1e-9) + 1)]
     return Axis(low, top or step, ticks, start, end, False)
 
 
@@ -299,9 +268,7 @@ def horizontal_grid(up: Axis) -> Iterator[str]:
         yield text(LEFT - 8, at + 4, label(tick), anchor="end")
 
 
-def legend(
-    names: Mapping[str, object], as_squares: bool = False, points_only: Sequence[str] = ()
-) -> Iterator[str]:
+def legend(names: Mapping[str, object], as_squares: bool = False, points_only: Sequence[str] = ()) -> Iterator[str]:
     """A square, a point or a piece of the line before each name."""
     left, width = float(LEFT), 12 if as_squares else 24
     for name, (color, dashes) in looks_of(names).items():
@@ -316,9 +283,7 @@ def legend(
         left += width + 28 + 7.2 * len(name)
 
 
-def color_scale(
-    left: float, bottom: float, low: float, high: float, title: str
-) -> Iterator[str]:
+def color_scale(left: float, bottom: float, low: float, high: float, title: str) -> Iterator[str]:
     """The legend of the colours of tiles: high at the top."""
     steps, height = 40, bottom - TOP
     for step in range(steps):
@@ -359,10 +324,7 @@ def ramp(part: float) -> str:
     """The colour at `part` (0 to 1) of the scale."""
     position = min(max(part, 0.0), 1.0) * (len(RAMP) - 1)
     first = min(int(position), len(RAMP) - 2)
-    mixed = (
-        a + (b - a) * (position - first)
-        for a, b in zip(RAMP[first], RAMP[first + 1], strict=True)
-    )
+    mixed = (a + (b - a) * (position - first) for a, b in zip(RAMP[first], RAMP[first + 1], strict=True))
     return "#" + "".join(f"{round(channel):02x}" for channel in mixed)
 
 
@@ -382,12 +344,9 @@ def text(
     )
 
 
-def write(file: str, title: str, parts: Sequence[str], height: float = HEIGHT) -> None:
+def picture(title: str, parts: Sequence[str], height: float = HEIGHT) -> str:
     head = (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height:.0f}' role='img' "
         f"aria-label='{escape(title, quote=True)}' {FONT} style='max-width: {WIDTH}px; width: 100%'>"
     )
-    Path(file).write_text(
-        "\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>", ""]), encoding="utf-8"
-    )
-    print(f"written: {file}")
+    return "\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>", ""])
