@@ -38,7 +38,7 @@ INTRODUCTION = """\
 
 Each is a script and a notebook that runs on a CPU in seconds, compares its results with NumPy's and measures itself.
 Needed are tilework and NumPy ([first steps](../first-steps.md)). Terms are in the [glossary](../glossary.md). Read
-them in this order, or after the first [what is different for users of NumPy](09_from_numpy.md); or download one and run
+them in this order, or after the first [what is different for users of NumPy](09_from_numpy.py); or download one and run
 it:
 
 ```sh
@@ -130,7 +130,7 @@ def page_of(script: Path, recording: Recording | None) -> str:
     downloads = f"*Download: [{script.name}]({script.name}), [notebook]({script.stem}.ipynb).*"
     parts = []
     for index, cell in enumerate(cells):
-        parts.append(SCRIPT_LINK.sub(lambda found: f"]({found[1]}{'.md'})", cell.prose).strip())
+        parts.append(linked(cell.prose).strip())
         if index == 0:
             parts.append(downloads)
         if code := cell.code.replace("  # fmt: skip", "").strip("\n"):
@@ -143,6 +143,11 @@ def page_of(script: Path, recording: Recording | None) -> str:
     if recording is not None and is_current:
         parts.append(provenance(recording, script))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def linked(prose: str) -> str:
+    """Prose whose links to other scripts go to their pages."""
+    return SCRIPT_LINK.sub(lambda found: f"]({found[1]}{'.md'})", prose)
 
 
 def provenance(recording: Recording, script: Path) -> str:
@@ -176,7 +181,7 @@ def paths() -> list[str]:
 
 def index() -> str:
     """The list of tutorials, each with what its docstring says first."""
-    parts = [INTRODUCTION]
+    parts = [linked(INTRODUCTION)]
     for script in scripts():
         title, text, *_ = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").split("\n\n")
         downloads = f"[script]({script.name}), [notebook]({script.stem}.ipynb)"
