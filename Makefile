@@ -9,7 +9,7 @@ JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || ec
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo docs test test-quick check check-wheel wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
+.PHONY: demo docs test test-quick check check-wheel check-install wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -51,6 +51,9 @@ check-wheel: wheel        ## a bundle is served with the runtime's wheel; with t
 	$(PIP) --python build/empty/bin/python uninstall --quiet --yes tilework-runtime
 	$(PIP) --python build/empty/bin/python install --quiet --no-compile dist/tilework-*.whl
 	build/empty/bin/python tests/installed_example.py
+
+check-install: $(STAMP)   ## the commands of docs/installation.md, each in a new environment
+	$(BIN)/python -m tests.installation_page
 
 # kernels are small: threads would mostly wait for each other
 fuzz: export OPENBLAS_NUM_THREADS := 1

@@ -16,7 +16,10 @@ FAMILY_PAGES = {
     part: tuple(path_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")
 }
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("index.md", "first-steps.md", "coming-from-triton.md", "python.md", "troubleshooting.md", "glossary.md"),
+    "Start": (
+        *("index.md", "installation.md", "first-steps.md", "coming-from-triton.md", "python.md"),
+        *("troubleshooting.md", "glossary.md", "measurements.md"),
+    ),
     "Tutorials": ("tutorials/index.md", "tutorials/*"),
     "Guides": (
         *("cpu*.md", "gpu*.md", "emulator-and-sanitizer.md", "tuning.md", "torch_compile.md", "notebook*.md"),
@@ -31,6 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("api.md", "reference/runtime.md", *FAMILY_PAGES["runtime"], "reference/runtime/*"),
         *("reference/command_line.md", "reference/environment.md", "compatibility.md"),
     ),
+    "Beside others": ("comparison-*.md",),
     "The compiler": ("stages.md", "design.md", "architecture.md", "contributing.md", "changelog.md", "readme.md"),
 }
 OTHERS = "More"

@@ -1,4 +1,4 @@
-"""The commands of the README, run."""
+"""The README's example and the commands beside it, run."""
 
 import os
 import re
@@ -14,10 +14,6 @@ from tests.python_programs import run_python
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.mark.parametrize(("interpret", "device"), [("0", "native"), ("1", "native"), ("0", "emulator")])
@@ -36,12 +32,12 @@ def test_the_example_runs(tmp_path: Path, warm_cache: Path, interpret: str, devi
 
 
 def test_the_installed_program_finds_the_files_of_the_current_folder(tmp_path: Path, warm_cache: Path) -> None:
-    """It does not see that folder by itself, as `python -m` does. Every command of the README runs in
+    """It does not see that folder by itself, as `python -m` does. Every command of the pages runs in
     tests/docs/test_code_blocks.py."""
     environment = {**os.environ, "TRITON_CACHE_DIR": str(warm_cache)}
     installed = Path(sys.executable).with_name("tilework")
     program = [str(installed)] if installed.is_file() else [sys.executable, "-m", "tilework"]
-    (line,) = (line for line in blocks("sh")[-1].splitlines() if line.startswith("tilework compile "))
+    line = re.findall(r"^tilework compile .*", (ROOT / "docs" / "index.md").read_text(), re.MULTILINE)[0]
     line = line.replace(" out", f" {tmp_path}/out")
     done = subprocess.run(
         [*program, *shlex.split(line)[1:]], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
