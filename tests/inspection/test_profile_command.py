@@ -11,10 +11,13 @@ import tilework
 import tilework.language as tl
 from tests.inspection.profiled_kernel import double
 from tests.runtime.forked_script import run_forked
+from tilework.inspect.profiler import disturbance
+from tilework.inspect.profiler.disturbance import Disturbance, Moment
 from tilework.inspect.profiler.estimate import estimate
 from tilework.inspect.profiler.launches import work_of
 from tilework.inspect.profiler.limits import Limits
-from tilework.inspect.profiler.report import CompileEvent, Report, Row, advice, text_of
+from tilework.inspect.profiler.page import roofline_caption
+from tilework.inspect.profiler.report import CompileEvent, Report, Row, advice, limit_lines, text_of
 from tilework.ir.parser import parse_module
 from tilework.tools.cli import main
 from tilework.tools.program import Program
@@ -233,6 +236,7 @@ def test_what_to_look_at_first(made: Report, words: str) -> None:
 def test_limits_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disturbance, "share_of_others", lambda before, after: None)
     monkeypatch.setattr(Limits, "measure_copy", lambda self: measured.append("copy") or 5.0)
     first, second = Limits.load(), Limits.load()
     assert first.bandwidth == first.bandwidth == second.bandwidth == Limits.load().bandwidth == 5.0
@@ -241,3 +245,57 @@ def test_limits_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     again.measure_again()
     monkeypatch.setattr(Limits, "measure_copy", lambda self: 4.0)
     assert again.bandwidth == 5.0, "the larger value counts"
+
+
+def test_limits_of_a_busy_machine_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = iter((3.0, 4.0, 5.0, 2.0, 2.0))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Limits, "measure_copy", lambda self: next(values))
+    monkeypatch.setattr(disturbance, "share_of_others", lambda before, after: 0.62)
+    busy = Limits.load()
+    assert busy.bandwidth == 4.0 == busy.bandwidth, "the better of two attempts counts for this report"
+    words = "may be too low, and are not kept: while they were measured, other programs used 62 % of the processors"
+    found = report(row("a", 0.5, 0.1))
+    found.disturbed = busy.disturbed
+    assert words in "\n".join(limit_lines(found)) and words in roofline_caption(found)
+    monkeypatch.setattr(disturbance, "share_of_others", lambda before, after: 0.02)
+    idle = Limits.load()
+    assert (idle.bandwidth, idle.disturbed) == (5.0, "")
+    monkeypatch.setattr(disturbance, "share_of_others", lambda before, after: 0.62)
+    again = Limits.load()
+    again.measure_again()
+    assert (again.bandwidth, again.disturbed) == (5.0, ""), "what was kept is better, and nobody need know"
+    assert Limits.load().bandwidth == 5.0
+
+
+def test_a_limit_that_needs_another_one_is_kept_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each measurement is watched alone."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disturbance, "share_of_others", lambda before, after: None)
+    limits = Limits.load()
+
+    def outer() -> float:
+        limits.get("inner", lambda: limits.watch.best([1.0, 2.0, 2.0, 2.0]))
+        return limits.watch.best([3.0, 3.0])
+
+    assert limits.get("outer", outer) == 3.0 and limits.found["inner"] == 1.0
+    assert Limits.load().found == {"outer": 3.0} and "100 % longer" in limits.disturbed
+
+
+def test_what_others_use_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    start = Moment(10.0, 1.0, 100.0, 4)
+    share = lambda used, seconds=1.0: disturbance.share_of_others(start, Moment(10.0 + seconds, 3.0, used, 4))  # noqa: E731
+    assert share(104.0) == 0.5 and share(102.0) == share(101.9) == 0.0
+    assert share(None) is share(100.0) is share(104.0, 0.05) is None
+    (tmp_path / "stat").write_text("cpu  100 20 30 5000 9 1 2 3 0 0\ncpu0 50 0 0 0\ncpu1 50 0 0 0\nintr 5\n")
+    monkeypatch.setattr(disturbance, "COUNTERS", tmp_path / "stat")
+    monkeypatch.setattr("os.sysconf", lambda name: 100)
+    assert disturbance.all_processors() == (1.56, 2)
+    monkeypatch.setattr(disturbance, "COUNTERS", tmp_path / "none")
+    assert disturbance.all_processors() == (None, 1)
+
+
+def test_times_that_differ_are_noticed() -> None:
+    steady, unsteady = Disturbance(), Disturbance()
+    assert steady.best([1.0, 1.1, 1.05, 5.0]) == 1.0 and steady.reason == ""
+    assert unsteady.best([1.0, 1.5, 1.5, 1.6]) == 1.0 and "at least 50 % longer" in unsteady.reason

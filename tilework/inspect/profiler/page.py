@@ -9,10 +9,22 @@ import html
 import json
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
 
 from tilework.inspect.page import as_script, asset
+from tilework.inspect.profiler.labels import (
+    GAP,
+    HEIGHT,
+    Box,
+    FreeSpace,
+    around,
+    line_boxes,
+    nearest,
+    width_of,
+)
 from tilework.inspect.profiler.report import (
     COLUMNS,
+    DISTURBED,
     NOTES,
     Report,
     Row,
@@ -27,6 +39,7 @@ from tilework.inspect.profiler.saved import profile_data
 
 WIDTH, ROW_HEIGHT = 1000, 26
 ROOF_HEIGHT, MARGIN = 380, 56
+LONGEST = 40  # letters of a label
 LANE_HEIGHT, MOST_EVENTS = 22, 4000
 COLORS = 8  # classes of the style sheet
 
@@ -125,10 +138,11 @@ def boxes(row: Row, left: float, width: float, level: int) -> Iterator[tuple[Row
 def roofline_caption(report: Report) -> str:
     if report.bandwidth is None:
         return "An emulated device has no limits."
+    disturbed = f" <b>Beware: {text(DISTURBED.format(report.disturbed))}.</b>" if report.disturbed else ""
     return (
         "Each kernel by its operations per byte and its operations per second, both logarithmic; what is estimated is"
         " hollow. The slope is the memory's bandwidth, the flat lines are the arithmetic: no kernel gets above them,"
-        " but one whose data comes from caches gets above the slope."
+        " but one whose data comes from caches gets above the slope." + disturbed
     )
 
 
@@ -146,30 +160,80 @@ def roofline(report: Report, colors: dict[str, int]) -> str:
     ys = [y for _, _, y in points] + list(rates.values())
     x_axis, y_axis = Axis.around(xs, MARGIN, WIDTH - 20), Axis.around(ys, ROOF_HEIGHT - MARGIN, 26)
     found = [*grid_lines(x_axis, y_axis)]
-    height = float(ROOF_HEIGHT)  # of the label above
-    for kind, rate in sorted(rates.items(), key=lambda item: item[1]):
-        ridge = rate / report.bandwidth
-        low = max(x_axis.low, y_axis.low / report.bandwidth)
-        corners = [(low, low * report.bandwidth), (ridge, rate), (x_axis.high, rate)]
-        path = " ".join(f"{x_axis.at(x):.1f},{y_axis.at(y):.1f}" for x, y in corners)
-        found.append(f'<polyline class="roof" points="{path}"/>')
-        height = min(y_axis.at(rate) - 6, height - 14)
+    free = FreeSpace(Box(MARGIN, 4, WIDTH - 4, ROOF_HEIGHT - MARGIN))
+    low = max(x_axis.low, y_axis.low / report.bandwidth)
+    for rate in rates.values():
+        corners = [(low, low * report.bandwidth), (rate / report.bandwidth, rate), (x_axis.high, rate)]
+        placed = [(x_axis.at(x), y_axis.at(y)) for x, y in corners]
+        found.append(f'<polyline class="roof" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)}"/>')
+        for start, end in pairwise(placed):
+            free.avoid(line_boxes(*start, *end))
+    circles = circles_of(points, report, x_axis, y_axis)
+    for x, y, radius, _ in circles:
+        free.take(Box(x - radius, y - radius, x + radius, y + radius))
+    for kind, rate in sorted(rates.items(), key=lambda item: -item[1]):
+        name = f"{kind} {units(rate, 'FLOP/s')}"
         found.append(
-            f'<text class="label end" x="{WIDTH - 24}" y="{height:.1f}">{text(kind)} {units(rate, "FLOP/s")}</text>'
+            label(name, free.place(above(x_axis, y_axis, rate, report.bandwidth, width_of(name)), width_of(name)))
         )
-    start = max(x_axis.low, y_axis.low / report.bandwidth) * 1.15
-    position = f'x="{x_axis.at(start) + 14:.1f}" y="{y_axis.at(start * report.bandwidth) + 4:.1f}"'
-    found.append(f'<text class="label" {position}>copies {units(report.bandwidth, "B/s")}</text>')
-    whole = report.root.seconds or 1.0
-    for row, x, y in sorted(points, key=lambda point: -point[0].seconds):
-        size = 4 + 14 * math.sqrt(row.seconds / whole)
+    name = f"copies {units(report.bandwidth, 'B/s')}"
+    found.append(label(name, free.place(below(x_axis, y_axis, low, report.bandwidth), width_of(name))))
+    unnamed = 0
+    for x, y, radius, row in circles:
         kind = f"k{colors[row.name]}{'' if row.is_reported else ' hollow'}"
-        at = f'cx="{x_axis.at(x):.1f}" cy="{y_axis.at(y):.1f}"'
-        found.append(f'<g class="{kind}"><title>{tip(row, report)}</title><circle {at} r="{size:.1f}"/></g>')
-        is_left = x_axis.at(x) > 0.7 * WIDTH
-        position = f'x="{x_axis.at(x) + (-size - 4 if is_left else size + 4):.1f}" y="{y_axis.at(y) + 4:.1f}"'
-        found.append(f'<text class="label{" end" if is_left else ""}" {position}>{text(row.name)}</text>')
-    return svg(ROOF_HEIGHT, "kernels and the limits of the machine", found)
+        circle = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
+        name = row.name if len(row.name) <= LONGEST else f"{row.name[: LONGEST - 1]}…"
+        box = free.place(around(x, y, radius, width_of(name)), width_of(name), (x, y))
+        unnamed += box is None
+        if box is not None and (end := far_end(x, y, radius, box)) is not None:
+            free.avoid(line_boxes(x, y, *end))
+            found.append(f'<line class="leader" x1="{x:.1f}" y1="{y:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>')
+        found.append(f'<g class="{kind}"><title>{tip(row, report)}</title>{circle}</g>{label(name, box, x)}')
+    note = f"<p>{unnamed} of the points have no label: there is no room. Point at them.</p>" if unnamed else ""
+    return svg(ROOF_HEIGHT, "kernels and the limits of the machine", found) + note
+
+
+def circles_of(
+    points: Sequence[tuple[Row, float, float]], report: Report, x_axis: "Axis", y_axis: "Axis"
+) -> list[tuple[float, float, float, Row]]:
+    """The middle and the radius of each point; those of more time first, as the others are drawn above them."""
+    whole = report.root.seconds or 1.0
+    found = [(x_axis.at(x), y_axis.at(y), 4 + 14 * math.sqrt(row.seconds / whole), row) for row, x, y in points]
+    return sorted(found, key=lambda circle: -circle[2])
+
+
+def above(x_axis: "Axis", y_axis: "Axis", rate: float, bandwidth: float, width: float) -> Iterator[tuple[float, float]]:
+    """Yield positions for the label of a flat roof: above its right end, further left, and below it."""
+    y, right, ridge = y_axis.at(rate), x_axis.end - 4, x_axis.at(rate / bandwidth)
+    ends = [right - step for step in range(0, max(1, int(right - ridge - width)), 20)]
+    yield from ((end - width, y - HEIGHT - GAP) for end in ends)
+    yield from ((end - width, y + GAP) for end in ends)
+
+
+def below(x_axis: "Axis", y_axis: "Axis", low: float, bandwidth: float) -> Iterator[tuple[float, float]]:
+    """Yield positions for the label of the slope: right of it, from its lower end upwards."""
+    for down, step in product((0, 4, 8), range(1, 20)):
+        x = low * 1.2**step
+        yield x_axis.at(x) + 12, y_axis.at(x * bandwidth) - HEIGHT / 2 + down
+
+
+def label(name: str, box: Box | None, x: float = 0.0) -> str:
+    """The text in its box, on the side of `x`: the box is as wide as the widest font needs. Nothing without a box."""
+    if box is None:
+        return ""
+    if box.right <= x:
+        kind, at = " end", box.right
+    elif box.left < x:
+        kind, at = " middle", (box.left + box.right) / 2
+    else:
+        kind, at = "", box.left
+    return f'<text class="label{kind}" x="{at:.1f}" y="{box.bottom - 3:.1f}">{text(name)}</text>'
+
+
+def far_end(x: float, y: float, radius: float, box: Box) -> tuple[float, float] | None:
+    """The end of the line that a label needs which is not next to its point."""
+    end = nearest(box, x, y)
+    return end if math.hypot(end[0] - x, end[1] - y) > radius + 2 * GAP else None
 
 
 class Axis:
@@ -208,7 +272,7 @@ def grid_lines(x_axis: Axis, y_axis: Axis) -> Iterator[str]:
 
 def units(value: float, unit: str) -> str:
     """``12.5 GB/s``"""
-    for scale, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for scale, name in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= scale:
             return f"{value / scale:.3g} {name}{unit}"
     return f"{value:.3g} {unit}"

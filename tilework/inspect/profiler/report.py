@@ -205,6 +205,7 @@ class Report:
     bandwidth: float | None
     rates: Mapping[str, float]
     is_real: bool = True  # an emulated device counts steps, not time
+    disturbed: str = ""  # what disturbed the measurement of the limits
 
     @property
     def kernels(self) -> list[Row]:
@@ -221,7 +222,7 @@ def make_report(statistics: Statistics, limits: Limits, program: str) -> Report:
     total(root)
     bandwidth = limits.bandwidth if statistics.kernels else None
     facts = (limits.device, statistics.seconds, statistics.compilations, bandwidth, rates)
-    return Report(root, program, *facts, is_real=limits.is_real)
+    return Report(root, program, *facts, is_real=limits.is_real, disturbed=limits.disturbed)
 
 
 def at(root: Row, path: Path) -> Row:
@@ -314,6 +315,7 @@ def trace_of(statistics: Statistics) -> dict[str, Any]:
     return {"displayTimeUnit": "ms", "traceEvents": sorted(events, key=lambda event: event["ts"])}
 
 
+DISTURBED = "these limits may be too low, and are not kept: while they were measured, {}; profile again when it is idle"
 WIDTH = 9
 NOTES = {
     "~": "~ estimated from the kernel's IR and its arguments; launch_metadata of @jit gives exact figures",
@@ -369,7 +371,7 @@ def limit_lines(report: Report) -> list[str]:
         return ["  the limits of this machine cannot be measured"]
     rates = ", ".join(f"{kind} {rate / 1e12:.3g} TFLOP/s" for kind, rate in report.rates.items())
     text = f"limits of this machine, measured: copies {report.bandwidth / 1e9:.3g} GB/s{', ' if rates else ''}{rates}"
-    return [f"  {text}"]
+    return [f"  {text}", *([f"  {DISTURBED.format(report.disturbed)}"] if report.disturbed else [])]
 
 
 def cells_of(row: Row, report: Report) -> Sequence[str]:
