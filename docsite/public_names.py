@@ -100,7 +100,7 @@ FAMILIES = (
     ),
     family("language", "Loops", "tl.", "range static_range condition"),
     family("language", "Hints", "tl.", "assume multiple_of max_contiguous max_constancy swizzle2d"),
-    family("language", "Debugging", "tl.", "static_print static_assert device_print device_assert"),
+    family("language", "Debugging", "tl.", "static_print static_assert device_print device_assert expect_zero"),
     family("language", "Compile time", "tl.", "constexpr tuple slice constexpr_type tuple_type"),
     family(
         "language",

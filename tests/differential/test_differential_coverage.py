@@ -36,7 +36,7 @@ FUNCTIONS = {
     ),
     "loops": "range static_range condition",
     "hints": "multiple_of max_contiguous max_constancy assume",
-    "printing and asserting": "static_print static_assert device_print device_assert",
+    "printing and asserting": "static_print static_assert device_print device_assert expect_zero",
     "code in other languages": "inline_asm_elementwise map_elementwise core.extern_elementwise",
     "CUDA": "extra.cuda.globaltimer extra.cuda.smid extra.cuda.num_threads extra.cuda.num_warps extra.cuda.gdc_wait"
     " extra.cuda.gdc_launch_dependents extra.cuda.convert_custom_float8_sm70 extra.cuda.convert_custom_float8_sm80",

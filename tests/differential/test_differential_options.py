@@ -62,6 +62,7 @@ def checks(x, FILE: tl.constexpr):
     positive = x > 0
     tl.device_assert(positive, "only where it holds", mask=positive)
     tl.device_print("bits", x, hex=True)
+    x = tl.expect_zero(x, x == 0)
     tl.static_print("type", x.dtype, sep="=", end=";", file=FILE, flush=True)
     return x
 

@@ -206,6 +206,43 @@ def test_atomic_poll_has_no_timeout(tmp_path: Path) -> None:
     check(tmp_path, "tl.atomic_poll(out, 1, timeout_ns=5)", Refused(CompileTimeAssertionFailure, "no timeout"))
 
 
+# ---- expectations
+
+
+@tilework.jit
+def masked_weights(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.expect_zero(tl.exp(tl.load(x + i)), i < 2))
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_expect_zero(dtype: type, interpret: bool) -> None:
+    """Only debug builds look."""
+    fn = tilework.jit(masked_weights.fn, interpret=interpret)
+    x, out = np.array([-2000, -np.inf, 0, 0], dtype), np.ones(4, dtype)
+    fn[(1,)](x, out, N=4, debug=True)
+    assert out.tolist() == [0, 0, 1, 1]
+    x[1] = 0
+    fn[(1,)](x, out, N=4, debug=False)
+    assert out.tolist() == [0, 1, 1, 1]
+    with pytest.raises(Exception, match="expect_zero: an element is not zero"):
+        fn[(1,)](x, out, N=4, debug=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        ("tl.expect_zero(x, n)", AssertionError, "Mask must have boolean scalar type"),
+        ("tl.expect_zero(p, n > 1)", ValueError, "expect_zero takes numbers"),
+    ],
+)
+def test_wrong_expectations(tmp_path: Path, call: str, kind: type[Exception], words: str) -> None:
+    check(tmp_path, f"y = {call}", Refused(kind, words))
+    with pytest.raises(Exception, match=words):
+        interpreted(kernel(tmp_path, f"y = {call}"))
+
+
 # ---- what waits behind the switch
 
 

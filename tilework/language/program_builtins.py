@@ -248,6 +248,25 @@ def device_assert(
     return _semantic.device_assert(cond, _unwrap_if_constexpr(msg), mask)
 
 
+def expect_zero(x: Value, mask: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
+    """`x`, whose elements are expected to be 0 where `mask` is true; debug builds check that.
+
+    It marks what must underflow, such as the exponentials of masked scores. Without ``debug=True`` or TRITON_DEBUG=1 it
+    costs nothing, and the elements are left as they are.
+
+    Example:
+        @tilework.jit
+        def kernel(x, out):
+            i = tl.arange(0, 4)
+            tl.store(out + i, tl.expect_zero(tl.exp(tl.load(x + i)), i < 2))
+
+        x, out = np.array([-1e9, -np.inf, 0.0, 0.0], np.float32), np.ones(4, np.float32)
+        kernel[(1,)](x, out, debug=True)
+        assert out.tolist() == [0, 0, 1, 1]
+    """
+    return _semantic.expect_zero(x, mask)
+
+
 def inline_asm_elementwise(
     asm: str | constexpr,
     constraints: str | constexpr,

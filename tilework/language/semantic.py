@@ -91,6 +91,17 @@ class Program(Dots):
         self.asserted(condition, msg)
         return self.nothing()
 
+    def expect_zero(self, x: Value, mask: Value) -> tensor:
+        """Return `x`; in debug builds its elements must be 0 where `mask` is true."""
+        value, where = self.to_tensor(x), self.to_tensor(mask)
+        if value.dtype.is_ptr():
+            raise ValueError(f"expect_zero takes numbers, got {value.type}")
+        check_mask(where)
+        if self.options.debug:
+            zero = self.equal(value, self.scalar_constant(0, value.dtype))
+            self.device_assert(zero, "expect_zero: an element is not zero", where)
+        return value
+
 
 def check_grid_axis(axis: object, function: str) -> None:
     """A grid has three axes."""
