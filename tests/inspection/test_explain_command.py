@@ -27,7 +27,7 @@ def scale(x, n, factor, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(x + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
 
-x = np.ones(64, np.float32)
+x = np.ones((64, 2), np.float32)[:, 0]
 scale[(1,)](x, 64, 2.0, BLOCK=64)
 scale[(1,)](x, 33, 2.0, BLOCK=64)
 print("x is", x[:2], sys.argv[1:])
@@ -55,6 +55,8 @@ def test_a_program_for_triton_that_fails_at_its_end(
         and again["span"]["line"] == SCRIPT[: SCRIPT.index("x, 33")].count("\n") + 1
     )
     assert found["slow"]["summary"] == "scale(x: *fp32:16, n: i32, factor: fp32, BLOCK=64) on cpu"
+    notes = [one["title"] for one in found["slow"]["findings"] if "not contiguous" in one["title"]]
+    assert len(notes) == 1 and "'x'" in notes[0] and "its strides are (2,) elements" in notes[0]
     assert found["different"]["summary"] == "2 launches on interpreter, native: no wrong values"
 
 

@@ -23,7 +23,7 @@ from tilework.errors import TritonError
 from tilework.inspect.compilation import Request, settings_for
 from tilework.inspect.explain.compiled import why_tuned
 from tilework.inspect.explain.different import findings_of, kernel_span, why_different
-from tilework.inspect.explain.slow import Case, case_of, cases_of_kernel, parts_of_kernel, why_slow
+from tilework.inspect.explain.slow import Case, case_of, cases_of_kernel, parts_of_kernel, strided_findings, why_slow
 from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section, counted
 from tilework.inspect.replay import DEVICES, Died, Launch, counts_apart, counts_of, isolated
 from tilework.language.function import JITFunction
@@ -201,7 +201,8 @@ def called_cases(
     fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any, targets: Sequence[GPUTarget]
 ) -> Iterator[Case | Finding]:
     """The cases of a launch with these arguments, with counters of the emulator."""
-    _, found = called(fn, args, settings)
+    values, found = called(fn, args, settings)
+    yield from strided_findings(fn, values)
     launch = launch_of(fn, args, settings, grid) if grid is not None else None
     for target in targets or (found.target,):
         chosen = settings_for(vars(found.options), found.target, target)
@@ -272,7 +273,8 @@ class Watcher:
             return
         launch = Launch.of(fn, facts["values"], grid, facts["options"])
         counted = {} if is_tuning() else self.counted(launch, kernel.metadata.target)
-        known = {"grid": launch.grid, "bytes": launch.bytes, "counted": counted}
+        strided = [asdict(finding) for finding in strided_findings(fn, facts["values"])]
+        known = {"grid": launch.grid, "bytes": launch.bytes, "counted": counted, "strided": strided}
         self.recorder.write("launch", kernel=fn._fn_name, key=kernel.hash, **known)
         if "different" in self.questions and not is_tuning() and launch.programs:
             self.compare(launch)

@@ -28,6 +28,8 @@ from tilework.inspect.compilation import (
 )
 from tilework.inspect.findings import Finding, Section, counted, listed, ordered
 from tilework.ir.locations import source_positions
+from tilework.runtime.devices.strided_arguments import HELP as HELP_STRIDED
+from tilework.runtime.devices.strided_arguments import strided_arguments
 from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
 from tilework.target import Feature, GPUTarget, Target
 from tilework.targets.base import find_backend
@@ -299,6 +301,22 @@ def slow_counts(line: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
         )
 
 
+def strided_findings(fn: Any, values: Sequence[Any]) -> list[Finding]:
+    """Arrays of a launch whose strides the kernel does not know: more likely wrong than slow."""
+    span = span_at(fn.where.file, fn.def_line, fn.where.indent)
+    return [
+        Finding(
+            fn.__name__,
+            one.message,
+            span if span.text else None,
+            help=HELP_STRIDED,
+            weight=0.8,
+            facts={"argument": one.name, "shape": one.shape, "strides": one.strides},
+        )
+        for one in strided_arguments(zip(fn.arg_names, values, strict=False))
+    ]
+
+
 WORTH_SHARING = 1 << 20  # bytes that take about 0.1 ms; waking threads for less gains nothing
 CACHE = 1 << 20  # bytes of the second cache of a core, on most machines
 
@@ -367,6 +385,8 @@ def recorded_cases(records: Sequence[Record]) -> tuple[list[Case], list[Finding]
     failures: list[Finding] = []
     rows = [record for record in records if record["event"] == "compiled" and "parts" in record]
     launches = {record["key"]: record for record in records if record["event"] == "launch"}
+    for record in launches.values():
+        failures += [Finding.from_json(found) for found in record.get("strided", ())]
     for kernel in dict.fromkeys(row["kernel"] for row in rows):
         own = [row for row in rows if row["kernel"] == kernel]
         chosen = best_of(own, launches, [record for record in records if record["event"] == "tuned"])

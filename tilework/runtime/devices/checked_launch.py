@@ -30,6 +30,8 @@ from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.pack import Slots
 from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
+from tilework.runtime.devices.strided_arguments import HELP as HELP_STRIDED
+from tilework.runtime.devices.strided_arguments import strided_arguments
 from tilework.targets.cpu.run.interface import ENTRIES, Interface
 from tilework.targets.cpu.run.pool import fault_error
 
@@ -97,6 +99,7 @@ class SanitizedLauncher(NativeLauncher):
 
     def execute(self, grid: Extent, function: Any, args: Sequence[object], scratch: Scratch) -> None:
         """Run every program until one fails."""
+        note_strided(self.source, args)
         known = Extents(self.interface, self.pointers, args)
         table, before = known.table(), len(self.interface.faults)
         slots = self.pack((*args, *scratch) if self.needs_scratch else args)
@@ -236,6 +239,16 @@ def is_packed(shape: tuple[int, ...], steps: Sequence[int], itemsize: int) -> bo
     return all(size == 1 or step == wanted for size, step, wanted in zip(shape, steps, expected, strict=True))
 
 
+def note_strided(source: Any, args: Sequence[object]) -> None:
+    """Note arrays with strides that the kernel does not know, at its `def`; never an error, because it is a guess."""
+    fn, declared = getattr(source, "fn", None), declared_types(source)
+    if fn is None or declared is None:
+        return
+    location = f"{fn.where.file}:{fn.def_line}:{fn.where.indent}"
+    for one in strided_arguments(zip(declared, args, strict=False)):
+        show_warning(rendered(location, one.message, help=HELP_STRIDED, severity="note"), location)
+
+
 def show_warning(text: str, location: str) -> None:
     """A warning at the user's line."""
     file, line, _ = parsed(location)
@@ -279,6 +292,7 @@ class RaceLauncher(EvaluatorLauncher):
         from tilework.oracles.evaluator.global_memory import RaceFound, RaceMemory, granule_of
         from tilework.oracles.evaluator.values import EvaluationError
 
+        note_strided(self.source, args)
         memory = RaceMemory(prod(grid), granule_of(function), foreign=True)
         try:
             self.evaluate(grid, function, args, scratch, memory)
@@ -344,6 +358,7 @@ class GpuSanitizedLauncher(GpuLauncher):
         """Run every program of the grid, and report what the checks found."""
         if 0 in grid:
             return
+        note_strided(self.source, args)
         self.gpus.ensure_context()
         known = Extents(self.interface, self.pointers, args, on_host=False)
         words = self.table(known)
