@@ -78,6 +78,7 @@ PASSES: dict[str, str] = {
     "triton-amdgpu-insert-instruction-sched-hints": "amd.reorder_instructions:InsertInstructionSchedHintsPass",
     "tritonamdgpu-coalesce-async-copy": "amd.stream_pipeline:CoalesceAsyncCopyPass",
     "tritonamdgpu-update-async-wait-count": "amd.stream_pipeline:update_async_wait_count",
+    "tritonamdgpu-expand-tensor-ops": "amd.expand_tensor_ops:AmdExpandTensorOpsPass",
     "optimize-amd-lds-usage": "amd.optimize_lds_usage:OptimizeLdsUsagePass",
     "tritonamdgpu-reorder-instructions": "amd.reorder_instructions:reorder_instructions",
     "tritonamdgpu-move-up-prologue-loads": "amd.reorder_instructions:move_up_prologue_loads",
@@ -195,6 +196,13 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "tritonamdgpu-move-up-prologue-loads": ("tt.load",),
     "tritonamdgpu-prepare-if-combining": ("scf.if",),
     "convert-warp-pipeline": ("scf.execute_region",),
+    "tritonamdgpu-expand-tensor-ops": (
+        "amdg.scaled_upcast_fp4",
+        "amdg.scaled_upcast_fp8",
+        "amdg.upcast_mxfp",
+        "amdg.local_load_packed_tranposed",
+        "amdg.async_copy_local_to_global",
+    ),
 }
 
 # Options of the reference compiler's passes that decide nothing here, so that its reproducers can be run: how often

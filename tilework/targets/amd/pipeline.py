@@ -43,7 +43,12 @@ class HipOptions(CompileOptions):
             object.__setattr__(self, "kpack", 1)
 
 
-LLIR_PASSES = ["tritonamdgpu-update-async-wait-count", "convert-warp-pipeline", "optimize-amd-lds-usage"]
+LLIR_PASSES = [
+    "tritonamdgpu-expand-tensor-ops",
+    "tritonamdgpu-update-async-wait-count",
+    "convert-warp-pipeline",
+    "optimize-amd-lds-usage",
+]
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 

@@ -111,8 +111,7 @@ class Expansion:
         self, value: SSAValue, scale: SSAValue | None, index: int, format: ScaleDotElemType, packed_in_k: bool
     ) -> SSAValue:
         """`value` times its scales, of the type `compute`."""
-        if element_type(value.type) != ELEMENTS[format]:  # carried by integers
-            value = self.bitcast(value, ELEMENTS[format])
+        value = self.element_of(value, format)
         if format is ScaleDotElemType.E2M1:
             rank = len(shape_of(value.type))
             value = self.unpacked(value, rank - 1 if (index == 0) == packed_in_k else rank - 2)
@@ -120,6 +119,11 @@ class Expansion:
             return self.as_float(value, self.compute)
         wide = f32 if self.compute == f16 else bf16
         return self.as_float(self.scaled(self.as_float(value, wide), scale, index), self.compute)
+
+    def element_of(self, value: SSAValue, format: ScaleDotElemType) -> SSAValue:
+        """Return values of the element type of a format, which may be carried by integers."""
+        wanted = ELEMENTS[format]
+        return value if element_type(value.type) == wanted else self.bitcast(value, wanted)
 
     def as_float(self, value: SSAValue, element: Attribute) -> SSAValue:
         """Convert `value` to another float type."""

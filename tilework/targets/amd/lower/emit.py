@@ -502,6 +502,7 @@ MORE_RULES = {  # modules, and the prefixes of the op names that they lower
     "tilework.targets.amd.lower.buffer_rules": "amdg.buffer_ amdg.async_wait ttg.async_wait",
     "tilework.targets.amd.lower.float_casts": "arith.extf arith.truncf tt.fp_to_fp",
     "tilework.targets.amd.lower.matrix_rules": "tt.dot amdg.in_thread_transpose",
+    "tilework.targets.amd.lower.tensor_rules": "amdg.extract_slice amdg.concat",
 }
 
 
