@@ -33,7 +33,7 @@ from tilework.targets.options import CompileOptions
 from tilework.transforms.passes import module_pass
 from tilework.transforms.registry import parse_pipeline
 from tilework.triton import drivers, libtriton_ir, libtriton_passes
-from tilework.triton.backends import CUDABackend, CUDAOptions
+from tilework.triton.backends import CUDABackend, CUDAOptions, get_features
 from tilework.triton.drivers import (
     PyKernelArg,
     annotate_arguments,
@@ -273,6 +273,39 @@ INVALIDATING = [
 def test_variables_of_37_are_part_of_keys_and_documented(name: str) -> None:
     assert name in CACHE_INVALIDATING and name in WITHOUT_KNOB
     assert (WITHOUT_KNOB[name][1] == NO_EFFECT) is (name != "TRITON_PLUGIN_PATHS")
+
+
+TEXTS = (None, "0", "1", "on", "FALSE", "123", "/d")
+SWITCH = [False, True, True, False, False, False]
+KNOBS = {  # what each of `TEXTS` means, as Triton 3.7.1 reads it
+    "TRITON_HIP_USE_ASYNC_COPY": ("amd", "use_async_copy", [None, *SWITCH]),
+    "TRITON_DUMP_MIR": ("amd", "dump_mir", list(TEXTS)),
+    "TRITON_SWAP_MIR": ("amd", "swap_mir", list(TEXTS)),
+    "TRITON_PROFILE_BUFFER_SIZE": ("proton", "profile_buffer_size", [64 << 20, 0, 1, RuntimeError, RuntimeError, 123,
+                                                                   RuntimeError]),
+    "TRITON_ENABLE_HW_TRACE": ("proton", "enable_hw_trace", [False, *SWITCH]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("variable", KNOBS)
+def test_variables_of_37(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    group, name, wanted = KNOBS[variable]
+    for text, value in zip(TEXTS, wanted, strict=True):
+        monkeypatch.delenv(variable, raising=False)
+        if text is not None:
+            monkeypatch.setenv(variable, text)
+        if value is RuntimeError:
+            with pytest.raises(RuntimeError, match=f"^Unable to use {variable}={text}: expected int$"):
+                getattr(getattr(knobs, group), name)
+        else:
+            found = getattr(getattr(knobs, group), name)
+            assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(("version", "feature"), [(80, 80), (86, 86), (87, 87), (90, 90), (91, 90), (92, 90)])
+def test_features_for_llvm(version: int, feature: int) -> None:
+    for arch in (80, 90, 120):
+        assert get_features(CUDAOptions(ptx_version=version), arch) == f"+ptx{feature}"
 
 
 AMD = GPUTarget("hip", "gfx942", 64)

@@ -481,8 +481,8 @@ def get_ptx_version_from_options(options: Any, arch: int) -> int:
 
 
 def get_features(options: Any, arch: int) -> str:
-    """Return the feature string for LLVM's code generator: ``+ptx86``."""
-    return f"+ptx{min(86, get_ptx_version_from_options(options, arch))}"
+    """Return the feature string for LLVM's code generator: ``+ptx88``; its newest is ``+ptx90``."""
+    return f"+ptx{min(90, get_ptx_version_from_options(options, arch))}"
 
 
 def sm_arch_from_capability(capability: int) -> str:
