@@ -10,6 +10,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -299,7 +300,7 @@ def test_progress(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         progress.step()
     assert capsys.readouterr().err == "tuning: 2/3, 0 s left\ntuning: 3/3\n"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(progress_module, "BARS", {})  # without rich and tqdm
+    monkeypatch.setattr(progress_module, "BARS", ())  # without rich and tqdm
     with Progress("tuning", 3, 1, delay=0), Progress("inner", 2, delay=0) as inner:
         inner.step()
     assert capsys.readouterr().err == "\r\x1b[Ktuning: 1/3\r\x1b[K"
@@ -317,3 +318,58 @@ def test_progress(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with Progress("tuning", 3, 1):  # over at once: no message
         pass
     assert capsys.readouterr().err == "\r\x1b[K"
+
+
+class Shell:
+    """What IPython's shell is in a notebook."""
+
+    kernel = object()
+
+
+def test_progress_in_notebooks(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[str, str]] = []
+
+    class DisplayHandle:
+        def display(self, data: dict[str, str], raw: bool, what: str = "display") -> None:
+            shown.append((what, data["text/html"]))
+
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            self.display(data, raw, "update")
+
+    shell: Any = Shell()
+    ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+    vars(ipython)["get_ipython"], vars(display)["DisplayHandle"] = lambda: shell, DisplayHandle
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr(progress_module, "find_spec", lambda name: None)  # neither tqdm nor ipywidgets
+    monkeypatch.setattr(progress_module, "INTERVAL", 0)
+    with Progress("tuning <k>", 3, delay=0) as progress, Progress("inner", 2, delay=0) as inner:
+        inner.step()
+        progress.step()
+    assert [what for what, _ in shown] == ["display", "update", "update"] and shown[-1][1] == ""
+    assert shown[0][1] == '<progress value="0" max="3"></progress> tuning &lt;k&gt;: 0/3'
+    assert 'value="1" max="3"' in shown[-2][1] and capsys.readouterr().err == ""
+    shown.clear()
+    monkeypatch.setenv("TILEWORK_PROGRESS", "0")
+    with Progress("tuning", 3, delay=0):
+        pass
+    monkeypatch.delenv("TILEWORK_PROGRESS")
+    shell = None  # IPython is imported, and this is no notebook
+    with Progress("tuning", 3, delay=0):
+        pass
+    assert shown == []
+
+
+def test_notebooks_with_tqdm_and_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "is_notebook", lambda: True)
+    installed, made = set[str](), list[str]()
+    monkeypatch.setattr(progress_module, "find_spec", lambda name: name in installed or None)
+    bars = [
+        (packages, lambda progress, name=bar.__name__: made.append(name))
+        for packages, bar in progress_module.NOTEBOOK_BARS
+    ]
+    monkeypatch.setattr(progress_module, "NOTEBOOK_BARS", bars)
+    for name in ("tqdm", "ipywidgets"):
+        installed.add(name)
+        progress_module.made_bar(Progress("tuning", 3))
+    assert made == ["DisplayBar", "TqdmBar"]

@@ -1,19 +1,21 @@
-"""Progress of long operations, on a terminal only: ``autotuning matmul: 3/12, 4 s left``.
+"""Progress of long operations, on terminals and in notebooks: ``autotuning matmul: 3/12, 4 s left``.
 
     with Progress("autotuning matmul", total=12) as progress:
         for config in configs:
             measure(config)
             progress.step()
 
-The display is a bar of rich or tqdm if one of them is installed, else one line that is rewritten; it is removed at the
-end. Nothing is shown before `delay` seconds, and of nested progresses only the outermost is. TILEWORK_PROGRESS=0
-disables the display. If standard error is no terminal nothing is written, or with `is_listed` a line per step.
+On a terminal the display is a bar of rich or tqdm if one of them is installed, else one line that is rewritten; in a
+notebook tqdm's widget if tqdm and ipywidgets are installed, else a bar of the browser. It is removed at the end.
+Nothing is shown before `delay` seconds, and of nested progresses only the outermost is. TILEWORK_PROGRESS=0 disables
+the display. Elsewhere nothing is written, or with `is_listed` a line per step.
 """
 
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from html import escape
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
@@ -60,10 +62,10 @@ class RichBar:
 
 
 class TqdmBar:
-    """A bar of tqdm."""
+    """A bar of tqdm, in notebooks its widget."""
 
     def __init__(self, progress: "Progress") -> None:
-        from tqdm import tqdm  # an optional package, slow to load
+        from tqdm.auto import tqdm  # an optional package, slow to load
 
         self.bar: Any = tqdm(total=progress.total, initial=progress.known, leave=False, file=sys.stderr)
 
@@ -73,21 +75,49 @@ class TqdmBar:
         self.bar.refresh()
 
     def close(self) -> None:
+        self.bar.total = self.bar.n  # in a notebook a bar that is not full would remain
         self.bar.close()
 
 
-BARS: dict[str, Callable[["Progress"], Any]] = {"rich": RichBar, "tqdm": TqdmBar}
+class DisplayBar:
+    """A bar of the browser in the output of a notebook's cell."""
+
+    def __init__(self, progress: "Progress") -> None:
+        from IPython.display import DisplayHandle  # only notebooks need it
+
+        self.handle: Any = DisplayHandle()
+        self.display: Any = self.handle.display  # and then `update`
+
+    def show(self, progress: "Progress") -> None:
+        bar = f'<progress value="{progress.done}" max="{progress.total}"></progress> {escape(str(progress))}'
+        self.display({"text/html": bar, "text/plain": str(progress)}, raw=True)
+        self.display = self.handle.update
+
+    def close(self) -> None:
+        self.handle.update({"text/html": "", "text/plain": ""}, raw=True)
+
+
+Bars = Sequence[tuple[Sequence[str], Callable[["Progress"], Any]]]  # the packages that each needs
+BARS: Bars = ((["rich"], RichBar), (["tqdm"], TqdmBar))
+NOTEBOOK_BARS: Bars = ((["tqdm", "ipywidgets"], TqdmBar), ([], DisplayBar))
 
 
 def is_wanted() -> bool:
-    """Return True if progress is shown: standard error is a terminal, and TILEWORK_PROGRESS allows it."""
-    return sys.stderr is not None and sys.stderr.isatty() and knobs.runtime.progress
+    """Return True if progress is shown: there is a terminal or a notebook, and TILEWORK_PROGRESS allows it."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return (is_terminal or is_notebook()) and knobs.runtime.progress
+
+
+def is_notebook() -> bool:
+    """Return True in the process of a notebook, whose output is shown in a browser."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
 
 def made_bar(progress: "Progress") -> Any:
     """Return the best bar that is installed and works."""
-    for library, make in BARS.items():
-        if find_spec(library) is not None:
+    for packages, make in NOTEBOOK_BARS if is_notebook() else BARS:
+        if all(find_spec(package) is not None for package in packages):
             try:
                 return make(progress)
             except Exception:  # another package's; the next bar shows the same
