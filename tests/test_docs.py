@@ -125,7 +125,7 @@ def test_every_difference_between_versions_is_on_the_page() -> None:
 
 
 def test_strict_switches_exist() -> None:
-    page = version_table.PAGE.read_text().partition("## What tilework does otherwise")[2].partition("\n## ")[0]
+    page = version_table.PAGE.read_text().partition("## Deliberate differences")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| .* \| .* \| (.*) \|$", page, re.MULTILINE)[1:]
     switches = [found[1] for row in rows if (found := re.match(r"`(TILEWORK_\w+)=", row))]
     assert len(switches) >= 7 and not [name for name in switches if name not in MEANINGS]
