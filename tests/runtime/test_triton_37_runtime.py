@@ -244,11 +244,10 @@ def test_instrumentation_modes(version: str, mode: str) -> None:
     assert (of_amd.debug, of_amd.sanitize_overflow, of_amd.instrumentation_mode) == (False, True, mode)
 
 
+AMD = GPUTarget("hip", "gfx942", 64)
 LATER: list[tuple[str, Any, Any]] = [
     ("clc", False, True),
-    ("min_shared_mem", None, 65536),
     ("fpsan_homomorphic_casts", False, True),
-    ("llvm_fn_attrs", (), ("a", "b")),
 ]
 
 
@@ -261,6 +260,42 @@ def test_options_of_38_may_be_named(name: str, usual: Any, other: Any) -> None:
         fill[(1,)](out, 1.0, 4, **{name: other})
     with pytest.raises(OptionError, match=name):
         CompileOptions.of({name: other})
+
+
+@pytest.mark.parametrize(("least", "expected"), [(None, 0), (0, 0), (65536, 65536)])
+def test_least_shared_memory(least: int | None, expected: int) -> None:
+    kernel = compile(fill_source(), HOPPER, options={"min_shared_mem": least})
+    assert kernel.metadata.shared == expected
+    fill[(1,)](out := np.zeros(4, "f4"), 1.0, 4, min_shared_mem=least)  # the CPU has none
+    assert out.tolist() == [1] * 4
+
+
+def test_least_shared_memory_that_no_gpu_has() -> None:
+    with pytest.raises(ValueError, match="min_shared_mem is a number of bytes, got -1"):
+        compile(fill_source(), HOPPER, options={"min_shared_mem": -1})
+
+
+ATTRIBUTES = {
+    "amdgpu-sched-strategy=max-ilp": ['"amdgpu-sched-strategy"="max-ilp"'],
+    " amdgpu-waves-per-eu=2, 2bare": ['"amdgpu-waves-per-eu"="2"', '"2bare"'],
+    (("one", "1,2"), ("bare", None)): ['"one"="1,2"', '"bare"'],
+    "denormal-fp-math-f32=preserve-sign": ['"denormal-fp-math-f32"="preserve-sign"'],
+}
+
+
+@pytest.mark.parametrize("given", ATTRIBUTES)
+def test_attributes_of_kernels_for_amd(given: Any) -> None:
+    """One that tilework sets too is replaced."""
+    kernel = compile(fill_source(), AMD, options={"llvm_fn_attrs": given})
+    for text in ATTRIBUTES[given]:
+        assert kernel.asm["llir"].count(text) == 1
+        assert kernel.asm["llir"].count(f"{text.partition('=')[0]}=") <= 1
+
+
+@pytest.mark.parametrize("given", [3, ("one",), "a b=1", '"=1', (("one", 1),)])
+def test_wrong_attributes_of_kernels_for_amd(given: Any) -> None:
+    with pytest.raises(ValueError, match='llvm_fn_attrs is a text like "name=value,name"'):
+        compile(fill_source(), AMD, options={"llvm_fn_attrs": given})
 
 
 INVALIDATING = [
@@ -306,9 +341,6 @@ def test_variables_of_37(variable: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_features_for_llvm(version: int, feature: int) -> None:
     for arch in (80, 90, 120):
         assert get_features(CUDAOptions(ptx_version=version), arch) == f"+ptx{feature}"
-
-
-AMD = GPUTarget("hip", "gfx942", 64)
 
 
 def test_machine_instructions_for_amd(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class CompileOptions:
     sanitize_overflow: bool = True
     arch: str | None = None
     instrumentation_mode: str = ""
+    min_shared_mem: int | None = None  # bytes that a program takes at least, on NVIDIA GPUs: fewer run at a time
     sanitize: bool | str = False  # or "strict" or "race"
     auto_tma: bool | str = (
         False  # loads of rectangles become copies through descriptors that the launch makes; or "pays": some
@@ -78,6 +79,9 @@ class CompileOptions:
                 raise TypeError(f"{name} must be an int, got {size!r}") from None
         if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
             raise AssertionError(f"num_warps must be a power of 2, got {self.num_warps}")
+        least = self.min_shared_mem
+        if least is not None and (type(least) is not int or least < 0):
+            raise ValueError(f"min_shared_mem is a number of bytes, got {least!r}")
         if self.num_ctas < 1:
             raise ValueError(f"num_ctas must be at least 1, got {self.num_ctas}")
         if isinstance(self.extern_libs, Mapping):
@@ -143,9 +147,11 @@ def is_instrumented(mode: str) -> bool:
 
 NAMES = tuple(option_names(CompileOptions))
 FACTS_OF_TARGET = ("warp_size", "backend_name")  # no launch chooses these
-AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm", "schedule_hint")
+AMD_OPTIONS = (
+    "waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm", "schedule_hint", "llvm_fn_attrs",
+)  # fmt: skip
 # options of Triton 3.8 that have no effect yet, and the value with which a launch may name them
-LATER_OPTIONS = {"clc": False, "min_shared_mem": None, "fpsan_homomorphic_casts": False, "llvm_fn_attrs": ()}
+LATER_OPTIONS = {"clc": False, "fpsan_homomorphic_casts": False}
 _warned: set[str] = set()
 
 

@@ -1,5 +1,6 @@
 """AMD GPUs: the stages, the passes from TTIR to TTGIR, and the compile options beyond those of all targets."""
 
+import re
 import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ KPACK_WARNING = (
     "kpack is deprecated starting from {arch} and will be removed in later releases. So for now kpack = {kpack} will be"
     " overwritten to 1 to make transitioning easier."
 )
+ATTRIBUTE, ATTRIBUTE_VALUE = re.compile(r"[\w.-]+"), re.compile(r'[^"\\\n]*')
 ALLOWED = {"waves_per_eu": range(33), "matrix_instr_nonkdim": (0, 4, 16, 32), "kpack": (1, 2)}
 
 
@@ -31,9 +33,13 @@ class HipOptions(CompileOptions):
     kpack: int = 1  # 2: operands twice as wide along K
     allow_flush_denorm: bool = False
     schedule_hint: str = "none"
+    llvm_fn_attrs: tuple[
+        tuple[str, str | None], ...
+    ] = ()  # attributes of the kernel for LLVM; given as "name=value,name"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "llvm_fn_attrs", function_attributes(self.llvm_fn_attrs))
         for name, allowed in ALLOWED.items():
             if (value := getattr(self, name)) not in allowed:
                 values = f"0 to {allowed[-1]}" if isinstance(allowed, range) else ", ".join(map(str, allowed))
@@ -41,6 +47,22 @@ class HipOptions(CompileOptions):
         if self.kpack != 1 and self.arch == "gfx950":
             warnings.warn(KPACK_WARNING.format(arch=self.arch, kpack=self.kpack), stacklevel=2)
             object.__setattr__(self, "kpack", 1)
+
+
+def function_attributes(given: Any) -> tuple[tuple[str, str | None], ...]:
+    """Return pairs of names and values, or None, of a text like "amdgpu-sched-strategy=max-ilp,name" or of pairs."""
+    if isinstance(given, str):
+        parts = [part.strip().partition("=") for part in given.split(",") if part.strip()]
+        given = [(name.strip(), value.strip() if sign else None) for name, sign, value in parts]
+    try:
+        pairs = tuple((name, value) for name, value in given)
+    except (TypeError, ValueError):
+        pairs = (("", None),)
+    for name, value in pairs:
+        is_text = isinstance(name, str) and isinstance(value, str | None)
+        if not is_text or not ATTRIBUTE.fullmatch(name) or not ATTRIBUTE_VALUE.fullmatch(value or ""):
+            raise ValueError(f'llvm_fn_attrs is a text like "name=value,name" or a tuple of pairs, got {given!r}')
+    return pairs
 
 
 LLIR_PASSES = [

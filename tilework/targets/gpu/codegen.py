@@ -339,7 +339,10 @@ class Emitter:
         for op in self.source.body.block.ops:
             if isinstance(op, tt.FuncOp) and has_body(op):
                 self.function(op)
-        metadata: dict[str, Any] = {"fp_contract": "explicit", "shared": self.shared_bytes()}
+        metadata: dict[str, Any] = {
+            "fp_contract": "explicit",
+            "shared": max(self.shared_bytes(), self.gpu.least_shared),
+        }
         if self.program.size:
             metadata |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.total_warps != self.facts.num_warps:  # partitions run on further warps

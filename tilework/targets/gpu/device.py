@@ -150,6 +150,7 @@ class Gpu(ABC):
     kernel_convention: ClassVar[str]
     line_tables: ClassVar[str] = "LineTablesOnly"  # LLVM's emission kind of debug information
     shared_alignment: ClassVar[int] = 16  # of the base of shared memory
+    least_shared: int = 0  # bytes of shared memory that a program takes at least
     argument_space: ClassVar[int] = 0  # the address space of pointer arguments
     parameter_word: str = ""  # an attribute of all parameters of a kernel
     map_parameter: ClassVar[str | None] = None  # the attributes of a tensor map parameter, if supported

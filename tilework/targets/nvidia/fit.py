@@ -34,7 +34,7 @@ def check_fit(module: ModuleOp, options: CompileOptions, target: Target, propert
     threads = (options.num_warps + extra_warps(special)) * target.warp_size
     share = properties.get("max_num_regs", 1 << 16) // threads if not special else MOST_REGISTERS  # groups trade theirs
     registers = min(options.maxnreg or MOST_REGISTERS, share, MOST_REGISTERS)
-    shared = shared_bytes(module, target)
+    shared = max(shared_bytes(module, target), options.min_shared_mem or 0)
     carried = max((accumulators(op) for op in ops_in_order(*module.regions) if isinstance(op, ForOp)), default=0)
     for needed, limit, name in (
         (threads, MOST_THREADS, "threads"),

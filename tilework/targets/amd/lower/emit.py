@@ -200,6 +200,7 @@ class AmdGpu(Gpu):
         self.assembly_types = dict.fromkeys(codes, i32)
         self.parameter_word = "inreg" if AmdFeature.WAVE_PRELOAD in target.features else ""
         self.hints = getattr(options, "schedule_hint", "none").split(",")
+        self.user_attributes = getattr(options, "llvm_fn_attrs", ())
         self.flushes_denormals = getattr(options, "allow_flush_denorm", False) and not options.reproducible
 
     # The kernel
@@ -216,7 +217,14 @@ class AmdGpu(Gpu):
         ]
         if self.waves:
             found.append(f'"amdgpu-waves-per-eu"="{self.waves}, {self.waves}"')
-        return [*found, '"amdgpu-sched-strategy"="iterative-ilp"'] if "memory-bound-attention" in self.hints else found
+        if "memory-bound-attention" in self.hints:
+            found.append('"amdgpu-sched-strategy"="iterative-ilp"')
+        own = {name for name, _ in self.user_attributes}
+        kept = [text for text in found if text.split('"')[1] not in own]
+        return [
+            *kept,
+            *(f'"{name}"' + (f'="{value}"' if value is not None else "") for name, value in self.user_attributes),
+        ]
 
     def thread_id(self, b: Builder) -> Value:
         return self.intrinsic(b, "workitem.id.x", i32)

@@ -354,6 +354,7 @@ class NvidiaGpu(AtomicInstructions):
     def __init__(self, target: Target, options: Any = None) -> None:
         super().__init__(target)
         self.least_blocks = getattr(options, "minctasm", None)
+        self.least_shared = getattr(options, "min_shared_mem", None) or 0
         self.flushes = getattr(options, "enable_reflect_ftz", True)
         self.stores_matrices = self.has(Feature.MATRIX_STORE)
         self.native_floats = frozenset({f16, f32, f64, *([bf16] if self.has(Feature.BF16_ARITHMETIC) else [])})
