@@ -204,6 +204,15 @@ def test_a_cooperative_grid_and_a_kernel_that_is_kept(hip: EmulatedHip) -> None:
     assert hip.launches.pop() == first
 
 
+def test_a_cooperative_grid_on_a_device_without(hip: EmulatedHip) -> None:
+    hip.facts["cooperativeLaunch"] = 0
+    x, said = ramp(), "^Cooperative launch requested but not supported by device: scaled$"
+    with pytest.raises(AssertionError, match=said):
+        scaled[(1,)](x, 64, 0.5, BLOCK=32, launch_cooperative_grid=True)
+    scaled[(1,)](x, 64, 0.5, BLOCK=32)
+    assert len(hip.launches) == 1
+
+
 # devices, streams, threads, time
 
 

@@ -96,10 +96,13 @@ class HipLauncher(GpuLauncher):
 
     gpus, array_cls, by_values = GPUS, DeviceArray, True
 
-    def __init__(self, functions: Functions, source: object, metadata: object) -> None:
+    def __init__(self, functions: Functions, source: object, metadata: Any) -> None:
         super().__init__(functions, source, metadata)
         self.is_plain = type(self) is HipLauncher
-        self.last = () if self.call == "launch_cooperative" else (None,)  # arguments in one buffer, which are not used
+        is_cooperative = self.call == "launch_cooperative"
+        if is_cooperative and not library().properties(library().current_device())["cooperativeLaunch"]:
+            raise AssertionError(f"Cooperative launch requested but not supported by device: {metadata.name}")
+        self.last = () if is_cooperative else (None,)  # arguments in one buffer, which are not used
 
     def put(self, frame: Frame, blocks: Extent, stream: int, function: int) -> int:
         return self.launch(function, *blocks, self.block, 1, 1, self.shared, stream, frame.addresses, *self.last)

@@ -38,6 +38,7 @@ PROPERTIES = {
     "arch": (1160, f"{TEXT_BYTES}s"),
     "warpSize": (308, "i"),
     "max_threads_per_sm": (624, "i"),
+    "cooperativeLaunch": (688, "i"),
 }
 
 OWN_NAMES = {

@@ -41,6 +41,7 @@ MI300 = {  # a smaller GPU has other lanes, and another name
     "mem_clock_rate": 1_300_000,
     "mem_bus_width": 8192,
     "max_threads_per_sm": 2048,
+    "cooperativeLaunch": 1,
 }
 
 
