@@ -5,6 +5,7 @@ Python evaluates arguments from left to right and Triton evaluates keyword argum
 """
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.effects import is_pure
 from tilework.ir.functions import symbol_of
 from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
+from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.transforms.registry import run_pipeline, ttir_pipeline
 
 REFERENCE = Path(__file__).parent.parent / "ir" / "reference"
@@ -78,3 +81,23 @@ def test_our_ttir_is_tritons(arch: str, name: str) -> None:
 
 def test_there_are_pairs() -> None:
     assert len(PAIRS) >= 24
+
+
+ARGUMENTS = {  # of the pipelined loop, as Triton 3.7.1 names them, without the numbers that make names unique
+    ("matmul_f16", "sm_90", 8): "acc pa pb acc acc x x y y",
+    ("matmul_descriptor", "sm_90", 8): "acc acc acc acc",
+    ("attention_causal", "sm_80", 4): "m_i l_i acc pk pv pv pv k k v v",
+}
+
+
+@pytest.mark.parametrize(("kernel", "arch", "warps"), ARGUMENTS)
+def test_arguments_that_the_pipeliner_adds_have_names(
+    kernel: str, arch: str, warps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWORK_PLAIN_DOTS", "1")
+    monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", "1")
+    module = compiled(kernel, arch)
+    run_pipeline(module, ttgir_pipeline(Target.parse(arch.replace("sm_", "cuda:")), warps))
+    (arguments,) = re.findall(r"iter_args\((.*?)\) ->", print_module(module))
+    names = [re.sub(r"_\d+$", "", name) for name in re.findall(r"%(\w+) = ", arguments)]
+    assert names == ARGUMENTS[kernel, arch, warps].split()

@@ -331,14 +331,14 @@ def loop_attributes(hints: Mapping[str, Any]) -> dict[str, Attribute]:
     return dict(sorted(found.items()))
 
 
-def also_carry(loop: Operation, values: Sequence[SSAValue]) -> list[BlockArgument]:
+def also_carry(loop: Operation, values: Sequence[SSAValue], location: LocationAttr = unknown) -> list[BlockArgument]:
     """The new arguments of an `scf.for`, which starts with `values` and has results for them; yields are for the
     caller."""
     body = body_of(loop)
     loop.operands = (*loop.operands, *values)
     for value in values:
         also_give(loop, value.type)
-    return [body.insert_arg(value.type, len(body.args)) for value in values]
+    return [body.insert_arg(value.type, len(body.args), location) for value in values]
 
 
 def also_give(op: Operation, type: Attribute) -> OpResult:

@@ -33,7 +33,7 @@ from tilework.ir.arith import binary
 from tilework.ir.create import append_op
 from tilework.ir.effects import is_pure, writes
 from tilework.ir.llvm import AssumeOp
-from tilework.ir.nesting import body_of
+from tilework.ir.nesting import body_of, location_of
 from tilework.ir.rewrite import constant_value, insert_before, recreate, replace_op
 from tilework.ir.scf import make_for, make_if, make_yield
 from tilework.transforms.building.emitter import Emitter, iterations, narrowed, set_mask
@@ -337,7 +337,8 @@ class Kernel:
         old = self.old
         initial = [old.at(*one) for one in self.alive()]
         for value, count in self.carried.items():
-            self.slots[value] = [self.block.insert_arg(value.type, len(self.block.args)) for _ in range(count)]
+            where = location_of(value)
+            self.slots[value] = [self.block.insert_arg(value.type, len(self.block.args), where) for _ in range(count)]
         self.emit_body()
         for op in self.code.ops:
             append_op(self.block, op)

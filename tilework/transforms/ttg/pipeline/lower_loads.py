@@ -29,6 +29,7 @@ from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import encoding_attr
 from tilework.ir.fields import SEGMENTS
 from tilework.ir.functions import function_around, ops_in_order
+from tilework.ir.locations import unknown
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import constant, erase_op, insert_after, insert_before, put, replace_all_uses
@@ -124,11 +125,12 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
     with_phase: dict[int, bool] = {}
     for plan in plans:
         with_phase[plan.buffers] = with_phase.get(plan.buffers, False) or plan.kind is Kind.TMA
+    shared = Emitter(unknown)  # constants that belong to no line
+    minus_one, zero, one = (shared.constant(value, i32) for value in (-1, 0, 1))
+    shared.insert_before(low.loop)
     code = Emitter(low.loop.location)
-    minus_one, zero, one = (code.constant(value, i32) for value in (-1, 0, 1))
-    code.insert_before(low.loop)
     initial = [value for has_phase in with_phase.values() for value in (minus_one, minus_one, zero)[: 2 + has_phase]]
-    arguments, body = iter(also_carry(low.loop, initial)), body_of(low.loop)
+    arguments, body = iter(also_carry(low.loop, initial, low.loop.location)), body_of(low.loop)
     stepped: list[SSAValue] = []
     for count, has_phase in with_phase.items():
         limit = code.constant(count, i32)
