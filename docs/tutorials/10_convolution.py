@@ -209,4 +209,4 @@ gflops.run(print_data=True, save_precision=1)
 #   axis: no `tl.dot`, and the weights are a tile.
 # - The weights of `blur` are loaded nine times by each program. Are they faster as `tl.constexpr` numbers?
 #
-# Next: quantised weights.
+# Next: [quantised weights](11_int4_matmul.py).
