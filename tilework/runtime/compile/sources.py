@@ -160,6 +160,11 @@ class IRSource(Source):
         found = re.search(ENTRY, self.text)
         self.name = self.path.stem if found is None else f"@{found['ir']}" if found["ir"] else found["ptx"]
 
+    @property
+    def src(self) -> str:
+        """The text, under Triton's name."""
+        return self.text
+
     def hash(self) -> str:
         """SHA-256 of the text, and of the path if locations name it."""
         where = str(self.path) if knobs.compilation.use_ir_loc else ""
