@@ -529,6 +529,14 @@ BAD = [
       '-> ()}) : () -> ()')),
 ]  # fmt: skip
 GOOD = [
+    *((f"{op[:20]}_loses_mutable",
+       f"%m: !ttg.memdesc<{count}64x64xf16, #plain, #smem, mutable>, %i: i32",
+       f"%x = ttg.{op} : !ttg.memdesc<{count}64x64xf16, #plain, #smem, mutable> -> !ttg.memdesc<{result}>")
+      for op, count, result in (
+        ("memdesc_subslice %m[32, 0]", "", "32x64xf16, #plain, #smem, 64x64"),
+        ("memdesc_reinterpret %m", "", "64x64xi16, #plain, #smem"),
+        ("memdesc_index %m[%i]", "3x", "64x64xf16, #plain, #smem"),
+    )),
     ("idx_enc",
      "%m: !ttg.memdesc<3x64x64xf16, #shared, #smem>, %i: i32",
      ("%x = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, "

@@ -539,13 +539,13 @@ class GlobalScratchAllocOp(Op):
 
 
 def view_types(op: Operation) -> tuple[MemDescType, MemDescType]:
-    """The types of the memory and of the view, which agree on the elements and on `mutable`; one of several buffers may
-    lose it."""
+    """The types of the memory and of the view, which agree on the elements and on `mutable`; some views may lose it."""
     source, result = op.operands[0].type, op.results[0].type
     assert isinstance(source, MemDescType) and isinstance(result, MemDescType)
     if source.element_type != result.element_type and not isinstance(op, MemDescReinterpretOp):
         raise VerifyException(f"result element type must match desc element type: {source}, {result}")
-    if source.is_mutable != result.is_mutable and not (source.is_mutable and isinstance(op, MemDescIndexOp)):
+    may_lose = source.is_mutable and isinstance(op, MemDescIndexOp | MemDescSubsliceOp | MemDescReinterpretOp)
+    if source.is_mutable != result.is_mutable and not may_lose:
         raise VerifyException(f"result mutability must match source mutability: {source}, {result}")
     return source, result
 
