@@ -156,7 +156,8 @@ FAMILIES = (
         "runtime",
         "Testing and benchmarks",
         "tilework.testing.",
-        "call assert_close do_bench do_bench_cudagraph perf_report Benchmark Mark Mark.run get_dram_gbps"
+        "call assert_close do_bench do_bench_cudagraph do_bench_proton"
+        " perf_report Benchmark Mark Mark.run get_dram_gbps"
         " get_max_tensorcore_tflops get_max_simd_tflops nvsmi set_gpu_clock cuda_memcheck",
     ),
     family(

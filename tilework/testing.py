@@ -14,14 +14,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.call import call
 from tilework.runtime.launch.python.specialize import dtype_code
-from tilework.runtime.tuning.benchmark import Benchmark, Mark, do_bench, do_bench_cudagraph, perf_report
+from tilework.runtime.tuning.benchmark import (
+    Benchmark,
+    Mark,
+    check_return_mode,
+    do_bench,
+    do_bench_cudagraph,
+    perf_report,
+    summarize,
+)
 
 __all__ = [
     "Benchmark",
@@ -31,6 +39,7 @@ __all__ = [
     "cuda_memcheck",
     "do_bench",
     "do_bench_cudagraph",
+    "do_bench_proton",
     "get_dram_gbps",
     "get_max_simd_tflops",
     "get_max_tensorcore_tflops",
@@ -50,6 +59,34 @@ TENSOR_RATIO = {"fp32": 0.5, "fp16": 1, "bf16": 1, "i8": 2, "u8": 2, "fp8": 2}
 # (fp32, fp16) operations per clock and subcore of the ordinary units
 SIMD_OPS = {70: (32, 64), 75: (32, 64), 80: (32, 128), 86: (64, 64), 87: (64, 64), 89: (64, 64), 90: (64, 128)}
 SIMD_OPS |= {100: (64, 128), 103: (64, 128), 120: (64, 64)}
+
+
+def do_bench_proton(
+    fn: Callable[[], object],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Iterable[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
+    """Like `do_bench`, but only the kernels of a call count: the profiler measures them, not the time to launch them.
+
+    A call that launches several kernels counts their sum. The profiler records launches of tilework's kernels, and on
+    NVIDIA GPUs all kernels.
+
+    Example:
+        @tilework.jit
+        def fill(out, N: tl.constexpr):
+            tl.store(out + tl.arange(0, N), 1.0)
+
+        out = np.zeros(1024, np.float32)
+        times = tilework.testing.do_bench_proton(lambda: fill[(1,)](out, N=1024), warmup=1, rep=2, return_mode="all")
+        assert all(milliseconds > 0 for milliseconds in times)
+    """
+    from tilework.inspect.profiler.kernel_times import kernel_times  # lazily: the profiler loads when it measures
+
+    check_return_mode(return_mode)
+    return summarize(kernel_times(fn, warmup, rep, list(grad_to_none or ())), quantiles, return_mode)
 
 
 def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:

@@ -12,8 +12,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilework
 import tilework.language as tl
-from tilework import testing
+from tilework import knobs, testing
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.tuning.benchmark import quantile
 from tilework.targets.base import GPUTarget
@@ -315,3 +316,32 @@ def test_special_values() -> None:
     for other in ([0.0, np.inf, -np.inf], [np.nan, np.inf, np.inf], [np.nan, 1e30, -np.inf]):
         with pytest.raises(AssertionError):
             testing.assert_close(np.array([np.nan, np.inf, -np.inf]), np.array(other))
+
+
+@tilework.jit
+def filled(out, value, N: tl.constexpr):
+    tl.store(out + tl.arange(0, N), value)
+
+
+def test_times_of_kernels_alone() -> None:
+    out = np.zeros(1024, np.float32)
+
+    def call() -> None:
+        filled[(1,)](out, 1.0, N=1024)
+        filled[(1,)](out, 2.0, N=1024)
+        time.sleep(0.01)
+
+    times = testing.do_bench_proton(call, warmup=1, rep=60, return_mode="all")
+    assert times and all(0 < milliseconds < 10 for milliseconds in times)
+    assert 0 < testing.do_bench_proton(call, warmup=1, rep=20, quantiles=[0.5]) < 10
+    with pytest.raises(RuntimeError, match="launches none that the profiler sees"):
+        testing.do_bench_proton(lambda: time.sleep(0.001), warmup=1, rep=5)
+    with pytest.raises(AssertionError, match="return_mode must be one of"):
+        testing.do_bench_proton(call, return_mode="fastest")
+
+
+def test_times_of_kernels_without_the_profiler() -> None:
+    with knobs.proton.scope():
+        knobs.proton.disable = True
+        with pytest.raises(RuntimeError, match="TRITON_PROTON_DISABLE=1"):
+            testing.do_bench_proton(lambda: None, warmup=1, rep=1)
