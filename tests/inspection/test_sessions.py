@@ -160,6 +160,17 @@ def test_only_active_sessions_record() -> None:
         proton.activate(99)
 
 
+def test_a_session_may_be_finalized_twice() -> None:
+    session = proton.start("first")
+    proton.finalize(session)
+    proton.finalize(session)
+    proton.finalize(session, "a format that nothing is written in")
+    other = proton.start("other")
+    with pytest.raises(RuntimeError, match=f"Session has not been initialized: {session}"):
+        proton.finalize(session)
+    proton.finalize(other)
+
+
 def test_profiling_can_be_disabled_between_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proton.start("first") is not None
     proton.finalize()

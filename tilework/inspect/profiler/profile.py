@@ -163,7 +163,7 @@ def switch(session: int | None, is_active: bool) -> None:
 
 
 def finalize(session: int | None = None, output_format: str | None = "") -> None:
-    """Write the file of a session, or of all, and forget it.
+    """Write the file of a session, or of all, and forget it; nothing happens where there is none.
 
     Example:
         import pathlib, tempfile
@@ -182,6 +182,8 @@ def finalize(session: int | None = None, output_format: str | None = "") -> None
 
 def end(session: int | None, output_format: str | None = "") -> None:
     """As `finalize`, also under the `proton` command."""
+    if not SESSIONS.known:
+        return
     chosen = list(SESSIONS.known.values()) if session is None else [SESSIONS.get(session)]
     for found in chosen:
         if output_format and output_format not in found.data.formats:
