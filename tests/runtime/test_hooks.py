@@ -234,6 +234,13 @@ def test_a_hook_without_a_key_says_what_to_write(hook: Any, said: str) -> None:
         compile(fill_source())
 
 
+def test_a_hook_may_return_a_list() -> None:
+    knobs.runtime.add_stages_inspection_hook = lambda *args: ["key", "hash"]
+    fill[(1,)](np.zeros(4, "f4"), 1.0, 4)
+    (key,) = (key for entry in fill.device_caches.values() for key in entry[0])
+    assert "('custom_pipeline', 'hash')" in key
+
+
 def test_hooks_of_triton_36_work_with_its_version() -> None:
     OLDER.clear()
     knobs.language.triton_version = "3.6.0"

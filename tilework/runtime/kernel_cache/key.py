@@ -249,9 +249,9 @@ def stages_key() -> tuple[str, str] | None:
     except ValueError:  # a callable whose signature is not available
         pass
     found = hook()
-    if not (isinstance(found, tuple) and len(found) == 2 and all(isinstance(part, str) for part in found)):
+    if not (isinstance(found, tuple | list) and len(found) == 2 and all(isinstance(part, str) for part in found)):
         raise TypeError(f"{name}() returned {found!r}: {STAGES_HOOK}")
-    return found
+    return found[0], found[1]
 
 
 STAGES_HOOK = (
