@@ -439,6 +439,12 @@ DOTS = [
     ("gfx1201", (32, 32, 4), "bfloat16", "version = 2"),
     ("gfx1201", (16, 16, 8), "float8_e5m2", "version = 2"),
     ("gfx1201", (8, 32, 32), "float16", ""),
+    ("gfx1250", (32, 32, 64), "float16", "instrShape = [16, 16, 32]"),
+    ("gfx1250", (16, 64, 8), "bfloat16", "instrShape = [16, 16, 32]"),
+    ("gfx1250", (32, 32, 64), "int8", "instrShape = [16, 16, 64]"),
+    ("gfx1250", (32, 32, 64), "float8_e4m3fn", "instrShape = [16, 16, 64]"),
+    ("gfx1250", (32, 32, 128), "float8_e5m2", "instrShape = [16, 16, 128]"),
+    ("gfx1250", (16, 16, 16), "float32", ""),
     ("gfx942", (8, 8, 16), "float8_e4m3fnuz", ""),  # too small for an instruction
 ]
 

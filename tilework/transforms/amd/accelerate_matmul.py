@@ -131,8 +131,7 @@ def choose(op: Operation, target: Target, side: int = 0, kpack: int = 1) -> Choi
     if version := version_of(target, "mfma"):
         return choose_mfma(op, version, a, b, c, side, kpack)
     version = version_of(target, "wmma")
-    # version 3 is used for scaled dots only, as in Triton
-    return choose_wmma(op, version, a, b, c) if version in (1, 2) else None
+    return choose_wmma(op, version, a, b, c) if version else None
 
 
 def kind_of(op: Operation, a: Attribute, b: Attribute, version: int) -> tuple[str, Attribute | None] | None:
@@ -220,14 +219,22 @@ def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attr
     left, right = element_type(a), element_type(b)
     operand: Attribute | None = None
     if left in OCP + FNUZ and right in OCP + FNUZ:
-        operand = None if version == 2 and left in OCP and right in OCP else f16
+        operand = None if version > 1 and left in OCP and right in OCP else f16
     elif left != right or left not in (f16, bf16, i8):
         return None
     if min(shape_of(c)[-2:]) < WMMA_SIDE:  # K may be smaller
         return None
     grid = warp_grid(op, (WMMA_SIDE, WMMA_SIDE), is_chain_tail(op))
-    layout = AmdWmma(version, True, tile_grid(grid), cga=result_cga(c))
+    depth = wmma_depth(version, bit_width(operand or left), shape_of(a)[-1], left == i8)
+    layout = AmdWmma(version, True, tile_grid(grid), cga=result_cga(c), instr_shape=(WMMA_SIDE, WMMA_SIDE, depth))
     return Choice(layout, 16 if version == 1 else 8, operand, i32 if left == i8 else f32)
+
+
+def wmma_depth(version: int, bits: int, k: int, is_whole: bool) -> int:
+    """Return K of an instruction."""
+    if version < 3:
+        return WMMA_SIDE
+    return 32 if bits == 16 else 128 if k >= 128 and not is_whole else 64
 
 
 def result_cga(c: Attribute) -> tuple[tuple[int, ...], ...]:

@@ -216,14 +216,17 @@ def wmma(ins: Instruction, t: Translator) -> Compute:
         raise Unsupported(ins)
     formats = named[3].split(".")
     names = formats if len(formats) == 2 else formats * 2
-    where = [0, 1, 2]
+    depth, version = int(named[2]), version_of(t.group.arch)
+    where = [0, 1, 2] if version < 3 else [0, 1, 3]  # from version 3 on a modifier of the accumulator is in front of it
     if formats == ["iu8"]:
         names = ["i8" if literal(ins, index) else "u8" for index in (0, 2)]
         where = [1, 3, 4]
+    elif version == 3 and len(formats) == 1:
+        where = [1, 3, 5]
     kinds = [ins.operands[index][0] for index in where[:2]]
-    if named[1] in ("f16", "bf16") or int(named[2]) != 16:
+    if named[1] in ("f16", "bf16") or (depth != 16) != (version == 3) or has_modifiers(ins, where):
         raise Unsupported(ins)
-    shape = wmma_shape(16, version_of(t.group.arch))
+    shape = wmma_shape(depth, version)
 
     def computed(mask: Mask, *values: Value) -> Value:
         *factors, acc = (values[index] for index in where)
@@ -237,8 +240,14 @@ def wmma(ins: Instruction, t: Translator) -> Compute:
     return computed
 
 
+def has_modifiers(ins: Instruction, where: list[int]) -> bool:
+    """Return True if a float operand or the accumulator is negated or made absolute."""
+    given = [index for index in range(len(ins.operands)) if index not in where]
+    return where != [1, 3, 4] and any(literal(ins, index) for index in given)
+
+
 def version_of(arch: str) -> int:
-    return 1 if arch.startswith("gfx11") else 2
+    return 1 if arch.startswith("gfx11") else 3 if arch == "gfx1250" else 2
 
 
 def wave_operand(t: Translator, shape: Shape, values: Array, ins: Instruction) -> Array:

@@ -281,30 +281,41 @@ def lower_mfma(low: Lowering, op: Operation, encoding: AmdMfma) -> Registers:
     return tiles.result([tiles.lines(0), tiles.lines(1)], multiply)
 
 
-def lower_wmma(low: Lowering, op: Operation, encoding: AmdWmma) -> Registers:
-    """Emit wmma 16x16x16 of versions 1 and 2; version 3 has layouts only."""
-    if encoding.version == 3 or not low.gpu.has(f"wmma{encoding.version}") or encoding.instr_shape != (16, 16, 16):
-        shape = "x".join(map(str, encoding.instr_shape))
-        raise low.refuse(op, f"a dot in the layout of wmma {shape}, version {encoding.version},")
-    tiles, elements = Tiles(low, op, encoding), 16 if encoding.version == 1 else 8
-    is_whole = tiles.kinds[0] == i8
-    if is_whole:
-        factor, name = vector(i32, elements // 4), "i32.16x16x16.iu8.v8i32"
-    elif tiles.kinds[0] in (half, bf16):
-        is_half = tiles.kinds[0] == half
-        factor = vector(f16_register if is_half else i16, elements)
-        name = f"f32.16x16x16.{'f16' if is_half else 'bf16'}.v8f32"
-    else:
-        factor, name = vector(i32, 2), f"f32.16x16x16.{'.'.join(map(byte_name, tiles.kinds))}.v8f32"
+WMMA_DEPTHS = {1: (16,), 2: (16,), 3: (32, 64, 128)}
 
+
+def lower_wmma(low: Lowering, op: Operation, encoding: AmdWmma) -> Registers:
+    """Emit wmma 16x16x16 of versions 1 and 2, or of version 3 with a larger K."""
+    version, (m, n, k) = encoding.version, encoding.instr_shape
+    tiles, elements = Tiles(low, op, encoding), k if version == 1 else k // 2
+    is_whole, is_half = tiles.kinds[0] == i8, tiles.kinds[0] in (half, bf16)
+    has_depth = k in WMMA_DEPTHS[version] and (version < 3 or (k == 32) == is_half) and not (k == 128 and is_whole)
+    if not low.gpu.has(f"wmma{version}") or (m, n) != (16, 16) or not has_depth:
+        raise low.refuse(op, f"a dot in the layout of wmma {m}x{n}x{k}, version {version},")
+    no, yes, plain = constant(i1, 0), constant(i1, 1), constant(i16, 0)
+    if is_whole:
+        factor, name = vector(i32, elements // 4), f"i32.{m}x{n}x{k}.iu8.v8i32"
+    elif is_half:
+        kind = tiles.kinds[0]
+        factor = vector(f16_register if kind == half else brain if version == 3 else i16, elements)
+        name = f"f32.{m}x{n}x{k}.{'f16' if kind == half else 'bf16'}.v8f32"
+    else:
+        factor = vector(i32, elements // 4)
+        name = f"f32.{m}x{n}x{k}.{'.'.join(map(byte_name, tiles.kinds))}.v8f32"
     name = f"llvm.amdgcn.wmma.{name}.{factor.suffix}"
+
+    def arguments(x: Value, y: Value, whole: Value) -> list[Value]:
+        """Return operands, their signs, and from version 3 on how the accumulator is changed and what is reused."""
+        if is_whole:
+            return [yes, x, yes, y, whole, no, *([no, no] if version == 3 else [])]
+        if version < 3:
+            return [x, y, whole]
+        return [no, x, no, y, plain, whole, no, no] if is_half else [x, y, plain, whole, no, no]
 
     def multiply(first: Registers, second: Registers, whole: Value) -> Value:
         for at in range(0, len(first), elements):
             x, y = (packed(low, line[at : at + elements], factor) for line in (first, second))
-            sign = constant(i1, 1)
-            args = [sign, x, sign, y, whole, constant(i1, 0)] if is_whole else [x, y, whole]
-            whole = low.builder.call(name, whole.type, args, attributes="convergent")
+            whole = low.builder.call(name, whole.type, arguments(x, y, whole), attributes="convergent")
         return whole
 
     return tiles.result([tiles.lines(0), tiles.lines(1)], multiply)
