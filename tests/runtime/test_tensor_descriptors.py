@@ -39,7 +39,7 @@ def test_from_tensor_takes_sizes_and_strides_in_elements() -> None:
         ({"strides": [8]}, "rank mismatch"),
         ({"block_shape": [4]}, "rank mismatch"),
         ({"shape": [], "strides": [], "block_shape": []}, "rank must not be zero"),
-        ({"shape": [1] * 6, "strides": [4] * 5 + [1], "block_shape": [1] * 6}, "1 to 5"),
+        ({"shape": [1] * 6, "strides": [4] * 5 + [1], "block_shape": [1] * 6}, "^rank cannot be more than 5, got 6$"),
         ({"base": aligned((65,))[1:]}, "base must be 16-byte aligned"),
         ({"base": 64}, "an array or a tensor"),
         ({"block_shape": [0, 4]}, "Shape element 0 must be positive"),
@@ -50,7 +50,7 @@ def test_from_tensor_takes_sizes_and_strides_in_elements() -> None:
         ({"strides": [1 << 38, 1]}, "less than 2.40 bytes, stride 0 is 1099511627776 bytes"),
         ({"shape": [1 << 31, 8]}, "fit in int32"),
         ({"strides": [8, 2]}, "Last dimension must be contiguous"),
-        ({"shape": [0, 8]}, "positive"),
+        ({"shape": [0, 8]}, r"^shape must be positive, got \[0, 8\]$"),
         ({"padding": "one"}, "Illegal value for padding.* zero, nan"),
         (
             {"padding": "nan", "base": aligned((8, 8), np.int32)},

@@ -85,10 +85,10 @@ def check_descriptor(descriptor: Any) -> None:
         f"rank mismatch: {rank} sizes but a block of rank {len(descriptor.block_shape)}"
     )
     assert rank > 0, "rank must not be zero"
-    assert rank <= MAX_RANK, f"a descriptor has 1 to {MAX_RANK} dimensions, not {rank}"
+    assert rank <= MAX_RANK, f"rank cannot be more than {MAX_RANK}, got {rank}"
     assert address_of(descriptor.base) % MAP_ALIGNMENT == 0, f"base must be {MAP_ALIGNMENT}-byte aligned"
     check_block_shape(descriptor.block_shape)
-    assert all(size > 0 for size in descriptor.shape), f"every size must be positive, got {list(descriptor.shape)}"
+    assert all(size > 0 for size in descriptor.shape), f"shape must be positive, got {list(descriptor.shape)}"
     assert all(size <= LARGEST_SIZE for size in descriptor.shape), (
         f"every size must fit in int32, got {list(descriptor.shape)}"
     )
