@@ -34,7 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("api.md", "reference/runtime.md", *FAMILY_PAGES["runtime"], "reference/runtime/*"),
         *("reference/command_line.md", "reference/environment.md", "compatibility.md"),
     ),
-    "Beside others": ("comparison-*.md",),
+    "Comparisons": ("comparison-*.md",),
     "The compiler": ("stages.md", "design.md", "architecture.md", "contributing.md", "changelog.md", "readme.md"),
 }
 OTHERS = "More"
