@@ -105,6 +105,18 @@ def test_counters_limits_and_remarks_are_those_of_the_tools(gpu: dict[str, Any])
     assert any("the limit of this kernel is DRAM" in remark["text"] for remark in entry["remarks"])
 
 
+@pytest.mark.parametrize("target", ["hip:gfx942", "hip:gfx1201"])
+def test_amd_gpus_have_counters(target: str) -> None:
+    document = explored(target)
+    counters = document["kernels"][0]["counters"]
+    assert (counters["programs"], counters["of"], counters["findings"]) == (4, 4, [])
+    by_line = {document["places"][index][0][1]: numbers for index, numbers in counters["lines"]}
+    # 1008 floats of 4 bytes in requests of 64, of each array once
+    assert by_line[line_of("x = tl.load")]["sectors"] == by_line[line_of("tl.store")]["sectors"] == 63
+    assert counters["total"]["coalescing"] == 1.0
+    assert {name for name, *_ in counters["columns"]} <= set(counters["total"])
+
+
 def test_the_cpu_has_loops_llvm_and_assembly_with_lines() -> None:
     document = compiled("cpu")
     (entry,) = document["kernels"]
@@ -238,6 +250,11 @@ def test_of_a_large_grid_the_first_programs_are_counted() -> None:
     )
     assert (found["programs"], found["of"]) == (4, 2000)
     assert found["total"]["sectors"] == 3 * 126
+    requested = request("hip:gfx942", launched=False)
+    found = count(
+        requested.source, requested.target, {}, Launch.of(kernels.scaled_sum, (*arrays, SIZE, 256), (1000, 2)).copied()
+    )
+    assert (found["programs"], found["of"]) == (4, 2000) and found["total"]["sectors"] == 3 * 63
 
 
 @given(st.lists(st.text(alphabet="<>!-/script{}data\\u03c \u2028\ud800é", max_size=40) | st.text(max_size=20)))

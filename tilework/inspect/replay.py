@@ -391,29 +391,52 @@ def limited(seconds: float) -> Iterator[None]:
 
 COUNTED_PROGRAMS = 4  # of a grid that run in the emulator
 MOST_INSTRUCTIONS = 400_000  # of a block
-UNPLACED = "PTX"  # the file of code that has no line
+UNPLACED = ("PTX", "LLVM")  # the files of code that has no line
+# what a page shows of each line: [name, title, meaning]
+SHARES = ("coalescing", "used", "of the bytes that were moved, those that threads wanted")
+COLUMNS = {
+    "cuda": (
+        ("instructions", "instructions", "of warps"),
+        ("sectors", "sectors", "of 32 bytes of global memory, moved"),
+        SHARES,
+        ("wavefronts", "wavefronts", "of shared memory"),
+        ("conflicts", "conflicts", "wavefronts that even use of the banks would save"),
+        ("tensor", "tensor ops", "multiplications and additions of tensor cores"),
+    ),
+    "hip": (
+        ("instructions", "instructions", "of waves, in LLVM's text: before code generation"),
+        ("sectors", "requests", "of 64 bytes of global memory"),
+        SHARES,
+        ("wavefronts", "LDS cycles", "of the banks of LDS, lanes in order"),
+        ("conflicts", "conflicts", "cycles that even use of the banks would save"),
+        ("tensor", "matrix ops", "multiplications and additions of matrix instructions"),
+    ),
+}
 COUNTING_SECONDS = 20.0
 COUNTS = ("wavefronts", "conflicts", "tile_sectors", "least_sectors", "sectors", "requests")
 
 
 def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch | None) -> dict[str, Any]:
     """Return counts by line and in total; {"why": reason} if nothing could be counted."""
-    if target.backend != "cuda":
-        return {"why": f"the emulator counts what PTX does; this is code for {target}"}
+    if target.backend == "cpu":
+        return {"why": f"the emulator counts what GPUs do; this is code for {target}"}
     if launch is None:
         return {
             "why": "no launch is known: explore a program that launches the kernel, or give `.explore` its arguments"
             " and a grid"
         }
-    from tilework.runtime.devices.emulated.emulated_driver import NVIDIA  # lazily: with the emulator
+    from tilework.runtime.devices.emulated.emulated_driver import AMD, NVIDIA  # lazily: with the emulator
 
-    if (arch := f"sm_{target.arch}") not in NVIDIA:
-        return {"why": f"the emulator has no {arch}; it has {', '.join(NVIDIA)}"}
+    arch = f"sm_{target.arch}" if target.backend == "cuda" else str(target.arch)
+    if arch not in (*NVIDIA, *AMD):
+        return {"why": f"the emulator has no {arch}; it has {', '.join((*NVIDIA, *AMD))}"}
     try:
         counters, found = emulated(source, target, settings, launch, arch)
     except Exception as error:  # any error of the user's kernel is shown beside the other facts
         return {"why": f"the launch failed in the emulator: {error}"}
     return {
+        "by": "the emulator",
+        "columns": COLUMNS[target.backend],
         "grid": list(launch.grid),
         "programs": min(launch.programs, COUNTED_PROGRAMS),
         "of": launch.programs,
@@ -425,17 +448,17 @@ def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: L
 
 def counted_lines(counters: Any) -> list[tuple[tuple[str, int], Any]]:
     """((file, line), counts) of all code that has a source line, in order."""
-    return [(line, counts) for line, counts in sorted(counters.lines.items()) if line[0] != UNPLACED]
+    return [(line, counts) for line, counts in sorted(counters.lines.items()) if line[0] not in UNPLACED]
 
 
 @contextmanager
 def emulating(arch: str) -> Iterator[None]:
     """Launch on an emulated GPU that runs the first programs of a grid only; nothing is recorded."""
-    from tilework.runtime.devices.cuda.device import GPUS  # lazily: with the emulator
-
     with silence(), active(f"emulator:{arch}"):
-        for device in GPUS.library().loaded.devices:
+        gpu: Any = driver.active
+        for device in gpu.gpus.library().loaded.devices:
             device.most_blocks, device.max_instructions = COUNTED_PROGRAMS, MOST_INSTRUCTIONS
+            device.is_counting = True
         yield
 
 

@@ -1,6 +1,4 @@
 // The source: the functions that code comes from, the user's own first; beside each line what it costs and what was said about it.
-const METRICS = [["instructions", "instructions"], ["sectors", "memory sectors"], ["wavefronts", "shared wavefronts"], ["conflicts", "bank conflicts"]];
-
 function sourceFiles(kernel) {
   // the files that this kernel's code comes from
   const used = new Set();
@@ -37,7 +35,7 @@ class SourceView {
     this.code = new CodeView({ language: "python", label: "source", isSource: true });
     this.title = el("span", { class: "title" });
     this.select = el("select", { "aria-label": "counter beside the lines", onchange: () => { this.metric = this.select.value; this.show(this.kernel); } },
-      METRICS.map(([name, words]) => el("option", { value: name }, words)));
+);
     this.node = el("section", { class: "pane", id: "source", "aria-label": "source" },
       el("div", { class: "head" }, this.title, el("span", { class: "grow" }), this.select), el("div", { class: "body" }, this.code.node));
   }
@@ -47,8 +45,11 @@ class SourceView {
     const files = sourceFiles(kernel);
     const counts = countsByLine(kernel);
     const remarks = remarksByLine(kernel);
+    const metrics = (kernel.counters.columns ?? []).filter(([name]) => name !== "coalescing");
+    if (metrics.length && !metrics.some(([name]) => name === this.metric)) this.metric = metrics[0][0];
+    this.select.replaceChildren(...metrics.map(([name, words]) => el("option", { value: name, selected: name === this.metric }, words)));
     this.select.hidden = !counts.size;
-    this.select.title = counts.size ? `counted by the emulator, ${counted(kernel.counters)}` : "";
+    this.select.title = counts.size ? `counted by ${kernel.counters.by}, ${counted(kernel.counters)}` : "";
     this.title.textContent = files.length ? DOC.files[files[0]].label : "source";
     this.title.title = files.length ? DOC.files[files[0]].path : "";
     const most = Math.max(1, ...[...counts.values()].map((numbers) => numbers[this.metric]));
@@ -148,12 +149,6 @@ class PassesView {
   close() { this.code.close(); }
 }
 // The numbers: what limits the kernel, what was said about it, what its lines do, where the compiler's time went.
-const COLUMNS = [
-  ["instructions", "instructions", "of warps"], ["sectors", "sectors", "of 32 bytes of global memory, moved"],
-  ["coalescing", "used", "of the bytes that were moved, those that threads wanted"], ["wavefronts", "wavefronts", "of shared memory"],
-  ["conflicts", "conflicts", "wavefronts that even use of the banks would save"], ["tensor", "tensor ops", "multiplications and additions of tensor cores"],
-];
-
 class ReportView {
   constructor(app, kernel) {
     Object.assign(this, { app, kernel });
@@ -168,14 +163,14 @@ class ReportView {
       const key = KEYS[code.place][0];
       const most = Math.max(...Object.values(code.cycles));
       const sorted = Object.entries(code.cycles).sort((a, b) => b[1] - a[1]);
-      parts.push(el("h2", { style: "margin-top:18px" }, `Cycles of one ${code.what === "loop" ? "iteration" : "program"}, by the cost model`, key === undefined ? null : [" · ", this.app.placeLink(key)]));
+      parts.push(el("h2", { style: "margin-top:18px" }, code.title ?? `Cycles of one ${code.what === "loop" ? "iteration" : "program"}, by the cost model`, key === undefined ? null : [" · ", this.app.placeLink(key)]));
       parts.push(el("div", { class: "bars" }, sorted.flatMap(([name, cycles]) => [
         el("span", {}, name),
         el("div", { class: "track" }, el("div", { class: name === code.limit ? "fill limit" : "fill", style: `width:${(100 * cycles) / most}%` })),
         el("span", { class: "amount" }, number(cycles))])));
-      parts.push(el("p", { class: "dim", style: "margin:10px 0 0" }, `At least ${number(code.bound)} cycles, for ${code.limit}${code.peak ? ` (${code.peak})` : ""}; with ${plural(limits.blocks, "block")} on a multiprocessor about ${number(code.estimate)}.`));
+      parts.push(el("p", { class: "dim", style: "margin:10px 0 0" }, code.text ?? `At least ${number(code.bound)} cycles, for ${code.limit}${code.peak ? ` (${code.peak})` : ""}; with ${plural(limits.blocks, "block")} on a multiprocessor about ${number(code.estimate)}.`));
     }
-    if (!limits.codes) parts.push(el("p", { class: "faint" }, target === "cpu" ? "There is no cost model for the CPU." : `Nobody has measured ${target}: there is no cost model for it, and no occupancy.`));
+    if (!limits.codes) parts.push(el("p", { class: "faint" }, limits.why ?? `Nobody has measured ${target}: there is no cost model for it, and no occupancy.`));
     return el("section", { class: "card", id: "limits" }, parts);
   }
 
@@ -200,20 +195,21 @@ class ReportView {
   counters() {
     const { counters } = this.kernel;
     if (!counters.lines) return el("section", { class: "card wide", id: "counters" }, el("h2", {}, "Counters"), el("p", { class: "faint", style: "margin:0;white-space:pre-wrap" }, counters.why));
-    const head = el("tr", {}, el("th", {}, "line"), el("th", { style: "text-align:left" }, "source"), COLUMNS.map(([name, words, tip]) =>
+    const { columns } = counters;
+    const head = el("tr", {}, el("th", {}, "line"), el("th", { style: "text-align:left" }, "source"), columns.map(([name, words, tip]) =>
       el("th", { title: tip }, el("button", { onclick: () => sorted(name) }, words))));
     const body = el("tbody");
-    const cells = (numbers) => COLUMNS.map(([name]) => el("td", { class: name === "conflicts" && numbers[name] ? "bad" : "" }, numbers[name] === null ? "" : name === "coalescing" ? `${Math.round(100 * numbers[name])}%` : numbers[name] ? number(numbers[name]) : ""));
+    const cells = (numbers) => columns.map(([name]) => el("td", { class: (name === "conflicts" || name === "spills") && numbers[name] ? "bad" : "" }, numbers[name] == null ? "" : name === "coalescing" ? `${Math.round(100 * numbers[name])}%` : numbers[name] ? number(numbers[name]) : ""));
     const lines = counters.lines.map(([place, numbers]) => ({ key: KEYS[place][0], numbers })).filter(({ key }) => key !== undefined);
     const sorted = (name) => {
       const order = name === "line" ? (a, b) => a.key - b.key : name === "coalescing" ? (a, b) => (a.numbers[name] ?? 2) - (b.numbers[name] ?? 2) : (a, b) => b.numbers[name] - a.numbers[name];
-      [...head.children].slice(2).forEach((cell, index) => (COLUMNS[index][0] === name ? cell.setAttribute("aria-sort", "descending") : cell.removeAttribute("aria-sort")));
+      [...head.children].slice(2).forEach((cell, index) => (columns[index][0] === name ? cell.setAttribute("aria-sort", "descending") : cell.removeAttribute("aria-sort")));
       body.replaceChildren(...lines.sort(order).map(({ key, numbers }) => el("tr", { class: "go", onclick: () => this.app.goSource(key) },
         el("td", {}, this.app.placeLink(key)), el("td", { class: "code-cell" }, this.app.sourceText(key).trim()), cells(numbers))));
     };
-    sorted("instructions");
+    sorted(columns[0][0]);
     const told = counters.findings.length ? el("pre", { class: "bad", style: "white-space:pre-wrap" }, counters.findings.join("\n")) : null;
-    return el("section", { class: "card wide", id: "counters" }, el("h2", {}, `Counters of the emulator, ${counted(counters)}`), told,
+    return el("section", { class: "card wide", id: "counters" }, el("h2", {}, `Counters of ${counters.by}, ${counted(counters)}`), told, counters.note ? el("p", { class: "dim" }, counters.note) : null,
       el("div", { class: "scroll" }, el("table", {}, el("thead", {}, head), body, el("tfoot", {}, el("tr", {}, el("td", {}, "all"), el("td"), cells(counters.total))))));
   }
 

@@ -116,13 +116,10 @@ def metrics_of(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, An
     pairs = [(name, *zip(left.get(name, NONE), right.get(name, NONE), strict=True)) for name in names]
     found = [(name, *values, both(*of)) for name, values, of in pairs]
     if None not in totals:
-        units = {
-            "instructions": "of warps",
-            "sectors": "of global memory",
-            "wavefronts": "of shared memory",
-            "conflicts": "of banks",
-        }
-        found += [(name, totals[0][name], totals[1][name], f"{of}, in the emulator") for name, of in units.items()]
+        columns = [{name: rest for name, *rest in kernel["counters"]["columns"]} for kernel in (a, b)]
+        for name in [name for name in columns[0] if name in columns[1] and name not in ("coalescing", "tensor")]:
+            of = both(*(f"{side[name][1]}, by {kernel['counters']['by']}" for side, kernel in zip(columns, (a, b))))
+            found.append((columns[0][name][0], totals[0][name], totals[1][name], of))
     return found
 
 

@@ -178,6 +178,8 @@ def collect(request: Request, tables: Tables) -> dict[str, Any]:
     laid_out += [lines for run in runs for lines in run]
     if limits:
         limits["codes"] = [{**code, "place": tables.locations_id(code["place"])} for code in limits["codes"]]
+    elif request.target.backend == "cpu":
+        limits = {"why": "There is no cost model for the CPU."}
     counters = count(request.source, request.target, request.settings, request.launch)
     if "lines" in counters:
         counters["lines"] = [[tables.locations_id([(*line, 0)]), counts] for line, counts in counters["lines"]]

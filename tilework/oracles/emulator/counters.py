@@ -15,6 +15,7 @@ lane, 2 for 8 bytes, 4 for 16 bytes.
 import re
 from collections import Counter
 from dataclasses import dataclass, field, fields
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +50,8 @@ def kind_of(ins: Instruction) -> str:
 class Counts:
     """The counts of one source line, or of all. Instructions are counted once per warp, `threads` once per thread."""
 
+    granule: ClassVar[int] = SECTOR  # bytes that move together
+
     instructions: "Counter[str]" = field(default_factory=Counter)
     threads: int = 0
     requests: int = 0  # of warps to global memory
@@ -64,7 +67,7 @@ class Counts:
     @property
     def coalescing(self) -> float:
         """The fraction of the moved bytes that threads requested."""
-        return self.bytes / (SECTOR * self.sectors) if self.sectors else 1.0
+        return self.bytes / (self.granule * self.sectors) if self.sectors else 1.0
 
     def add(self, other: "Counts") -> None:
         self.instructions.update(other.instructions)
@@ -106,7 +109,7 @@ class Counters:
 
     @property
     def total(self) -> Counts:
-        found = Counts()
+        found = next((type(counts)() for counts in self.lines.values()), Counts())
         for counts in self.lines.values():
             found.add(counts)
         return found
@@ -180,8 +183,7 @@ class Counters:
         self.atomic_accesses.clear()
 
     def count_global(self, ins: Instruction, addresses: Array, size: int, threads: Array) -> None:
-        if self.memory is not None and (base := self.memory.sector_base(int(addresses[0]))) % SECTOR:
-            addresses = addresses - np.uint64(base % SECTOR)
+        addresses = self.as_aligned(addresses, SECTOR)
         counts = self.line(ins)
         sectors, wanted, warps = sectors_of(addresses, size, threads)
         counts.sectors += sectors
@@ -191,6 +193,11 @@ class Counters:
         if ins.line in tile.accesses:
             tile.close()
         tile.accesses[ins.line] = sectors_and_words(addresses, size, threads)
+
+    def as_aligned(self, addresses: Array, granule: int) -> Array:
+        """Return the addresses as if the array that they are in began where a GPU would put it."""
+        base = 0 if self.memory is None else self.memory.sector_base(int(addresses[0]))
+        return addresses - np.uint64(base % granule) if base % granule else addresses
 
     def close_tiles(self) -> None:
         """End all tiles."""
@@ -249,15 +256,17 @@ def tensor_operations(ins: Instruction) -> int:
     return 2 * rows * columns * depth // (WARPS_OF_WGMMA if ins.opcode == "wgmma" else 1)
 
 
-def sectors_of(addresses: Array, size: int, threads: Array) -> tuple[int, int, int]:
+def sectors_of(
+    addresses: Array, size: int, threads: Array, lanes: int = WARP, sector: int = SECTOR
+) -> tuple[int, int, int]:
     """Return (sectors, distinct bytes, warps) of one access per thread; each warp fetches its own sectors."""
-    warps = threads.astype(np.int64) // WARP
+    warps = threads.astype(np.int64) // lanes
     first = addresses.astype(np.int64)
     starts = np.unique(warps << 48 | first & ((1 << 48) - 1))
     warp, start = starts >> 48, starts & ((1 << 48) - 1)
-    steps = np.arange(0, size, min(size, SECTOR))
-    sectors = np.unique((warp << 48 | start // SECTOR)[:, None] + steps // SECTOR)
-    crossing = np.unique(warp << 48 | (start + size - 1) // SECTOR)
+    steps = np.arange(0, size, min(size, sector))
+    sectors = np.unique((warp << 48 | start // sector)[:, None] + steps // sector)
+    crossing = np.unique(warp << 48 | (start + size - 1) // sector)
     ends = np.minimum(start[1:], start[:-1] + size)
     wanted = int(np.where(warp[1:] == warp[:-1], ends - start[:-1], size).sum()) + size
     return len(np.union1d(sectors, crossing)), wanted, len(np.unique(warps))
@@ -270,16 +279,17 @@ def sectors_and_words(addresses: Array, size: int, threads: Array) -> tuple[Arra
     return (words // (SECTOR // BANK_BYTES)).reshape(-1), words.reshape(-1)
 
 
-def wavefronts_of(addresses: Array, size: int, threads: Array, one_by_one: bool = False) -> tuple[int, int, int]:
+def wavefronts_of(
+    addresses: Array, size: int, threads: Array, one_by_one: bool = False, *, lanes: int = WARP, banks: int = BANKS
+) -> tuple[int, int, int]:
     """Return (wavefronts, minimum of them, warps) of one access to shared memory per thread. Lanes share a word that
     they read or write, unless `one_by_one`, as in atomic operations."""
-    together = min(WARP, WARP * BANK_BYTES // size)  # lanes whose bytes fit into one wavefront
+    together = min(lanes, banks * BANK_BYTES // size)  # lanes whose bytes fit into one wavefront
     group = threads.astype(np.int64) // together
     words = addresses.astype(np.int64)[:, None] // BANK_BYTES + np.arange((size + BANK_BYTES - 1) // BANK_BYTES)
     accesses = (group[:, None] << 40 | words).reshape(-1)
     accesses = accesses if one_by_one else np.unique(accesses)
-    banks = (accesses >> 40) * BANKS + accesses % BANKS
-    keys, counts = np.unique(banks, return_counts=True)
+    keys, counts = np.unique((accesses >> 40) * banks + accesses % banks, return_counts=True)
     most = np.zeros(int(group.max()) + 1, np.int64)
-    np.maximum.at(most, keys // BANKS, counts)
-    return int(most.sum()), len(np.unique(group)), len(np.unique(threads // WARP))
+    np.maximum.at(most, keys // banks, counts)
+    return int(most.sum()), len(np.unique(group)), len(np.unique(threads // lanes))

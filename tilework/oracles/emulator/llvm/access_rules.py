@@ -64,6 +64,8 @@ def fetch(
     """Return rows of bytes, and the reasons why they are undefined (None: defined)."""
     if space == 0:
         return fetch_flat(group, addresses, size, align, threads, ins, atomic)
+    if group.counters is not None:
+        group.counters.accessed(ins, space, addresses, size, threads)
     if space == LDS:
         return group.lds.read(addresses, size, threads, align, ins, atomic)
     if space == PRIVATE:
@@ -83,7 +85,10 @@ def send(
             send(
                 group, WINDOWS[name], addresses[which] - base, rows[which], align, threads[which], ins, missing, atomic
             )
-    elif space == LDS:
+        return
+    if group.counters is not None and (not atomic or ins.opcode == "store"):  # an update has been counted as it read
+        group.counters.accessed(ins, space, addresses, rows.shape[1], threads)
+    if space == LDS:
         group.lds.write(addresses, rows, threads, align, ins, undefined, atomic)
     elif space == PRIVATE:
         group.private.write_bytes(addresses, rows, align, threads)

@@ -19,7 +19,7 @@ A `CheckFailed` reports all errors: accesses out of bounds, races in LDS, uses o
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from tilework.oracles.emulator.llvm.ir import (
 )
 from tilework.oracles.emulator.llvm.ir_parser import parse_llvm
 from tilework.oracles.emulator.llvm.translate_ir import Translator, flatten
+from tilework.oracles.emulator.llvm.wave_counters import WaveCounters
 from tilework.oracles.emulator.llvm.workgroup import Workgroup
 from tilework.oracles.emulator.memory import Array, Extent, Memory, MemoryFault
 from tilework.oracles.emulator.printf import PRINTF_BUFFER_OFFSET, PrintBuffer, formats_of
@@ -108,22 +109,22 @@ class LoadedKernel:
     def launch(
         self, grid: int | Sequence[int], threads: int | Sequence[int], arguments: Sequence[Any], lds_bytes: int = 0,
         wave: int | None = None, checks: bool = True, collect: bool = False, lent: Sequence[Extent] = (),
-        max_instructions: int = MAX_INSTRUCTIONS,
+        max_instructions: int = MAX_INSTRUCTIONS, most_groups: int | None = None, counters: WaveCounters | None = None,
     ) -> list[Any]:  # fmt: skip
-        """Run a grid. Arguments are NumPy arrays, addresses and scalars, None is null; missing ones at the end, which
-        Triton's kernels have for scratch memory, are null. Findings are raised, or with `collect` returned. `lent` is
-        memory that addresses may refer to."""
+        """Run a grid, of a larger one the first `most_groups`. Arguments are NumPy arrays, addresses and scalars, None
+        is null; missing ones at the end, which Triton's kernels have for scratch memory, are null. Findings are raised,
+        or with `collect` returned. `lent` is memory that addresses may refer to."""
         grid3, sizes = dimensions(grid, "grid"), dimensions(threads, "workgroup")
         if (count := sizes[0] * sizes[1] * sizes[2]) > self.threads:
             raise EmulatorError(f"{self.function.name} allows {self.threads} threads in a workgroup, not {count}")
         self.executed = 0  # instructions
         group = self.group(sizes, wave or wave_size(self.arch), lds_bytes, checks)
-        group.findings, group.max_instructions = Findings(), max_instructions
+        group.findings, group.max_instructions, group.counters = Findings(), max_instructions, counters
         self.write_hidden(grid3, sizes)
         values = self.values(arguments)
         extents = [extent_of(argument) for argument in arguments if isinstance(argument, np.ndarray)]
         with self.memory.lend([*extents, *lent]):
-            for z, y, x in product(*map(range, reversed(grid3))):
+            for z, y, x in islice(product(*map(range, reversed(grid3))), most_groups):
                 try:
                     group.run((x, y, z), values)
                     self.executed += group.executed

@@ -36,6 +36,7 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     known_name,
     load_rules,
 )
+from tilework.oracles.emulator.llvm.wave_counters import WaveCounters
 from tilework.oracles.emulator.memory import (
     ArenaPort,
     Array,
@@ -294,6 +295,7 @@ class Workgroup:
         self.hidden, self.packet = 0, 0
         self.findings = Findings()
         self.max_instructions, self.executed = 0, 0
+        self.counters: WaveCounters | None = None
         self.counts_accesses = False  # set by code that copies to LDS
         self.saturates = False
         self.index = (0, 0, 0)
@@ -427,6 +429,8 @@ class Workgroup:
                 ins = segment.instructions[at]
                 op(whole)
             ins = segment.end
+            if self.counters is not None:
+                self.counters.executed([*segment.instructions, ins], mask)
             self.executed += len(ops) + 1
             if self.executed > self.max_instructions:
                 raise EmulatorError(f"{self.max_instructions} instructions, and no end; is a loop endless?")

@@ -15,7 +15,8 @@ import numpy as np
 from tilework.errors import StageError
 from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.llvm.ir import dtype_of
-from tilework.oracles.emulator.llvm.run_llvm import LoadedKernel, load_kernel
+from tilework.oracles.emulator.llvm.run_llvm import LoadedKernel, load_kernel, wave_size
+from tilework.oracles.emulator.llvm.wave_counters import WaveCounters
 from tilework.oracles.emulator.memory import Memory
 from tilework.runtime.devices.emulated.emulated_library import (
     PATIENCE,
@@ -46,10 +47,13 @@ MI300 = {  # a smaller GPU has other lanes, and another name
 
 
 class LlvmDevice:
-    """The memory of a GPU."""
+    """The memory of a GPU, and how launches run: of a larger grid the first `most_blocks`, counted or not."""
 
     def __init__(self, capacity: int) -> None:
         self.memory = Memory(capacity)
+        self.most_blocks: int | None = None
+        self.max_instructions = PATIENCE  # of a block
+        self.is_counting = False
 
 
 @dataclass
@@ -186,13 +190,17 @@ class EmulatedHip(EmulatedLibrary):
             Launched(loaded.notes.name, grid, block, shared, stream or 0, attributes, raw, loaded.device)
         )
 
+        device = self.devices[loaded.device]
+        counters = WaveCounters(self.arch, wave_size(self.arch), device.memory) if device.is_counting else None
+
         def launch() -> None:
             loaded.findings = []
+            limits = {"max_instructions": device.max_instructions, "most_groups": device.most_blocks}
             try:
-                kernel.launch(grid, block, values, shared, max_instructions=PATIENCE)
+                kernel.launch(grid, block, values, shared, counters=counters, **limits)
             except CheckFailed as error:
                 loaded.findings = error.findings
                 raise
 
-        outcome = lambda: (loaded.findings, None, kernel.executed)  # noqa: E731
-        return self.enqueue(stream, self.watched(self.devices[loaded.device], launch, outcome))
+        outcome = lambda: (loaded.findings, counters, kernel.executed)  # noqa: E731
+        return self.enqueue(stream, self.watched(device, launch, outcome))
