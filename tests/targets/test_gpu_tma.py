@@ -104,11 +104,13 @@ def test_a_tensor_map_that_is_passed_by_value(tmp_path: Path) -> None:
 
 
 def in_a_cluster(bases: str, size: int) -> str:
-    """The kernel for two blocks, each with a barrier, after a barrier of the cluster."""
+    """The kernel for two blocks, or four, each with a barrier, after a barrier of the cluster."""
+    ctas, barriers = (2, "[[1]]") if bases.count("[") == 2 else (4, "[[1], [2]]")
     meet = ("fence_mbarrier_init_release_cluster", "cluster_arrive {relaxed = true}", "cluster_wait")
     ready = "".join(f"  ttng.{op}\n" for op in meet) + "  %m ="
     new = {
-        '"ttg.num-ctas" = 1': '"ttg.num-ctas" = 2', "1xi64": "2xi64", "order = [0]": "order = [0], CGALayout = [[1]]",
+        '"ttg.num-ctas" = 1': f'"ttg.num-ctas" = {ctas}', "1xi64": f"{ctas}xi64",
+        "order = [0]": f"order = [0], CGALayout = {barriers}",
         "order = [1, 0]": f"order = [1, 0], CGALayout = {bases}", "  %m =": ready, "2048": str(size),
         "elementBitWidth = 16": f"elementBitWidth = 16, CGALayout = {bases}",
         "%bar, %true :": "%bar, %true {multicast} :",
@@ -119,7 +121,9 @@ def in_a_cluster(bases: str, size: int) -> str:
     return text
 
 
-@pytest.mark.parametrize(("bases", "rows"), [("[[0, 0]]", 16), ("[[1, 0]]", 8)])
+@pytest.mark.parametrize(("bases", "rows"), [
+    ("[[0, 0]]", 16), ("[[1, 0]]", 8), ("[[0, 0], [1, 0]]", 8), ("[[1, 0], [0, 0]]", 8), ("[[0, 0], [0, 0]]", 16),
+])  # fmt: skip
 def test_the_barriers_of_a_cluster(bases: str, rows: int, tmp_path: Path) -> None:
     """Each block copies its part, or all, to its own buffer, and waits on its own barrier."""
     path = tmp_path / "kernel.ttgir"
@@ -131,6 +135,7 @@ def test_the_barriers_of_a_cluster(bases: str, rows: int, tmp_path: Path) -> Non
         kernel[(1, 1, 1)](map, y, 32, x)
     np.testing.assert_array_equal(y, x[32:48])
     ptx = kernel.asm["ptx"]
+    assert ptx.count("complete_tx::bytes.multicast::cluster") == ("[0, 0]" in bases)
     for text in ("fence.mbarrier_init.release.cluster;", "barrier.cluster.arrive.relaxed.aligned;"):
         assert text in ptx
 

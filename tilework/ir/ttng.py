@@ -324,7 +324,7 @@ class AsyncTMACopyGlobalToLocalOp(OnBarrier):
 
     ``ttng.async_tma_copy_global_to_local %d[%i, %j] %m, %b, %p cacheModifier = ca : DESC, BARRIER -> MEMORY``
 
-    With `multicast` one block of a cluster copies for all that get the same part. Copies by an im2col descriptor have
+    With `multicast` one block of a cluster copies for all that have the same part. Copies by an im2col descriptor have
     an offset for each dimension of the window: ``%d[%n, %h, %w, %c] offsets = [%y, %x] %m, ...``.
     """
 

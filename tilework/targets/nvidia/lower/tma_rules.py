@@ -58,11 +58,12 @@ from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy
 from tilework.ir.ttg.shared_memory_ops import MemDescType
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property, shape_of
 from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import shape_per_cta
 from tilework.target import LARGEST_MAP_STRIDE, MAP_ALIGNMENT, Feature
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared
 from tilework.targets.gpu.views import spread_of
-from tilework.targets.llvm.types import i1, i32, i64, ptr
+from tilework.targets.llvm.types import i1, i16, i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import MAP_BYTES, eviction_policy, ptx, shared_address
@@ -325,7 +326,8 @@ class Boxes:
 
 @lowers(ttng.AsyncTMACopyGlobalToLocalOp)
 def lower_tma_load(low: Lowering, op: Operation) -> None:
-    """Copy the part of each block of a cluster; with `multicast` too, where one block could copy for several."""
+    """Copy the part of each block of a cluster; with `multicast` the first block copies for all that have the same
+    part."""
     descriptor, *coordinates, barrier, memory, predicate = op.operands
     if isinstance(descriptor.type, ttng.TensorDescIm2ColType):
         raise low.refuse(op, "a TMA copy through an im2col descriptor")
@@ -333,13 +335,30 @@ def lower_tma_load(low: Lowering, op: Operation) -> None:
     arrives_at = barrier_address(low, op, barrier)
     mine = low.builder.and_(issuer(low), low.scalar(predicate))
     policy = eviction_policy(low.builder, EvictionPolicy(int_property(op, "evict", EvictionPolicy.NORMAL)))
-    hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")
+    receivers = receiving_blocks(low, boxes.layout) if "multicast" in op.properties else ()
+    if receivers:
+        first = low.is_first_copy(boxes.layout.sublayout(("block",), boxes.layout.out_names))
+        assert first is not None, "a block whose part others have"
+        mine = low.builder.and_(mine, first)
+    more = [*receivers, *policy]
+    forms = (".multicast::cluster" if receivers else "") + (".L2::cache_hint" if policy else "")
+    last = "".join(f", ${boxes.rank + 4 + position}" for position in range(len(more)))
     text = (
-        f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{hint} "
+        f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{forms} "
         f"[$1], {boxes.tensor_operand(3)}, [$2]{last};"
     )
     for coords, address in boxes:
-        ptx(low.builder, text, [], [mine, address, arrives_at, boxes.map, *coords, *policy], effect="write")
+        ptx(low.builder, text, [], [mine, address, arrives_at, boxes.map, *coords, *more], effect="write")
+
+
+def receiving_blocks(low: Lowering, layout: LinearLayout) -> tuple[Value, ...]:
+    """Return the mask of the blocks that have the same part as this one; none where each has a part of its own."""
+    alike = [1 << bit for bit, column in enumerate(layout.by_in["block"]) if not column]
+    if not alike:
+        return ()
+    pattern = reduce(lambda found, step: found | found << step, alike, 1)
+    b = low.builder
+    return (b.trunc(b.shl(constant(i32, pattern), b.and_(low.block, ~sum(alike) & 0xF)), i16),)
 
 
 @lowers(ttng.AsyncTMACopyLocalToGlobalOp)
