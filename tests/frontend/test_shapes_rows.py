@@ -291,7 +291,7 @@ FUNCTIONS = {
 ROWS = LEGAL | BROADCAST | INDEXING | FUNCTIONS
 
 
-@pytest.mark.filterwarnings("ignore:view is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:view is deprecated")
 @pytest.mark.parametrize("row", ROWS)
 def test_row(tmp_path: Path, row: str) -> None:
     check(tmp_path, *ROWS[row])
@@ -300,7 +300,7 @@ def test_row(tmp_path: Path, row: str) -> None:
 def test_view_is_deprecated(tmp_path: Path) -> None:
     """`reshape` is its name."""
     fn = kernel(tmp_path, "tl.store(out + tl.arange(0, 8), tl.view(tl.arange(0, 8), 4, 2).view(8))", parameters="out")
-    with pytest.warns(DeprecationWarning, match="reshape"):
+    with pytest.warns(UserWarning, match="view is deprecated, please use reshape"):
         assert sorted(result(fn, size=8)) == list(range(8))
 
 

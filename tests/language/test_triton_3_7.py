@@ -629,6 +629,30 @@ WARNINGS = {
 }  # fmt: skip
 
 
+ALWAYS = {
+    "where": ("tl.where(n, n, 0)", "tl.where with a non-boolean condition is deprecated and will error out in a"),
+    "view": ("tl.view(tl.arange(0, 4), 2, 2)", "view is deprecated, please use reshape with can_reorder being true."),
+    "shift": ("n << 32", "shifting int32 by 32 gives an undefined value: it has 32 bits"),
+    "and": ("(tl.arange(0, 4) > n) and (tl.arange(0, 4) > n)",
+            "logical operators `and` and `or` are deprecated for non-scalar tensors; please use `&` or `|` instead"),
+    "condition": ("1 if tl.full((1,), 1, tl.int32) > n else 2",
+                  "If conditional called with multidimensional Tensor instead of scalar"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize("row", ALWAYS)
+def test_warning_of_all_versions_at_the_users_line(tmp_path: Path, row: str, interpret: bool) -> None:
+    body, words = ALWAYS[row]
+    fn = kernel(tmp_path, f"tl.store(out, 1)\ny = {body}")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tilework.jit(fn.fn, interpret=interpret)[(1,)](np.zeros(8, np.int32), *arguments(), C=4)
+    (found,) = [one for one in seen if words in str(one.message)]
+    assert (found.filename, found.lineno) == (fn.fn.__code__.co_filename, fn.fn.__code__.co_firstlineno + 3)
+    assert found.category is UserWarning
+
+
 @pytest.mark.parametrize("interpret", [False, True])
 @pytest.mark.parametrize("version", ["3.6.0", "3.7.1"])
 @pytest.mark.parametrize("row", WARNINGS)

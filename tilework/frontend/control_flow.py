@@ -19,7 +19,6 @@ A branch that contains a `return` becomes `cf` blocks instead, which are allowed
 """
 
 import ast
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -494,11 +493,10 @@ def runtime_condition(gen: FunctionGenerator, node: ast.If | ast.IfExp, conditio
             raise gen.unsupported(
                 node, f"{triton_messages.AMBIGUOUS}: this condition is {describe_type(condition.type)}"
             )
-        warnings.warn(
+        gen.warn(
+            node,
             "If conditional called with multidimensional Tensor instead of scalar; please use "
-            f"`if (condition.item())` instead ({gen.where.file}:{gen.where.first_line + node.lineno - 1})",
-            UserWarning,
-            stacklevel=2,
+            "`if (condition.item())` instead",
         )
         condition = gen.semantic.unsplat(condition)
     return gen.semantic.cast(condition, tl.int1, None) if condition.type != tl.int1 else condition

@@ -7,7 +7,6 @@ and `semantic` builds them.
 import ast
 import functools
 import operator
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -356,11 +355,9 @@ def visit_bool_op(gen: FunctionGenerator, node: ast.BoolOp) -> Any:
     while runtime:
         operand, value = runtime.pop()
         if value.type.is_block() or result.type.is_block():
-            warnings.warn(
-                f"logical operators `and` and `or` are deprecated for non-scalar tensors; please use `&` or `|` instead"
-                f" ({gen.where.file}:{gen.where.first_line + operand.lineno - 1})",
-                UserWarning,
-                stacklevel=2,
+            gen.warn(
+                operand,
+                "logical operators `and` and `or` are deprecated for non-scalar tensors; please use `&` or `|` instead",
             )
         result = combine(value, result)
     return result

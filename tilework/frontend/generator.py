@@ -33,7 +33,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help, warn_beyond_triton
+from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help, warn_at, warn_beyond_triton
 from tilework.frontend import (
     VISITORS,
     calls,
@@ -311,6 +311,10 @@ class FunctionGenerator:
             raise refusal if isinstance(refusal, Exception) else self.unsupported(node, refusal)
         if self.options.beyond_triton == "warn":
             warn_beyond_triton(refusal, self._file, self._line + getattr(node, "lineno", 1))
+
+    def warn(self, node: ast.AST, text: str) -> None:
+        """Warn at the user's line."""
+        warn_at(text, UserWarning, self._file, self._line + getattr(node, "lineno", 1))
 
     def describe_names(self, node: ast.AST) -> str:
         """The values in `node`, in the user's words: `` `a` is fp32[64, 16], `b` is fp32[32, 16]``."""

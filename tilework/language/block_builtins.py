@@ -12,7 +12,6 @@ Python callback, which has the code generator (`_generator`) compile the call:
 """
 
 import builtins
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from tilework.language.compile_time import (
@@ -142,7 +141,7 @@ def view(input: Value, *shape: Sizes, _semantic: "Semantic" = SUPPLIED) -> tenso
     Example:
         assert sorted(call(tl.view, np.arange(4), (2, 2)).ravel()) == [0, 1, 2, 3]  # in some order
     """
-    warnings.warn("view is deprecated, use reshape with can_reorder=True instead", DeprecationWarning, stacklevel=2)
+    _semantic.warn("view is deprecated, please use reshape with can_reorder being true.", UserWarning)
     return _semantic.reshape(input, _unwrap_shape(_unwrap_iterable(shape)), True)
 
 

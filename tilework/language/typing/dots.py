@@ -3,8 +3,6 @@
 `a` is (M, K), `b` is (K, N); leading dimensions are a batch. Without `acc` the accumulator starts at zero.
 """
 
-import warnings
-
 from tilework.language.dtypes import (
     bfloat16,
     dtype,
@@ -68,10 +66,10 @@ class Dots(Windows):
         if not (lhs.dtype.is_fp8e4b15() or rhs.dtype.is_fp8e4b15()):
             return lhs, rhs
         if "fp8e4b15" in self.options.deprecated_fp8_dot_operand_dtypes:
-            warnings.warn(
+            self.warn(
                 "the use of fp8e4b15 is deprecated on Hopper and later architectures and can cause significant slow "
                 "down. It will be removed in a future release",
-                stacklevel=2,
+                UserWarning,
             )
         return self.cast(lhs, float16), self.cast(rhs, float16)
 

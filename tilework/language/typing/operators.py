@@ -8,7 +8,6 @@ A Python int or float is weak beside an operator, but has its own type as the ar
 ``tl.maximum(h, 1.0)`` of an fp16 `h` is fp32.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -363,7 +362,7 @@ class Operators(Values):
 
     def shl(self, a: Value, b: Value) -> tensor:
         """``a << b``."""
-        warn_about_shift(a, b)
+        self._check_shift(a, b)
         return self._bits("<<", a, b)
 
     def shr(self, a: Value, b: Value) -> tensor:
@@ -374,12 +373,12 @@ class Operators(Values):
 
     def ashr(self, a: Value, b: Value) -> tensor:
         """``a >> b`` with copies of the sign coming in."""
-        warn_about_shift(a, b)
+        self._check_shift(a, b)
         return self._bits(">>", a, b)
 
     def lshr(self, a: Value, b: Value) -> tensor:
         """``a >> b`` with zeros coming in."""
-        warn_about_shift(a, b)
+        self._check_shift(a, b)
         return self._bits(">>", a, b, ">>>")
 
     def minus(self, x: Value) -> tensor:
@@ -436,14 +435,23 @@ class Operators(Values):
     less_than, less_equal = _comparison("<"), _comparison("<=")
     greater_than, greater_equal = _comparison(">"), _comparison(">=")
 
+    def _check_shift(self, a: object, b: object) -> None:
+        """Warn when a constant count shifts every bit of a tensor out."""
+        count = plain(b)
+        if isinstance(a, tensor) and isinstance(count, int) and a.dtype.is_int():
+            width = a.dtype.int_bitwidth
+            if count >= width > 1:
+                text = f"shifting {a.dtype} by {count} gives an undefined value: it has {width} bits"
+                self.warn(text, UserWarning)
+
     def where(self, condition: Value, x: Value, y: Value) -> tensor:
         """`x` where `condition` holds, else `y`; all three broadcast together. Numbers are weak."""
         mask = self.to_tensor(condition)
         if not mask.dtype.is_bool():
-            warnings.warn(
-                f"tl.where with a non-boolean condition is deprecated and will error out: got {mask.dtype}, "
-                "write `condition != 0`",
-                stacklevel=2,
+            self.warn(
+                "tl.where with a non-boolean condition is deprecated and will error out in a future triton release."
+                f" Got {mask.dtype}: write `condition != 0`",
+                UserWarning,
             )
             mask = self.cast(mask, int1)
         x, y = self.broadcast(*self.choices(x, y))
@@ -464,15 +472,6 @@ class Operators(Values):
 def overflow_text(operator: str, element: dtype) -> str:
     """Return the message of a debug build for an overflow."""
     return f"int{element.int_bitwidth} overflow detected for operation {OVERFLOWING[operator]}"
-
-
-def warn_about_shift(a: object, b: object) -> None:
-    """Warn when a constant count shifts every bit of a tensor out."""
-    count = plain(b)
-    if isinstance(a, tensor) and isinstance(count, int) and a.dtype.is_int():
-        width = a.dtype.int_bitwidth
-        if count >= width > 1:
-            warnings.warn(f"shifting {a.dtype} by {count} gives an undefined value: it has {width} bits", stacklevel=3)
 
 
 WIDE_FLOATS = ("fp32", "fp64")

@@ -10,7 +10,6 @@ import functools
 import inspect
 import operator
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -157,11 +156,10 @@ class KernelRuntime:
                 f"{triton_messages.AMBIGUOUS}: this condition is {value.dtype}{list(value.handle.shape)}"
             )
         if value.type.is_block():
-            warnings.warn(
+            self.semantic.warn(
                 "If conditional called with multidimensional Tensor instead of scalar; please use "
                 "`if (condition.item())` instead",
                 UserWarning,
-                stacklevel=2,
             )
         return bool(self.semantic.cast(self.semantic.unsplat(value), tl.int1).handle)
 
@@ -218,10 +216,9 @@ class KernelRuntime:
             return last
         combine = self.semantic.logical_and if is_and else self.semantic.logical_or
         if len(runtime) > 1 and any(value.type.is_block() for value in runtime):
-            warnings.warn(
+            self.semantic.warn(
                 "logical operators `and` and `or` are deprecated for non-scalar tensors; please use `&` or `|` instead",
                 UserWarning,
-                stacklevel=2,
             )
         return functools.reduce(lambda right, left: combine(left, right), reversed(runtime))
 
