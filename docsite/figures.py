@@ -5,7 +5,7 @@
     python -m docsite.figures draw out           their figures as SVG files
 
 Each tutorial runs in a process of its own on the host (TILEWORK_DEVICE=native). Where torch finds a GPU, a second
-process runs the cells headed "On a GPU", with small sizes for all others. The recording says how busy the machine was,
+process measures the cells headed "On a GPU", and no others. The recording says how busy the machine was,
 and so does the page if that was more than half of its cores. Needs tilework and NumPy.
 """
 
@@ -17,9 +17,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -123,10 +125,17 @@ DRAWN: dict[tuple[str, str], Callable[[Names], Figure]] = {
 
 def record(script: Path, work: Path, arguments: Sequence[str] = (), only_gpu: bool = False) -> tuple[RecordedCell, ...]:
     """Run a tutorial in this process; its cells with what they printed and drew. With `only_gpu` those that ran on the
-    host are empty."""
+    host are empty, and their reports are not measured."""
     cells, recorded = cells_of(script), []
     shown: set[int] = set()
-    for cell, (printed, names) in zip(cells, run_cells(script, cells, work, arguments)):
+    runs = run_cells(script, cells, work, arguments)
+    for cell in cells:
+        is_wanted = not only_gpu or cell.heading == ON_GPU
+        with nullcontext() if is_wanted else patch.object(Mark, "run", lambda mark, **options: None):
+            printed, names = next(runs)
+        if not is_wanted:
+            recorded.append(RecordedCell(""))
+            continue
         marks = [value for value in names.values() if isinstance(value, Mark) and value.reports]
         new = [mark for mark in marks if id(mark) not in shown]
         shown.update(map(id, new))
@@ -134,11 +143,8 @@ def record(script: Path, work: Path, arguments: Sequence[str] = (), only_gpu: bo
         if (draw := DRAWN.get((script.stem, cell.heading))) is not None:
             figures.append(draw(names))
         figures = [Figure(one.kind, plain(one.arguments)) for one in figures]
-        if only_gpu and cell.heading != ON_GPU:
-            recorded.append(RecordedCell(""))
-        else:
-            where = (gpu_machine() if only_gpu else host_machine()) if figures else ""
-            recorded.append(RecordedCell(printed.rstrip(), tuple(figures), where))
+        where = (gpu_machine() if only_gpu else host_machine()) if figures else ""
+        recorded.append(RecordedCell(printed.rstrip(), tuple(figures), where))
     return tuple(recorded)
 
 

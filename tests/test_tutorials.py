@@ -203,6 +203,38 @@ def test_a_recording_is_what_was_written_and_names_its_machines(tmp_path: Path) 
     assert recordings.read(merged.text()) == merged and recordings.merged(host, None) == host
 
 
+REPORTS = '''"""# Reports"""
+from tilework.testing import Benchmark, perf_report
+
+@perf_report(Benchmark(["n"], [1, 2], "way", [10], ["ten"], "products", {}))
+def host(n, way):
+    return float(n * way)
+
+host.run(print_data=True)
+
+# %%
+# ## On a GPU
+
+@perf_report(Benchmark(["n"], ["a", "b"], "way", ["x"], ["length"], "lengths", {}))
+def gpu(n, way):
+    return float(len(n + way))
+
+gpu.run(print_data=True)
+'''
+
+
+def test_reports_are_drawn_and_a_gpu_measures_its_own_cells_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = small(tmp_path, REPORTS)
+    host, gpu = figures.record(script, tmp_path)
+    assert [figure.kind for figure in (*host.figures, *gpu.figures)] == ["lines", "bars"]
+    assert host.figures[0].arguments["series"] == {"ten": [10.0, 20.0]} and host.where == figures.host_machine()
+    monkeypatch.setattr(figures, "gpu_machine", lambda: "a GPU")
+    host, gpu = figures.record(script, tmp_path, only_gpu=True)
+    assert host == recordings.RecordedCell("") and gpu.where == "a GPU" and "length" in gpu.output
+
+
 def test_a_machine_that_is_busy_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUTORIALS_LOAD", "0.1")
     assert "while other programs ran" not in figures.host_machine()
