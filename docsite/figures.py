@@ -5,8 +5,8 @@
     python -m docsite.figures draw out           their figures as SVG files
 
 Each tutorial runs in a process of its own on the host (TILEWORK_DEVICE=native). Where torch finds a GPU, a second
-process measures the cells headed "On a GPU", and no others. The recording says how busy the machine was,
-and so does the page if that was more than half of its cores. Needs tilework and NumPy.
+process measures the cells headed "On a GPU", and no others. Nothing is recorded while other programs use the cores, but
+with --busy, and then the page says so. Needs tilework and NumPy.
 """
 
 import argparse
@@ -33,6 +33,7 @@ from tilework.testing import Mark
 from tilework.version import __version__
 
 ON_GPU = "On a GPU"  # cells with this heading need one
+IDLE = 0.85  # of the cores
 Names = dict[str, Any]
 
 
@@ -143,7 +144,7 @@ def record(script: Path, work: Path, arguments: Sequence[str] = (), only_gpu: bo
         if (draw := DRAWN.get((script.stem, cell.heading))) is not None:
             figures.append(draw(names))
         figures = [Figure(one.kind, plain(one.arguments)) for one in figures]
-        where = (gpu_machine() if only_gpu else host_machine()) if figures else ""
+        where = (gpu_machine() if only_gpu else host_machine()) if new else ""
         recorded.append(RecordedCell(printed.rstrip(), tuple(figures), where))
     return tuple(recorded)
 
@@ -160,11 +161,8 @@ def plain(value: Any) -> Any:
 
 
 def host_machine() -> str:
-    """The processor, the software, and whether other programs used it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    load = float(os.environ.get("TUTORIALS_LOAD", "0"))
-    busy = f", while other programs ran (load {load:.1f})" if load > cores / 2 else ""
-    return f"{cpu_name()}, {cores} cores{busy}; {software()}"
+    """The processor and the software."""
+    return f"{cpu_name()}, {cores()} cores; {software()}"
 
 
 def gpu_machine() -> str:
@@ -175,6 +173,27 @@ def gpu_machine() -> str:
 
 def software() -> str:
     return f"tilework {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share_of_cores() -> float:
+    """The part of all cores that processes on each of them get: 1 on an idle machine."""
+    spin = (
+        "import time; begin, used = time.perf_counter(), time.process_time()\n"
+        "while time.perf_counter() < begin + 1: pass\n"
+        "print(time.process_time() - used)"
+    )
+    command = [sys.executable, "-S", "-c", spin]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(cores())]
+    return sum(float(process.communicate()[0]) for process in processes) / len(processes)
+
+
+def busy_note(share: float) -> str:
+    """Text behind the machine's name if it was not idle."""
+    return "" if share >= IDLE else f" (other programs used {100 * (1 - share):.0f} % of its cores)"
 
 
 def commit_of_checkout() -> str:
@@ -204,10 +223,13 @@ def in_a_process(script: Path, device: str, arguments: Sequence[str]) -> Sequenc
         return recordings.read(result.read_text(encoding="utf-8")).cells if done.returncode == 0 else None
 
 
-def record_all(chosen: Sequence[Path], folder: Path, commit: str, quick: bool) -> int:
+def record_all(chosen: Sequence[Path], folder: Path, commit: str, quick: bool, busy: bool) -> int:
     """Write a file for each tutorial; the exit code."""
+    note = busy_note(share_of_cores())
+    if note and not busy:
+        print(f"nothing is recorded on a busy machine{note}: wait, or --busy and the pages say so", file=sys.stderr)
+        return 1
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ["TUTORIALS_LOAD"] = str(os.getloadavg()[0])  # before the first of them runs
     has_gpu, failed = gpu_is_here(), []
     sizes = ["--quick"] if quick else []
     for script in chosen:
@@ -220,10 +242,10 @@ def record_all(chosen: Sequence[Path], folder: Path, commit: str, quick: bool) -
         if host is not None:
             whole = Recording(
                 digest(cells_of(script)),
-                f"python -m docsite.figures record {script.stem[:2]}{' --quick' if quick else ''}",
+                f"python -m docsite.figures record {script.stem[:2]}{' --quick' if quick else ''}{' --busy' if note else ''}",
                 str(datetime.date.today()),
                 commit,
-                tuple(host),
+                tuple(replace(cell, where=cell.where + note) if cell.where else cell for cell in host),
             )
             on_gpu = None if gpu is None else replace(whole, cells=tuple(gpu))
             text = recordings.merged(whole, on_gpu).text()
@@ -263,6 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     recorder.add_argument("--commit", default="", help="where there is no git: the commit of the sources")
     recorder.add_argument("--to", type=Path, default=recordings.FOLDER, help="another folder than docs/figures")
     recorder.add_argument("--quick", action="store_true", help="small sizes, to see whether everything runs")
+    recorder.add_argument("--busy", action="store_true", help="also while other programs run")
     drawer = commands.add_parser("draw", help="write the recorded figures as SVG files")
     drawer.add_argument("folder", type=Path)
     one = commands.add_parser("one", help="the process of one tutorial, which `record` starts")
@@ -278,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [script for script in scripts() if not given.names or script.stem.startswith(tuple(given.names))]
     if not chosen:
         parser.error(f"no tutorial begins with {' or '.join(given.names)}")
-    return record_all(chosen, given.to, given.commit or commit_of_checkout(), given.quick)
+    return record_all(chosen, given.to, given.commit or commit_of_checkout(), given.quick, given.busy)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class RecordedCell:
-    """What a cell printed and its figures, with the machine if there are any."""
+    """What a cell printed and its figures, with the machine if it has measured something."""
 
     output: str
     figures: tuple[Figure, ...] = ()

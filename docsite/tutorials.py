@@ -23,6 +23,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ INTRODUCTION = """\
 # Tutorials
 
 Each is a script and a notebook that runs on a CPU in seconds, compares its results with NumPy's and measures itself.
-Needed are tilework and NumPy ([first steps](../first-steps.md)). Terms are in the [glossary](../glossary.md). Read
+Needed are tilework and NumPy ([installation](../installation.md)). Terms are in the [glossary](../glossary.md). Read
 them in this order, or after the first [what is different for users of NumPy](09_from_numpy.py); or download one and run
 it:
 
@@ -162,7 +163,8 @@ def provenance(recording: Recording, script: Path) -> str:
 def figure(svg: str, caption: str) -> str:
     """A picture as part of the page, whose colours it takes; without empty lines it is one block of Markdown."""
     picture = "\n".join(line for line in svg.splitlines() if line.strip())
-    return f"<figure>\n{picture}\n<figcaption>{caption}</figcaption>\n</figure>"
+    below = f"\n<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure>\n{picture}{below}\n</figure>"
 
 
 def pages() -> dict[str, str]:

@@ -5,6 +5,7 @@ No time is looked at: caches are not emptied before each call that is measured, 
 
 import ast
 import dataclasses
+import html
 import importlib.util
 import json
 import linecache
@@ -129,8 +130,11 @@ def test_a_page_shows_a_recording_of_the_code_that_it_has(script: Path) -> None:
     page = tutorials.page_of(script, recording)
     assert page.startswith("# ") and "```python" in page and "```text" in page and "tilework" in page
     assert page.count("<figure>") == sum(len(cell.figures) for cell in recording.cells) > 0
-    where = {cell.where for cell in recording.cells if cell.figures}
-    assert "" not in where and all(one in page for one in (*where, recording.date, recording.commit, recording.command))
+    where = {html.escape(cell.where) for cell in recording.cells if cell.where}
+    assert where and all(one in page for one in (*where, recording.date, recording.commit, recording.command))
+    for cell, recorded in zip(tutorials.cells_of(script), recording.cells, strict=True):
+        is_measured = bool(recorded.figures) and (script.stem, cell.heading) not in figures.DRAWN
+        assert bool(recorded.where) == is_measured, cell.heading
     assert f"({script.stem}.ipynb)" in page and f"({script.name})" in page
     links = re.findall(r"\]\((\d\d_\w+)\.md\)", page)
     assert all((script.parent / f"{name}.py").is_file() for name in links), links
@@ -235,11 +239,25 @@ def test_reports_are_drawn_and_a_gpu_measures_its_own_cells_only(
     assert host == recordings.RecordedCell("") and gpu.where == "a GPU" and "length" in gpu.output
 
 
-def test_a_machine_that_is_busy_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUTORIALS_LOAD", "0.1")
-    assert "while other programs ran" not in figures.host_machine()
-    monkeypatch.setenv("TUTORIALS_LOAD", "1000")
-    assert "while other programs ran (load 1000.0)" in figures.host_machine()
+def test_a_busy_machine_records_nothing_or_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = recordings.RecordedCell("", (), "a machine")
+    monkeypatch.setattr(figures, "in_a_process", lambda script, device, sizes: [cell] if device == "native" else None)
+    monkeypatch.setattr(figures, "gpu_is_here", lambda: False)
+    for share, busy, note in (
+        (0.4, False, None),
+        (0.4, True, " (other programs used 60 % of its cores)"),
+        (0.99, False, ""),
+    ):
+        folder = tmp_path / f"{share} {busy}"
+        monkeypatch.setattr(figures, "share_of_cores", lambda share=share: share)
+        code = figures.record_all(SCRIPTS[:1], folder, "abcdef12", quick=False, busy=busy)
+        assert code == (note is None) and folder.exists() == (note is not None)
+        if note is not None:
+            found = recordings.read((folder / f"{SCRIPTS[0].stem}.json").read_text(encoding="utf-8"))
+            assert found.cells[0].where == f"a machine{note}" and found.commit == "abcdef12"
+    assert "nothing is recorded on a busy machine" in capsys.readouterr().err
 
 
 def test_charts_place_values_where_they_belong() -> None:
