@@ -445,6 +445,9 @@ DOTS = [
     ("gfx1250", (32, 32, 64), "float8_e4m3fn", "instrShape = [16, 16, 64]"),
     ("gfx1250", (32, 32, 128), "float8_e5m2", "instrShape = [16, 16, 128]"),
     ("gfx1250", (16, 16, 16), "float32", ""),
+    ("gfx1100", (16, 48, 3), "float16", "version = 1"),  # sizes that are no powers of two
+    ("gfx1201", (24, 40, 20), "float16", "version = 2"),
+    ("gfx1250", (32, 16, 12), "float16", "version = 3"),
     ("gfx942", (8, 8, 16), "float8_e4m3fnuz", ""),  # too small for an instruction
 ]
 
