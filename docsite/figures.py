@@ -232,6 +232,7 @@ def record_all(chosen: Sequence[Path], folder: Path, commit: str, quick: bool, b
     folder.mkdir(parents=True, exist_ok=True)
     has_gpu, failed = gpu_is_here(), []
     sizes = ["--quick"] if quick else []
+    options = f"{' --quick' if quick else ''}{' --busy' if note else ''}"
     for script in chosen:
         start = datetime.datetime.now()
         host = in_a_process(script, "native", sizes)
@@ -242,7 +243,7 @@ def record_all(chosen: Sequence[Path], folder: Path, commit: str, quick: bool, b
         if host is not None:
             whole = Recording(
                 digest(cells_of(script)),
-                f"python -m docsite.figures record {script.stem[:2]}{' --quick' if quick else ''}{' --busy' if note else ''}",
+                f"python -m docsite.figures record {script.stem[:2]}{options}",
                 str(datetime.date.today()),
                 commit,
                 tuple(replace(cell, where=cell.where + note) if cell.where else cell for cell in host),
