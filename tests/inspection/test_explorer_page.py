@@ -160,7 +160,11 @@ def test_another_kernel_has_its_own_stages_and_report(page: Browser) -> None:
         "ttir", "ttcir", "llir", "asm", "passes", "layouts", "report",
     ]  # fmt: skip
     page.click("[data-tab=report]")
-    assert "no cost model for the CPU" in page.evaluate("document.querySelector('#limits').textContent")
+    assert "limits of this machine have not been measured" in page.evaluate(
+        "document.querySelector('#limits').textContent"
+    )
+    counters = page.evaluate("document.querySelector('#counters').textContent")
+    assert "Counters of the evaluator and in the assembly" in counters and "bytes loaded" in counters
 
 
 def test_a_comparison_opens_at_the_first_difference(browser: Browser) -> None:

@@ -6,6 +6,8 @@ import numpy as np
 
 import tilework
 import tilework.language as tl
+from tilework.compiler import ASTSource, lower
+from tilework.targets.base import GPUTarget
 from tilework.targets.cpu import assembly
 from tilework.targets.llvm.compile import host_target_machine, to_assembly
 
@@ -39,5 +41,13 @@ def test_comments_stand_where_the_line_changes() -> None:
         '\t.file\t1 "/nowhere" "k.py"\nk:\n\t.loc\t1 3 0\n\tnop\n\t.loc\t1 3 8\n\tnop\n\t.loc\t1 4 1\n\tret\n'
         '\t.section\t.debug_info,"",@progbits\n\t.byte 1\n'
     )
-    mark = assembly.COMMENT
-    assert assembly.readable(text) == f"k:\n{mark} k.py:3\n\tnop\n\tnop\n{mark} k.py:4\n\tret\n"
+    assert assembly.readable(text, "//") == "k:\n// k.py:3\n\tnop\n\tnop\n// k.py:4\n\tret\n"
+
+
+def test_assembly_is_that_of_the_target() -> None:
+    types = {"x": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    source = ASTSource(row_softmax, types, {"BLOCK": 128})
+    for target, register in (("cpu:armv8-a", r"\bv\d+\.4s"), ("cpu:x86-64-v3", "%ymm"), ("cpu:x86-64-v4", "%zmm")):
+        text = lower(source, GPUTarget.parse(target), ["asm"])["asm"]
+        assert re.search(register, text) and ("# test_cpu" in text) == ("x86" in target), target
+        assert ("%zmm" in text) == (target == "cpu:x86-64-v4"), target

@@ -391,6 +391,9 @@ def limited(seconds: float) -> Iterator[None]:
 
 COUNTED_PROGRAMS = 4  # of a grid that run in the emulator
 MOST_INSTRUCTIONS = 400_000  # of a block
+NO_LAUNCH = (
+    "no launch is known: explore a program that launches the kernel, or give `.explore` its arguments and a grid"
+)
 UNPLACED = ("PTX", "LLVM")  # the files of code that has no line
 # what a page shows of each line: [name, title, meaning]
 SHARES = ("coalescing", "used", "of the bytes that were moved, those that threads wanted")
@@ -418,13 +421,8 @@ COUNTS = ("wavefronts", "conflicts", "tile_sectors", "least_sectors", "sectors",
 
 def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch | None) -> dict[str, Any]:
     """Return counts by line and in total; {"why": reason} if nothing could be counted."""
-    if target.backend == "cpu":
-        return {"why": f"the emulator counts what GPUs do; this is code for {target}"}
     if launch is None:
-        return {
-            "why": "no launch is known: explore a program that launches the kernel, or give `.explore` its arguments"
-            " and a grid"
-        }
+        return {"why": NO_LAUNCH}
     from tilework.runtime.devices.emulated.emulated_driver import AMD, NVIDIA  # lazily: with the emulator
 
     arch = f"sm_{target.arch}" if target.backend == "cuda" else str(target.arch)

@@ -35,7 +35,8 @@ class Backend(ABC):
     target: GPUTarget
     binary_ext: str  # the stage whose output the driver loads; compiling for a launch ends there
     specializes_small_arrays: bool = False  # kernels are compiled for arrays of less than 2 GiB
-    # more texts by name: the stage that they show, and how, from its output and the options of the compilation
+    # more texts by name: the stage that they show, and how, from its output and the options of the compilation, among
+    # which is `target`
     views: ClassVar[Mapping[str, View]] = {}
     # binaries that are built only when a caller reads them from `asm`; their functions also get the kernel's `source`
     libraries: ClassVar[Mapping[str, Library]] = {}

@@ -8,7 +8,7 @@ function sourceFiles(kernel) {
   return [...used].sort((a, b) => DOC.files[a].library - DOC.files[b].library || (b === own) - (a === own) || a - b);
 }
 
-const counted = ({ programs, of }) => (programs === of ? plural(of, "program") : `the first ${programs} of ${of} programs`);
+const counted = ({ programs, of }) => (of === undefined ? "for all programs" : programs === of ? plural(of, "program") : `the first ${programs} of ${of} programs`);
 
 function countsByLine(kernel) {
   const found = new Map();

@@ -73,10 +73,10 @@ class NotExplored(TritonError):
     """There is nothing to show, or a file is no page; shown without a traceback."""
 
 
-def build(requests: Sequence[Request]) -> dict[str, Any]:
-    """The data of a page with these kernels."""
+def build(requests: Sequence[Request], measures: bool = False) -> dict[str, Any]:
+    """The data of a page with these kernels; `measures` the limits of this machine if they are unknown and needed."""
     tables = Tables()
-    kernels = [collect(request, tables) for request in requests]
+    kernels = [collect(request, tables, measures) for request in requests]
     files = files_of(tables)
     return {
         "format": FORMAT,
@@ -156,7 +156,7 @@ TITLES = {
 SHOWN_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "enable_fp_fusion", "debug", "sanitize", "auto_tma")
 
 
-def collect(request: Request, tables: Tables) -> dict[str, Any]:
+def collect(request: Request, tables: Tables, measures: bool = False) -> dict[str, Any]:
     """The entry of a page for one kernel; CompilationError if its Python does not compile."""
     warm_up(request)
     made = compiled(request)
@@ -176,11 +176,17 @@ def collect(request: Request, tables: Tables) -> dict[str, Any]:
     runs = [[located("ttir", text) for text in (run.text, *(step.text for step in run.steps))] for run in seen.runs]
     laid_out = [lines for stage, lines in texts.items() if stage in IR_STAGES]
     laid_out += [lines for run in runs for lines in run]
-    if limits:
+    if request.target.backend == "cpu":
+        from tilework.inspect import host_counts  # lazily: with the evaluator
+
+        counters = host_counts.host_counts(request, made)
+        limits = host_counts.host_limits(request, made, counters, measures)
+        metrics = [*host_counts.host_metrics(limits), *metrics_of(made)]
+    else:
+        counters = count(request.source, request.target, request.settings, request.launch)
+        metrics = metrics_of(made)
+    if "codes" in limits:
         limits["codes"] = [{**code, "place": tables.locations_id(code["place"])} for code in limits["codes"]]
-    elif request.target.backend == "cpu":
-        limits = {"why": "There is no cost model for the CPU."}
-    counters = count(request.source, request.target, request.settings, request.launch)
     if "lines" in counters:
         counters["lines"] = [[tables.locations_id([(*line, 0)]), counts] for line, counts in counters["lines"]]
     return {
@@ -190,7 +196,7 @@ def collect(request: Request, tables: Tables) -> dict[str, Any]:
         "runs": [run_data(run, lines, tables) for run, lines in zip(seen.runs, runs, strict=True)],
         "layouts": layouts_of([[text for text, _ in lines] for lines in laid_out], sizes_in(before_padding(seen))),
         "times": [[TITLES.get(stage, stage), milliseconds(seconds)] for stage, seconds in made.times.items()],
-        "metrics": metrics_of(made),
+        "metrics": metrics,
         "limits": limits,
         "remarks": remarks_of(made, tables),
         "counters": counters,
@@ -418,7 +424,7 @@ def targets_of(text: str | None) -> tuple[GPUTarget, ...]:
 def show(requests: Sequence[Request], output: str | Path | None, open: bool) -> Path:
     """Write a page, to a temporary folder if `output` is None, and open it in a browser."""
     path = Path(output) if output else Path(tempfile.mkdtemp(prefix="tilework-explore-"), file_name(requests))
-    write(build(requests), path)
+    write(build(requests, measures=True), path)
     if open and path.suffix != ".json":
         webbrowser.open(path.resolve().as_uri())
     return path

@@ -94,6 +94,7 @@ def evaluate(
     barriers: bool = False,
     fences: bool = False,
     races: RaceMemory | None = None,
+    watched: Callable[[Operation, Rule], Rule] | None = None,
 ) -> list[Any]:
     """Run the function `name` of `module` for every program of `grid`; return the values of the last program.
 
@@ -104,6 +105,7 @@ def evaluate(
     10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers access any
     mapped memory of this process. `barriers` and `fences` make a missing one an error, for code that is finished; see
     `oracles/evaluator/shared_memory.py`. `races` is memory that detects races between programs (`RaceMemory`).
+    `watched` returns for each op the rule that executes it, given the usual one.
     """
     functions = collect_functions(module)
     function = find_function(functions, name)
@@ -112,7 +114,7 @@ def evaluate(
         space.register(f"memory[{position}]", array)
     extent = (*grid, 1, 1)[:3]
     machine = Machine(functions, space, extent, max_steps, on_print or print, truncate_tf32)
-    machine.has_background_dots = has_background_dots(module)
+    machine.has_background_dots, machine.watched = has_background_dots(module), watched
     if is_reproducible(module):
         machine.rules = RULES | EXACT
     shared, blocks = integer(module.attributes, "ttg.shared"), num_ctas(module)
@@ -185,6 +187,7 @@ class Machine:
     lanes: tuple[int, ...] = ()  # the shape of the indices that a nest runs at once
     folds: dict[Operation, list[list[Any]]] = field(default_factory=dict)  # operands of the reductions of a nest
     has_background_dots: bool = False
+    watched: Callable[[Operation, Rule], Rule] | None = None
     rules: dict[type[Operation], Rule] = field(default_factory=lambda: RULES)
 
     def __post_init__(self) -> None:
@@ -282,7 +285,8 @@ class Machine:
             rule = guarded(rule)
         if isinstance(self.memory, RaceMemory) and type(op) in ACCESSES:
             rule = self.memory.watched(rule)
-        return with_scratch(rule) if uses_scratch(op) else rule
+        rule = with_scratch(rule) if uses_scratch(op) else rule
+        return rule if self.watched is None or type(op) in TERMINATORS else self.watched(op, rule)
 
     def spread(self, pointer: Any) -> np.ndarray[Any, Any]:
         """Return a pointer for each index: in a nest, a uniform pointer is repeated."""

@@ -104,7 +104,7 @@ def lower(
 def shown_by(backend: Backend, view: str, outputs: Mapping[str, object], options: CompileOptions) -> str:
     """Return a text that shows the output of a stage."""
     stage, show = backend.views[view]
-    return show(outputs[stage], asdict(options))
+    return show(outputs[stage], {**asdict(options), "target": backend.target})
 
 
 def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: CompileOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The machine code of a kernel for the host, for people: each instruction under the line of Python that it comes from.
+"""The machine code of a kernel for a CPU, for people: each instruction under the line of Python that it comes from.
 
     compiled.asm["asm"]
 
@@ -12,16 +12,15 @@ are directives, no instructions. They are shown as comments, and what only debug
 
 import linecache
 import os
-import platform
 import re
 
 from tilework import knobs
 from tilework.targets.cpu.lower.codegen import emit_module
-from tilework.targets.cpu.target import HostTarget
-from tilework.targets.llvm.compile import host_target_machine, optimisation_level, to_assembly
+from tilework.targets.cpu.machines import named_machine
+from tilework.targets.llvm.compile import optimisation_level, to_assembly
 from tilework.targets.observe import is_recording
 
-COMMENT = "#" if platform.machine() in ("x86_64", "AMD64", "i686") else "//"
+COMMENTS = {"x86_64": "#"}  # other assemblers take //
 FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
 DEBUG_SECTION = re.compile(r"\s*\.section\s+[\".]*(debug_|note)")
@@ -29,17 +28,18 @@ SECTION = re.compile(r"\s*\.(section|text|data|bss)\b")
 NOISE = re.compile(r"\s*\.(file|loc|cfi_\w+|size|type|globl|ident|addrsig\w*)\b|\.(Lfunc_begin|Lfunc_end|Ltmp)\d+:")
 
 
-def assembly(ttcir: str, fuses: bool, level: int, optimisation: int) -> str:
+def assembly(ttcir: str, fuses: bool, level: int, optimisation: int, arch: str = "host") -> str:
     """The text of the instructions that loop nests become."""
     from tilework.ir.parser import parse_module  # lazily: the reader of an assembly has often compiled it elsewhere
 
-    lines = not knobs.compilation.disable_line_info
-    text = emit_module(parse_module(ttcir, "kernel.ttcir"), HostTarget.detect(), fuses=fuses, lines=lines)
-    made = to_assembly(text, optimisation_level(optimisation), host_target_machine(optimisation_level(level)))
-    return made if is_recording() else readable(made)
+    lines, machine = not knobs.compilation.disable_line_info, named_machine(arch)
+    module = parse_module(ttcir, "kernel.ttcir")
+    text = emit_module(module, machine.facts, fuses=fuses, lines=lines, layout=machine.layout)
+    made = to_assembly(text, optimisation_level(optimisation), machine.code_generator(optimisation_level(level)))
+    return made if is_recording() else readable(made, COMMENTS.get(machine.facts.arch, "//"))
 
 
-def readable(text: str) -> str:
+def readable(text: str, comment: str) -> str:
     """Assembly with comments that show source lines instead of directives about them."""
     files: dict[str, str] = {}
     kept: list[str] = []
@@ -52,7 +52,7 @@ def readable(text: str) -> str:
         if (found := LOCATION.match(line)) is not None and found[2] != "0":  # line 0: LLVM's own
             location = source_line(files.get(found[1], ""), int(found[2]))
             if location != shown:
-                kept.append(f"{COMMENT} {location}")
+                kept.append(f"{comment} {location}")
                 shown = location
         if not is_debug and not NOISE.match(line):
             shown = "" if line and not line[0].isspace() else shown  # behind a label the line is said again

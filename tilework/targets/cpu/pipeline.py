@@ -39,7 +39,7 @@ def assembled(ttcir: bytes | str, options: Mapping[str, Any]) -> str:
     from tilework.targets.cpu.assembly import assembly  # lazily: few look at it
 
     text = ttcir if isinstance(ttcir, str) else ttcir.decode()
-    return assembly(text, options["enable_fp_fusion"], CODE_GENERATION, OPTIMISATION)
+    return assembly(text, options["enable_fp_fusion"], CODE_GENERATION, OPTIMISATION, str(options["target"].arch))
 
 
 class CpuBackend(Backend):
