@@ -146,7 +146,10 @@ def test_text_for_amd_gpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "twice: nothing found\n"
     command[3] = "i32:60:range"
     assert main(command) == 1 and "bad access" in capsys.readouterr().err
-    assert main([*command, "--counters"]) == 1 and "LLVM text is not counted" in capsys.readouterr().err
+    command[3:] = ["i32:64:range", "--arg", "i32=3", "--counters"]
+    assert main(command) == 0
+    total = capsys.readouterr().out.splitlines()[-1].split()
+    assert total[0] == "total" and total[3] == "8" and total[4] == "100%", "64 ints of 4 bytes are read and written"
 
 
 COMPILED = """//

@@ -128,12 +128,11 @@ def emulate(args: argparse.Namespace) -> None:
 def emulate_llvm(
     args: argparse.Namespace, text: str, arch: str, given: list[Any], dumps: list[tuple[int, str]]
 ) -> None:
-    """Launch without counters; findings are reported with or without --check."""
+    """Launch LLVM text; findings are reported with or without --check."""
     from tilework.oracles.emulator.llvm.ir import Pointer  # lazily: each emulator for itself
-    from tilework.oracles.emulator.llvm.run_llvm import load_kernel
+    from tilework.oracles.emulator.llvm.run_llvm import load_kernel, wave_size
+    from tilework.oracles.emulator.llvm.wave_counters import WaveCounters
 
-    if args.counters:
-        raise UsageError("--counters counts what PTX does; LLVM text is not counted")
     memory = Memory()
     kernel = load_kernel(text, arch, args.kernel, memory)
     block = sizes(args.block, "--block") if args.block else [kernel.threads]
@@ -143,10 +142,13 @@ def emulate_llvm(
         if index < len(kernel.function.params) and not isinstance(kernel.function.params[index][0], Pointer):
             raise UsageError(f"argument {index} is an array, and the kernel takes a scalar there")
     values = [addresses.get(n, value) for n, value in enumerate(given)]
-    kernel.launch(sizes(args.grid, "--grid"), block, values, args.shared or 0, **limit)
+    counters = WaveCounters(arch, wave_size(arch), memory) if args.counters else None
+    kernel.launch(sizes(args.grid, "--grid"), block, values, args.shared or 0, counters=counters, **limit)
     for index, file in dumps:
         array = given[index]
         show(index, np.frombuffer(memory.read(addresses[index], array.nbytes), array.dtype).reshape(array.shape), file)
+    if counters is not None:
+        print(counters.table())
     if args.check:
         print(f"{kernel.function.name}: nothing found")
 
