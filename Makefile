@@ -9,7 +9,7 @@ JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || ec
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo docs test test-quick check check-wheel check-install wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
+.PHONY: demo docs screenshots test test-quick check check-wheel check-install wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -24,6 +24,9 @@ demo: $(STAMP)            ## compile the examples, run them, compare with NumPy
 docs: $(STAMP)            ## site/index.html: guides, tutorials and the reference; opens without a server
 	$(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
+
+screenshots: $(STAMP)     ## docs/pictures: those of the guides' pictures that show what is no more; needs Chromium
+	$(BIN)/python -m docsite.screenshots
 
 # products are small: threads would mostly wait for each other, awake
 test test-quick: export OPENBLAS_NUM_THREADS := 1

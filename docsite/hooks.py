@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 CODE = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"(?<![`/\w])docs/([\w-]+\.md)\b")
+COPIED_PICTURE = re.compile(r'\b(src|srcset)="docs/(?=pictures/)')
 CELL_CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 SHOWN: set[str] = set()  # files of the repository that pages point to
 
@@ -49,8 +50,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Show what the page asks for, and point links to files of the repository to what the site has of them."""
-    parts = CODE.split(stages.expand(markdown))  # every second part is code
     here = page.file.src_uri
+    if here in COPIED.values():
+        markdown = COPIED_PICTURE.sub(r'\1="', markdown)
+    parts = CODE.split(stages.expand(markdown))  # every second part is code
     for position in range(0, len(parts), 2):
         parts[position] = LINK.sub(lambda found: f"]({site_link(found[1], here)})", parts[position])
         if here.startswith("reference/"):  # docstrings name pages as files

@@ -3,10 +3,19 @@
 
 const base = document.body.dataset.base;
 
+const root = document.documentElement;
+
+// Pictures follow the theme that was chosen, not that of the system.
+function themePictures() {
+  if (!root.dataset.theme) return;
+  for (const dark of document.querySelectorAll("picture source")) dark.media = root.dataset.theme === "dark" ? "all" : "not all";
+}
+themePictures();
+
 document.getElementById("theme").addEventListener("click", () => {
-  const root = document.documentElement;
   const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = isDark ? "light" : "dark";
+  themePictures();
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* pages of a folder may keep nothing */ }
 });
 

@@ -36,7 +36,7 @@ class Links(NamedTuple):
 def links_of(page: Path) -> Links:
     text = page.read_text()  # `<` begins a tag here, and nothing else: text has `&lt;`
     anchors = re.findall(r"""<[a-z][^>]*?\sid=["']([^"']*)["']""", text)
-    targets = re.findall(r"""<[a-z][^>]*?\s(?:href|src)=["']([^"']*)["']""", text)
+    targets = re.findall(r"""<[a-z][^>]*?\s(?:href|src|srcset)=["']([^"']*)["']""", text)
     return Links({unescape(one) for one in anchors}, {unescape(one) for one in targets})
 
 

@@ -84,6 +84,13 @@ def test_search_and_colours_work_from_a_folder(site: Path, tmp_path: Path) -> No
         dark = browser.evaluate(ground)
         browser.click("#theme")
         assert browser.evaluate(ground) == "rgb(255, 255, 255)" != dark
+        browser.open((site / "explorer.html").as_uri())
+        picture = "document.querySelector('picture img').currentSrc"
+        browser.evaluate("localStorage.setItem('theme', 'light')")
+        browser.open((site / "explorer.html").as_uri())
+        assert browser.evaluate(picture).endswith("explorer-light.webp"), "what the reader chose, not the system"
+        browser.click("#theme")
+        browser.wait(f"{picture}.endsWith('explorer-dark.webp')")
         browser.press("/")
         browser.type("atomic_add")
         browser.wait("document.querySelector('#found a')?.textContent.startsWith('tl.atomic_add')")

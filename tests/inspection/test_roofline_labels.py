@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.inspection.browser import Browser, find_chromium
-from tilework.inspect.profiler.labels import HEIGHT, Box, FreeSpace, around, line_boxes
+from tilework.inspect.profiler.labels import HEIGHT, Box, FreeSpace, around, line_boxes, width_of
 from tilework.inspect.profiler.page import LONGEST, page, roofline
 from tilework.inspect.profiler.report import Report, Row, Statistics
 
@@ -40,7 +40,7 @@ def parts(picture: str) -> tuple[list[Box], list[Box]]:
     """The boxes of labels, and those of points."""
     labels = []
     for kind, x, y, name in re.findall(r'class="label([^"]*)" x="([\d.]+)" y="([\d.]+)">([^<]*)', picture):
-        width = 8.0 * len(name)
+        width = width_of(name)
         left = float(x) - {"": 0.0, " middle": width / 2, " end": width}[kind]
         labels.append(Box(left, float(y) + 3 - HEIGHT, left + width, float(y) + 3))
     circles = [map(float, one) for one in re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', picture)]
@@ -92,8 +92,10 @@ def test_labels_are_as_wide_as_their_boxes_at_most(tmp_path: Path) -> None:
     with Browser(tmp_path, (1280, 900)) as browser:
         browser.open((tmp_path / "page.html").as_uri())
         boxes = browser.evaluate(
-            "[...document.querySelectorAll('.label')].map(e => { const b = e.getBBox();"
-            " return [b.x + 1, b.y + 1, b.x + b.width - 1, b.y + b.height - 1]; })"
+            "['.label', 'circle'].map(name => [...document.querySelectorAll(name)].map(e => { const b = e.getBBox();"
+            " return [b.x + 1, b.y + 1, b.x + b.width - 1, b.y + b.height - 1]; }))"
         )
-    assert len(boxes) == len(rows) + len(RATES) + 1
-    assert not [pair for pair in combinations(boxes, 2) if Box(*pair[0]).overlaps(Box(*pair[1]))]
+    labels, points = ([Box(*box) for box in found] for found in boxes)
+    assert len(labels) == len(rows) + len(RATES) + 1 and len(points) == len(rows)
+    assert not [pair for pair in combinations(labels, 2) if pair[0].overlaps(pair[1])]
+    assert not [(label, point) for label in labels for point in points if label.overlaps(point)]

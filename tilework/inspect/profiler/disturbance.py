@@ -1,7 +1,9 @@
 """Did anything else use the machine while its limits were measured?
 
-    with Disturbance() as seen:
-        seconds = seen.best(times)          of calls that should all take as long
+    seen = Disturbance()
+    with seen:
+        times = [...]                       of calls that should all take as long, on all processors
+    seconds = seen.best(times)
     seen.reason                             "" or "other programs used 62 % of the processors"
 
 Linux counts the time of its processors for all programs; elsewhere only the times of the calls can tell, which differ
@@ -24,18 +26,15 @@ SHORT = 0.1  # seconds: the counters have steps of 10 ms
 class Disturbance:
     """See the module docstring."""
 
-    def __init__(self, *, is_host: bool = True) -> None:
-        self.is_host, self.reason = (
-            is_host,
-            "",
-        )  # the processors do not matter to a GPU that is measured by its own clock
+    def __init__(self) -> None:
+        self.reason = ""
 
     def __enter__(self) -> Self:
         self.before = moment()
         return self
 
     def __exit__(self, *error: object) -> None:
-        share = share_of_others(self.before, moment()) if self.is_host else None
+        share = share_of_others(self.before, moment())
         if share is not None and share > BUSY:
             self.reason = f"other programs used {100 * share:.0f} % of the processors"
 

@@ -12,7 +12,8 @@ from math import hypot
 from typing import NamedTuple
 
 HEIGHT = 15.0  # of a line of text of 13 pixels
-LETTER = 8.0  # pixels, of the widest of the usual fonts
+LETTER, WIDE = 8.0, 13.0  # pixels, of the widest of the usual fonts; of one of WIDE_LETTERS
+WIDE_LETTERS = frozenset("mwMW@%")
 GAP = 3.0
 RINGS = (0.0, 12.0, 26.0, 42.0, 60.0, 80.0, 105.0, 135.0, 170.0, 210.0)  # pixels from the point
 
@@ -33,7 +34,7 @@ class Box(NamedTuple):
 
 
 def width_of(text: str) -> float:
-    return LETTER * len(text)
+    return sum(WIDE if letter in WIDE_LETTERS else LETTER for letter in text)
 
 
 class FreeSpace:

@@ -113,19 +113,19 @@ class Limits:
         """Measure, again if that was disturbed; keep what was not."""
         best = self.before.get(name, 0.0)
         for _ in range(ATTEMPTS):
-            outer, self.watch = self.watch, Disturbance(is_host=self.is_host)
+            outer, self.watch = self.watch, Disturbance()
             try:
-                with self.watch as watch:
-                    value = measure()
+                value = measure()
+                reason = self.watch.reason
             finally:
                 self.watch = outer  # one measurement may need another
             if value is None:
                 return None
-            if not watch.reason:
+            if not reason:
                 self.keep(name, max(best, value))
                 return max(best, value)
             if value > best:
-                best, self.disturbed = value, watch.reason
+                best, self.disturbed = value, reason
         return best
 
     def keep(self, name: str, value: float) -> None:
@@ -145,8 +145,8 @@ class Limits:
             return 2 * GPU_COPIED / self.watch.best(gpu_times(lambda: copy[blocks](*arrays, BLOCK=4096)))
         source, target = np.ones(COPIED // 4, np.float32), np.zeros(COPIED // 4, np.float32)
         blocks = (COPIED // 4 // 4096,)
-        ours = self.watch.best(times_of(lambda: copy[blocks](source, target, BLOCK=4096)))
-        return 2 * COPIED / min(ours, self.watch.best(times_of(lambda: copy_in_threads(source, target))))
+        ours = self.watch.best(self.times_of(lambda: copy[blocks](source, target, BLOCK=4096)))
+        return 2 * COPIED / min(ours, self.watch.best(self.times_of(lambda: copy_in_threads(source, target))))
 
     def measure_rate(self, kind: str) -> float | None:
         if not self.is_host:
@@ -160,13 +160,24 @@ class Limits:
         left, right = np.ones((size, size), element), np.ones((size, size), element)
         target = np.empty((count, size, size), result)
         call = lambda: dots[(count,)](left, right, target, steps, M=size, N=size, K=size, OUT=out)  # noqa: E731
-        rate = 2.0 * size**3 * count * steps / self.watch.best(times_of(call))
+        rate = 2.0 * size**3 * count * steps / self.watch.best(self.times_of(call))
         return max(rate, self.rate("fp32") or 0.0) if kind == "fp16" else rate
+
+    def times_of(self, call: Callable[[], Any]) -> list[float]:
+        """The seconds of some calls, after one that compiles."""
+        call()
+        times: list[float] = []
+        with self.watch:
+            while len(times) < ROUNDS or sum(times) < LEAST_SECONDS:
+                start = time.perf_counter()
+                call()
+                times.append(time.perf_counter() - start)
+        return times
 
     def matmul_rate(self, dtype: Any) -> float:
         """Operations per second of NumPy's matrix multiplication."""
         left, target = np.ones((MATRIX, MATRIX), dtype), np.empty((MATRIX, MATRIX), dtype)
-        return 2.0 * MATRIX**3 / self.watch.best(times_of(lambda: np.matmul(left, left, out=target)))
+        return 2.0 * MATRIX**3 / self.watch.best(self.times_of(lambda: np.matmul(left, left, out=target)))
 
     def gpu_fma_rate(self) -> float:
         count, block, steps = 16 * multiprocessors(), 1024, 512
@@ -224,17 +235,6 @@ def folder(device: str) -> str:
 
 
 # ---- the host
-
-
-def times_of(call: Callable[[], Any]) -> list[float]:
-    """The seconds of some calls, after one that compiles."""
-    call()
-    times: list[float] = []
-    while len(times) < ROUNDS or sum(times) < LEAST_SECONDS:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return times
 
 
 def copy_in_threads(source: Any, target: Any) -> None:

@@ -170,7 +170,7 @@ def roofline(report: Report, colors: dict[str, int]) -> str:
             free.avoid(line_boxes(*start, *end))
     circles = circles_of(points, report, x_axis, y_axis)
     for x, y, radius, _ in circles:
-        free.take(Box(x - radius, y - radius, x + radius, y + radius))
+        free.take(Box(x - radius - 2, y - radius, x + radius + 2, y + radius))
     for kind, rate in sorted(rates.items(), key=lambda item: -item[1]):
         name = f"{kind} {units(rate, 'FLOP/s')}"
         found.append(
@@ -289,7 +289,7 @@ def table(report: Report) -> str:
         rows.append(f"<tr><td>{text(row.name)}</td><td>{text(' / '.join(row.path[:-1]))}</td>{cells}</tr>")
     body = "".join(rows)
     notes = "".join(f"<p>{text(note)}</p>" for sign, note in NOTES.items() if sign in body)
-    limits = "".join(f"<p>{text(line.strip())}</p>" for line in limit_lines(report))
+    limits = "".join(f"<p>{text(line.strip())}</p>" for line in limit_lines(report)[:1])
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{limits}{notes}'
 
 
