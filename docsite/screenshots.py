@@ -32,6 +32,7 @@ from tilework.targets.base import GPUTarget
 from tilework.tools.explore import named_request
 
 ROOT = Path(__file__).parent.parent
+KERNELS = ROOT / "examples" / "matmul.py"
 FOLDER = ROOT / "docs" / "pictures"
 MANIFEST = Path(__file__).parent / "pictures" / "manifest.json"
 SCHEMES = ("light", "dark")
@@ -79,10 +80,9 @@ class Screenshot:
 # ---- the pages
 
 
-def explorer_page(name: str) -> str:
-    """`tilework explore examples/NAME.py:NAME --target cuda:90`, without the time that compiling took."""
-    kernel = str(ROOT / "examples" / f"{name}.py:{name}")
-    document = build([named_request(kernel, "", GPUTarget.parse("cuda:90"), {}, True)])
+def explorer_page() -> str:
+    """`tilework explore examples/matmul.py:matmul --target cuda:90`, without the time that compiling took."""
+    document = build([named_request(f"{KERNELS}:matmul", "", GPUTarget.parse("cuda:90"), {}, True)])
     document = timeless(document) | {"tilework": ""}
     for made in document["kernels"]:
         made["times"], made["metrics"] = [], [one for one in made["metrics"] if one[0] != "compile time"]
@@ -98,10 +98,10 @@ def timeless(value: Any) -> Any:
     return [timeless(one) for one in value] if isinstance(value, list) else value
 
 
-def pin_exponentials(browser: Browser) -> None:
-    """Keep the line lit that computes the exponentials."""
-    lines = (ROOT / "examples/softmax.py").read_text().splitlines()
-    number = next(number for number, line in enumerate(lines, 1) if "tl.exp" in line)
+def pin_dot(browser: Browser) -> None:
+    """Keep the line lit that multiplies."""
+    lines = KERNELS.read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if "tl.dot" in line)
     browser.click(f"#source .row[data-line='{number}']")
     browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
 
@@ -209,8 +209,8 @@ def output(command: str, folder: Path) -> str:
 
 
 SCREENSHOTS = (
-    Screenshot("explorer", lambda: explorer_page("softmax"), (1600, 800), pin_exponentials),
-    Screenshot("layouts", lambda: explorer_page("matmul"), (2400, 760), open_layout, ".panes > :last-child"),
+    Screenshot("explorer", explorer_page, (1600, 776), pin_dot),
+    Screenshot("layouts", explorer_page, (2400, 760), open_layout, ".panes > :last-child"),
     Screenshot("profiler", profiler_page, (1120, 1330)),
     Screenshot("notebook", notebook_page, (1000, 930)),
     Screenshot("sanitizer", sanitizer_page, (1000, 570)),
