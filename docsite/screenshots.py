@@ -26,6 +26,7 @@ from typing import Any
 
 from docsite.pictures.recorded_profile import recorded
 from tests.inspection.browser import Browser
+from tilework import knobs
 from tilework.inspect.explorer.document import build, write
 from tilework.inspect.profiler.page import page as profile_page
 from tilework.targets.base import GPUTarget
@@ -228,18 +229,22 @@ def manifest() -> dict[str, Any]:
     return json.loads(MANIFEST.read_text()) if MANIFEST.exists() else {}
 
 
-def browser_facts() -> str:
-    """What pixels depend on: the version of the browser, and the sizes of letters."""
+def machine_facts() -> str:
+    """What pages and pixels depend on: the browser, the sizes of letters, and the assembler of cubins."""
     script = """(() => { const pen = document.createElement("canvas").getContext("2d");
       return ["system-ui", "sans-serif", "monospace"].map(font => {
         pen.font = `100px ${font}`; return pen.measureText("tile WORK 0123").width.toFixed(2); }).join(" "); })()"""
     with tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
-        return f"{browser.send('Browser.getVersion')['product']}, {browser.evaluate(script)}"
+        facts = f"{browser.send('Browser.getVersion')['product']}, {browser.evaluate(script)}"
+    try:
+        return f"{facts}, ptxas {knobs.nvidia.ptxas.version}"
+    except RuntimeError:
+        return f"{facts}, no ptxas"
 
 
 def update(chosen: Sequence[str]) -> list[str]:
     """Take the chosen pictures, or those whose pages are other ones; the names of what has changed."""
-    known, changed, facts = manifest(), [], browser_facts()
+    known, changed, facts = manifest(), [], machine_facts()
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for one in SCREENSHOTS:
@@ -250,7 +255,7 @@ def update(chosen: Sequence[str]) -> list[str]:
             for scheme, data in taken.items():
                 one.path(scheme).write_bytes(data)
             pictures = {scheme: digest(data) for scheme, data in taken.items()}
-            known[one.name] = {"page": one.digest(page), "browser": facts, "pictures": pictures}
+            known[one.name] = {"page": one.digest(page), "machine": facts, "pictures": pictures}
             changed.append(one.name)
     MANIFEST.write_text(json.dumps(known, indent=1) + "\n")
     return changed
