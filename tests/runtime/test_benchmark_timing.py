@@ -16,6 +16,7 @@ import tilework
 import tilework.language as tl
 from tilework import knobs, testing
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.tuning import benchmark
 from tilework.runtime.tuning.benchmark import quantile
 from tilework.targets.base import GPUTarget
 
@@ -345,3 +346,20 @@ def test_times_of_kernels_without_the_profiler() -> None:
         knobs.proton.disable = True
         with pytest.raises(RuntimeError, match="TRITON_PROTON_DISABLE=1"):
             testing.do_bench_proton(lambda: None, warmup=1, rep=1)
+
+
+@pytest.mark.parametrize(("busy", "waited"), [(0.0, 0.004), (0.1, 0.104), (9.0, 0.3)])
+def test_measuring_waits_for_other_threads_that_compute(
+    busy: float, waited: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads compute for `busy` seconds, as those of a BLAS library do after a call."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep, process_time=lambda: 2 * min(now, busy))
+    monkeypatch.setattr(benchmark, "time", clock)
+    benchmark.let_threads_rest()
+    assert now == pytest.approx(waited, abs=0.005)

@@ -4,8 +4,9 @@
     [0.0132, 0.0131, 0.0136]
 
 One call compiles; five more give an estimate, from which the number of repetitions follows: as many as fill `rep`
-milliseconds. Caches are flushed before each timed call, so that every call finds its inputs in memory. A device is
-timed with its own events, the host with its monotonic clock.
+milliseconds. On the host they begin when the process's other threads rest (`let_threads_rest`). Caches are flushed
+before each timed call, so that every call finds its inputs in memory. A device is timed with its own events, the host
+with its monotonic clock.
 
 When the autotuner has a best time already, a call is not measured to the end once it cannot beat that, or is known
 well enough:
@@ -21,6 +22,7 @@ first ones: to be given up wrongly, every one of these calls must be that much s
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -44,6 +46,7 @@ FEW, FEW_MS, HOPELESS = (
     1.5,
 )  # calls of a round, milliseconds between rounds, and how much too slow all of them are
 LOST = ((0.1, 1.2), (0.25, 1.05))  # a part of all calls, and how much too slow all of them are
+REST_S, GLANCE_S = 0.3, 0.004  # how long other threads may go on, and how long one looks whether they do
 PRECISE = 0.002  # the standard error of a median that is known well enough, as a part of it
 
 Times = float | list[float]
@@ -93,6 +96,8 @@ def do_bench(
     grads = list(grad_to_none or ())
     fn()
     clock.synchronize()
+    if active.get_current_target().backend == "cpu":
+        let_threads_rest()
     buffer = active.get_empty_cache_for_benchmark()
     estimate = estimate_ms(clock, lambda: (active.clear_cache(buffer), fn()))
 
@@ -113,6 +118,20 @@ def do_bench(
         return measured(
             fn, measure, progress, best, (warmups, calls, repeats(FEW_MS, estimate)), quantiles, return_mode
         )
+
+
+def let_threads_rest() -> None:
+    """Wait until no other thread of this process computes, for REST_S at most.
+
+    Those of a BLAS library spin for some 0.2 s after a call. A kernel whose threads share cores with them takes
+    milliseconds, whatever it does.
+    """
+    end = time.monotonic() + REST_S
+    while time.monotonic() < end:
+        before = time.process_time()
+        time.sleep(GLANCE_S)
+        if time.process_time() - before < GLANCE_S / 4:
+            return
 
 
 def measured(
