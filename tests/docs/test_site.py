@@ -64,6 +64,15 @@ def test_every_page_opens_in_a_browser_and_fits(site: Path, tmp_path: Path) -> N
             browser.resize(DESK, 800)
 
 
+@pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
+def test_rows_of_environment_variables_are_paragraphs_on_a_phone(site: Path, tmp_path: Path) -> None:
+    with Browser(tmp_path, (PHONE, 800)) as browser:
+        browser.open((site / "reference" / "environment.html").as_uri())
+        tables = "[...document.querySelectorAll('main table')]"
+        assert browser.evaluate(f"{tables}.filter(table => table.scrollWidth > table.clientWidth).length") == 0
+        assert browser.evaluate(f"{tables}.every(table => getComputedStyle(table.rows[1]).display === 'block')")
+
+
 def test_pages_name_their_version_and_their_source(site: Path) -> None:
     repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
     for page in sorted(site.rglob("*.html")):
