@@ -63,6 +63,7 @@ class Matmul:
     """The only dot of a loop, its loads from global memory, and the loads of its operands from LDS."""
 
     dot: Operation
+    mma: AmdMfma
     loads: list[Operation]
     reads: list[Operation]
 
@@ -74,7 +75,8 @@ def matmul_of(loop: Operation) -> Matmul | None:
     if len(dots) != 1 or len(loads) != 2 or len(reads) != 2:
         return None
     (dot,) = dots
-    if not isinstance(encoding_of(dot.results[0].type), AmdMfma) or len(shape_of(dot.results[0].type)) != 2:
+    mma = encoding_of(dot.results[0].type)
+    if not isinstance(mma, AmdMfma) or len(shape_of(dot.results[0].type)) != 2:
         return None
     if reads != [source_of(operand) for operand in dot.operands[:2]]:
         return None
@@ -84,7 +86,7 @@ def matmul_of(loop: Operation) -> Matmul | None:
     above = ops[min(positions[op] for op in (*loads, *reads)) : positions[dot]]
     if max(made, default=-1) > positions[loads[0]] or loads[1] not in above or any(map(writes, above)):
         return None
-    return Matmul(dot, loads, reads)
+    return Matmul(dot, mma, loads, reads)
 
 
 def interleave_loads(found: Matmul) -> None:
@@ -105,9 +107,8 @@ def parts_of(found: Matmul, size: int) -> int:
     dot = found.dot
     parts = 2 if size == CUT_IN_TWO else 4 if size >= CUT_IN_FOUR else 0
     operand = dot_operand_of(dot.operands[0].type)
-    mma = encoding_of(dot.results[0].type)
-    assert operand is not None and isinstance(mma, AmdMfma)
-    rows, _, step = mma.instr_shape
+    assert operand is not None
+    rows, _, step = found.mma.instr_shape
     if parts == 0 or (parts == 4 and rows == 16 and operand.k_width == 8):
         return 0
     block = dot.parent_block()
