@@ -331,7 +331,7 @@ def scattered_descriptor(x, out):
         (mask_not_bool, "Mask must have boolean scalar type"),
         (value_too_large, "Expected pointer argument to have shape"),
         (other_without_mask, "`other` cannot be provided without `mask`"),
-        (scattered_descriptor, "last dim must be contiguous"),
+        (scattered_descriptor, "last dim must be 1 but got 2"),
     ],
 )
 def test_every_device_refuses(kernel: Any, text: str) -> None:

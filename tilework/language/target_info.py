@@ -3,18 +3,18 @@
     if tl.target_info.cuda_capability_geq(9):
         ...                                     # compiled only for Hopper and newer
 
-The compiler sets `TARGET` while it works; interpreted kernels have no target. Outside of kernels `active_target`, which
-`runtime/devices` assigns, answers: libraries choose their tile sizes so.
+The compiler sets `TARGET` while it works; interpreted kernels (`IS_INTERPRETED`) have no target. Outside of kernels
+`active_target`, which `runtime/devices` assigns, answers: libraries choose their tile sizes so.
 """
 
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from tilework.language.compile_time import ACTIVE
 from tilework.language.function import constexpr_function
 
 TARGET: ContextVar[Any] = ContextVar("TARGET", default=None)
+IS_INTERPRETED: ContextVar[bool] = ContextVar("IS_INTERPRETED", default=False)
 active_target: Callable[[], Any] | None = None
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 
 def _target() -> Any:
     found = TARGET.get()
-    if found is not None or ACTIVE.get() is not None or active_target is None:
+    if found is not None or IS_INTERPRETED.get() or active_target is None:
         return found
     return active_target()
 

@@ -110,7 +110,7 @@ class Windows(Access):
             self.beyond_triton(ValueError(refusal))
         last = plain(steps[-1])
         if not isinstance(last, int) or last != 1:
-            raise ValueError(f"Tensor descriptor last dim must be 1 but got {last}: its stride is the constant 1")
+            raise ValueError(f"Tensor descriptor last dim must be 1 but got {last}: that stride is the constant 1")
         padding = descriptor_padding(padding_option, element)
         extents = self.indices(dims, int32, "shape", narrow=True)
         distances = self.indices(steps, int64, "strides")

@@ -26,6 +26,7 @@ from tilework.errors import ArgumentError, OptionError, did_you_mean, warn_retur
 from tilework.language.compile_time import ACTIVE
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.grid import BoundLaunch, GridArguments, grid_extent
+from tilework.language.target_info import IS_INTERPRETED
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 from tilework.oracles.interpreter.allowed_memory import MARK, Memory
 from tilework.oracles.interpreter.arguments import Arguments
@@ -236,12 +237,13 @@ class InterpretedFunction(JITFunction):
             return None
         shape = grid_extent(grid(GridArguments(bound, self.__name__)) if callable(grid) else grid)
         interpreter = Interpreter(options, shape)
-        token = ACTIVE.set(interpreter)
+        token, outside = ACTIVE.set(interpreter), IS_INTERPRETED.set(True)
         try:
             with np.errstate(all="ignore"):
                 self.run_programs(interpreter, bound, shape)
         finally:
             ACTIVE.reset(token)
+            IS_INTERPRETED.reset(outside)
         return None if self.compiled_form is None else InterpretedLaunch(self.compiled_form, args, kwargs)
 
     def run_programs(self, interpreter: Interpreter, bound: Mapping[str, Any], grid: tuple[int, int, int]) -> None:

@@ -254,7 +254,7 @@ class Overrides:
         stages: Mapping[str, object],
         backend: Backend,
     ) -> None:
-        self.name, self.views, self.options = name, backend.views, options
+        self.name, self.backend, self.options = name, backend, options
         self.stages = list(stages)
         wanted = knobs.compilation.dump_ir or knobs.compilation.override
         source_hash = source.hash() if wanted else ""
@@ -288,8 +288,9 @@ class Overrides:
         if self.dumper is None:
             return
         self.dumper.put(data, f"{self.name}.{stage}")
-        for view, show in ((view, show) for view, (shown, show) in self.views.items() if shown == stage):
+        for view in (view for view, (shown, _) in self.backend.views.items() if shown == stage):
             try:
-                self.dumper.put(show(data, asdict(self.options)).encode(), f"{self.name}.{view}")
+                text = shown_by(self.backend, view, {stage: data}, self.options)
+                self.dumper.put(text.encode(), f"{self.name}.{view}")
             except StageError as error:
                 warnings.warn(f"TRITON_KERNEL_DUMP wrote no {view} of {self.name}: {error}", stacklevel=2)
