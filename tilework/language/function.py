@@ -17,7 +17,7 @@ import linecache
 import os
 import threading
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
@@ -458,6 +458,15 @@ class JITFunction(JITCallable):
         return f"JITFunction({self.module}:{self.fn.__qualname__})"
 
 
+def run_on_host(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function of an interpreted kernel in which those of the language mean nothing, as outside of kernels."""
+    active = ACTIVE.set(None)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        ACTIVE.reset(active)
+
+
 class ConstexprFunction(JITCallable):
     """A Python function that kernels run at compile time; on the host it is that function.
 
@@ -470,14 +479,11 @@ class ConstexprFunction(JITCallable):
     def __call__(self, *args: Any, _semantic: Any = None, **kwargs: Any) -> Any:
         plain = [unwrap_nested(arg, _unwrap_if_constexpr) for arg in args]
         named = {key: unwrap_nested(value, _unwrap_if_constexpr) for key, value in kwargs.items()}
-        active = ACTIVE.set(None)
         try:
             result = self.fn(*plain, **named)
         except RunTimeOnly:
             check_compile_time(self, (*plain, *named.values()))
             raise
-        finally:
-            ACTIVE.reset(active)
         if _semantic is None:
             return result
         return result if isinstance(result, JITCallable | constexpr) or is_language_value(result) else constexpr(result)

@@ -19,7 +19,13 @@ from tilework.language import core as tl
 from tilework.language.advice import counterpart, foreign_call
 from tilework.language.dependencies import COMPILE_TIME_MODULES, array_library
 from tilework.language.extra.libdevice import of_target
-from tilework.language.function import JITCallable, unwrap_nested
+from tilework.language.function import (
+    BoundConstexprFunction,
+    ConstexprFunction,
+    JITCallable,
+    run_on_host,
+    unwrap_nested,
+)
 from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import NOT_AN_ARRAY, is_one_pointer, is_plain_view
 from tilework.language.typing.promotion import constant_dtype
@@ -301,6 +307,8 @@ class KernelRuntime:
         if is_class and getattr(function, "__triton_aggregate__", False):
             hidden = {"_semantic": self.semantic, "_generator": self.generator}
             return function(*args, **kwargs, **hidden)
+        if isinstance(function, ConstexprFunction | BoundConstexprFunction):
+            return plain(run_on_host(function, args, kwargs))
         if issubclass(type(function), JITCallable) or tl.is_builtin(getattr(function, "__func__", function)):
             return plain(function(*args, **kwargs))
         check_counterpart(function, args, kwargs)

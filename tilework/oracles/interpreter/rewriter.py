@@ -21,7 +21,7 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.language.dependencies import COMPILE_TIME_MODULES, SHALLOW, array_library, deeply, levels_of
-from tilework.language.function import JITCallable
+from tilework.language.function import ConstexprFunction, JITCallable
 from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import names_constexpr
 from tilework.oracles.interpreter.failures import Refused
@@ -459,6 +459,8 @@ class Rewriter(ast.NodeTransformer):
         if value is None or getattr(value, "_libdevice_name", None) is not None:
             return False
         if isinstance(callee, ast.Name) and callee.id in SPECIAL and callee.id not in self.scope:
+            return False
+        if isinstance(value, ConstexprFunction):
             return False
         if tl.is_builtin(value) or isinstance(value, JITCallable):
             return True
