@@ -21,11 +21,17 @@ from tilework.targets.base import GPUTarget
 Numbers = dict[str, int]
 
 
+def use_limits(monkeypatch: pytest.MonkeyPatch, machine: str, rates: dict[str, float]) -> None:
+    """Have these been measured on the machine of this test."""
+    found = Limits(machine, rates, None)
+    monkeypatch.setattr(Limits, "load", staticmethod(lambda: found))
+
+
 @pytest.fixture(autouse=True)
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with round numbers."""
     known = {"copy": 1e10, "fp32": 6.4e10}
-    monkeypatch.setattr(Limits, "load", classmethod(lambda cls: cls("cpu, test", known, None)))
+    use_limits(monkeypatch, "cpu, test", known)
 
 
 def by_line(document: dict[str, Any], index: int = 0) -> dict[int, Numbers]:
@@ -104,9 +110,9 @@ def test_what_cannot_be_known_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert unknown["limits"]["why"].startswith("A limit is that of a launch, and no launch is known: explore a program")
     assert unknown["counters"]["note"].startswith("These are of the assembly alone: no launch is known")
     assert [name for name, *_ in unknown["counters"]["columns"]] == ["code", "vector", "width", "spills"]
-    monkeypatch.setattr(Limits, "load", classmethod(lambda cls: cls("cpu, test", {}, None)))
+    use_limits(monkeypatch, "cpu, test", {})
     assert "have not been measured" in build([request("cpu")])["kernels"][0]["limits"]["why"]
-    monkeypatch.setattr(Limits, "load", classmethod(lambda cls: cls("cuda:90, 132 multiprocessors", {}, None)))
+    use_limits(monkeypatch, "cuda:90, 132 multiprocessors", {})
     assert "The active device is cuda:90" in build([request("cpu")])["kernels"][0]["limits"]["why"]
     monkeypatch.setattr(host_counts, "evaluate", lambda *args, **more: 1 // 0)
     failed = build([request("cpu")])["kernels"][0]["counters"]
@@ -115,7 +121,7 @@ def test_what_cannot_be_known_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_unknown_limits_are_measured_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"copy": 2e10, "fp32": 1e11}
-    monkeypatch.setattr(Limits, "load", classmethod(lambda cls: cls("cpu, test", {}, None)))
+    use_limits(monkeypatch, "cpu, test", {})
     monkeypatch.setattr(Limits, "get", lambda self, name, measure: values[name])
     assert "codes" not in build([request("cpu")])["kernels"][0]["limits"]
     (code,) = build([request("cpu")], measures=True)["kernels"][0]["limits"]["codes"]

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import amdg, arith, tt, ttg
+from tilework.ir.attr_text import is_true
 from tilework.ir.encodings import dot_operand_of, encoding_of, with_encoding
 from tilework.ir.enums import CacheModifier, EvictionPolicy, ScaleDotElemType
 from tilework.ir.functions import ops_in_order
@@ -68,7 +69,7 @@ def expand_mxfp(op: Operation) -> None:
     value, scale = op.operands
     operand, format = dot_operand_of(value.type), ScaleDotElemType(int_property(op, "fp_type"))
     assert operand is not None
-    expansion = Expansion(op, bf16)
+    expansion = Expansion(op, bf16, is_true(op.properties["fastMath"]))
     value = expansion.element_of(value, format)
     if format is ScaleDotElemType.E2M1:
         value = expansion.unpacked(value, operand.k_dim)

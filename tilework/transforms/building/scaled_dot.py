@@ -76,7 +76,8 @@ def expand_dot_scaled(op: Operation) -> Operation:
             raise PassError(f"tt.dot_scaled of {format.name.lower()} is not available for this target", op.location)
     values, scales = [op.a, op.b], [op.a_scale, op.b_scale]
     packed_in_k = [is_true(op.lhs_k_pack), is_true(op.rhs_k_pack)]
-    expansion, accumulator = Expansion(op, f16 if ScaleDotElemType.FP16 in formats else bf16), op.c
+    compute = f16 if ScaleDotElemType.FP16 in formats else bf16
+    expansion, accumulator = Expansion(op, compute, is_true(op.fast_math)), op.c
     parent = encoding_of(accumulator.type)
     is_transposed = parent is not None and scales[0] is None and scales[1] is not None
     if is_transposed:
@@ -100,10 +101,13 @@ def expand_dot_scaled(op: Operation) -> Operation:
 
 
 class Expansion:
-    """Builds operands multiplied with their scales, in the type `compute`."""
+    """Builds operands multiplied with their scales, in the type `compute`, in the place of `op`.
 
-    def __init__(self, op: tt.DotScaledOp, compute: Attribute) -> None:
-        self.op = op
+    With `fast_math` the scale that stands for NaN is taken for a number.
+    """
+
+    def __init__(self, op: Operation, compute: Attribute, fast_math: bool = False) -> None:
+        self.op, self.fast_math = op, fast_math
         self.code = Emitter(op.location)
         self.compute = compute
 
@@ -172,7 +176,7 @@ class Expansion:
             scale = self.transposed(scale)
         factor = self.factor(scale, element_type(value.type))
         scaled = code.binary(arith.MulfOp, value, self.spread(factor, value, index))
-        if is_true(self.op.fast_math) or element_type(scale.type) != i8:
+        if self.fast_math or element_type(scale.type) != i8:
             return scaled
         is_nan = self.spread(code.compare("eq", scale, NAN_SCALE), value, index)
         return code.select(is_nan, code.constant(float("nan"), value.type), scaled)
