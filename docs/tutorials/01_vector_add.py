@@ -42,9 +42,9 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 # %%
 # ## The launch
 #
-# `add[grid](...)` launches it. Arrays become pointers to their first element, numbers are passed as scalars, and
-# parameters annotated with `tl.constexpr` are compile-time constants: another `BLOCK` is another compiled kernel. The
-# grid is the number of programs; it may be a function of the constants.
+# `add[grid](...)` launches the kernel. Arrays become pointers to their first element, numbers are passed as scalars,
+# and parameters annotated with `tl.constexpr` are compile-time constants: another `BLOCK` is another compiled kernel.
+# The grid is the number of programs; it may be a function of the constants.
 
 
 def add_arrays(x: np.ndarray, y: np.ndarray, block: int = 4096) -> np.ndarray:
@@ -63,8 +63,8 @@ print("98432 sums are those of NumPy")
 # %%
 # ## What a launch returns
 #
-# A launch returns the compiled kernel, with every stage on the way in `asm`. Here is the heart of its TTIR, the first
-# of them: the same five lines, with the types and shapes that the compiler has found.
+# A launch returns the compiled kernel, with every stage of compilation in `asm`. Here is the heart of the first
+# stage, TTIR: the same five lines, with the types and shapes that the compiler has found.
 
 compiled = add[(25,)](x, y, np.empty_like(x), x.size, BLOCK=4096)
 ttir = (
@@ -78,11 +78,10 @@ for line in ttir.splitlines():
 # ## How fast is it?
 #
 # An addition reads two arrays and writes one, 12 bytes for each element of float32, and does almost nothing else:
-# what counts is how fast memory is. `do_bench` returns the milliseconds of a call and empties the caches before each,
-# so these are gigabytes per second from memory. `perf_report` calls a function for every size and every line of a
-# table. NumPy adds into an array that exists already, as the kernel does, on one core. The kernel runs on all of
-# them, which pays as soon as there is enough for each to do; for a few thousand elements the launch is most of the
-# time.
+# what counts is how fast memory is. `do_bench` returns the milliseconds of a call and empties the caches before each
+# call, so these are gigabytes per second from memory. `perf_report` calls a function for every size and every line of
+# a table. NumPy adds into an existing array, as the kernel does, but on one core. The kernel uses all cores, which
+# pays as soon as each has enough to do; for a few thousand elements the launch is most of the time.
 
 
 @perf_report(
@@ -159,7 +158,7 @@ else:
 # %%
 # ## Try it
 #
-# - Another `BLOCK`: `add_arrays(x, y, block=256)` gives the same result, with sixteen times as many programs.
+# - Choose another `BLOCK`: `add_arrays(x, y, block=256)` gives the same result, with sixteen times as many programs.
 # - Leave out the mask of the store, and run with `TRITON_SANITIZE=1`: the line, the element and the array are named.
 # - `TRITON_INTERPRET=1` runs the kernel as plain Python: `print(offsets)` and `breakpoint()` work in it.
 #

@@ -33,10 +33,10 @@ def softmax_numpy(x: np.ndarray) -> np.ndarray:
 # %%
 # ## The kernel
 #
-# One program does one row. The number of columns is known at run time only, and one kernel is to serve many of them,
-# so `BLOCK` is the next power of two, and the mask excludes the rest ([a tile may have any
-# size](../python.md#tiles-of-any-size) that is a constant). Masked elements get the value that does not change
-# the result: minus infinity, which is no maximum, and whose exponential is 0.
+# One program does one row. The number of columns is known only at run time, and one kernel must serve many widths, so
+# `BLOCK` is the next power of two, and the mask excludes the rest ([a tile may have any
+# size](../python.md#tiles-of-any-size) that is a constant). Masked elements get the value that does not change the
+# result: minus infinity, which is never the maximum, and whose exponential is 0.
 #
 # `tl.max` and `tl.sum` reduce a tile to a scalar. The compiler fuses everything between the load and the store into
 # one loop nest and keeps the row in registers.
@@ -72,7 +72,7 @@ print(
 # ## How fast is it?
 #
 # Bytes count as if the matrix were read once and written once. An implementation that reads or writes it more often
-# reaches fewer of these useful gigabytes per second. On a CPU with few cores the exponentials take their time as
+# reaches fewer of these useful gigabytes per second. On a CPU with few cores the exponentials take noticeable time as
 # well.
 
 
@@ -143,8 +143,8 @@ else:
 # %%
 # ## Try it
 #
-# - Rows of 100 000 elements: the tile becomes 131072 elements long. A kernel for very long rows would walk over a row
-#   in pieces with a running maximum and sum; [attention](06_attention.py) does just that.
+# - Rows of 100 000 elements: the tile becomes 131072 elements long. A kernel for very long rows would go through a
+#   row in pieces, with a running maximum and sum; [attention](06_attention.py) does just that.
 # - `@tilework.jit(sanitize="strict")` and a load without `other=`: which line uses an element that was never loaded?
 #
 # Next: [matrix multiplication](03_matmul.py).

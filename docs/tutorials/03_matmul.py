@@ -20,13 +20,13 @@ QUICK = "--quick" in sys.argv
 # ## The kernel
 #
 # Each program computes one tile of `BM` by `BN` elements of `C`. For that it needs `BM` whole rows of `A` and `BN`
-# whole columns of `B`, and walks along them in steps of `BK`. `rm[:, None]` is a column and `rk[None, :]` a row of a
+# whole columns of `B`, and goes along them in steps of `BK`. `rm[:, None]` is a column and `rk[None, :]` a row of a
 # tile; their sum has both axes, so that `a_ptr + rm[:, None] * K + rk[None, :]` is a `BM` by `BK` tile of pointers
 # into `A`.
 #
 # `tl.dot(a, b, acc)` multiplies two tiles and adds the result to a third. It accumulates in float32, whatever the
-# inputs are. On a CPU it becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is what
-# tensor cores do.
+# inputs are. On a CPU it becomes a micro-kernel that keeps part of `acc` in vector registers, on a GPU it is done by
+# tensor cores.
 #
 # Rows and columns past the end wrap around (`% M`, `% N`): they compute values that are not stored, without a mask in
 # the loop. Along `K` every element contributes to the sum, so the last step is masked and filled with zeros.
@@ -73,7 +73,7 @@ print(f"largest difference from NumPy: {np.abs(c - a @ b).max():.1e}")
 #
 # In one step of `k` a tile of 16 by 16 reads 32 elements for 256 multiply-adds, one of 128 by 128 reads 256 for
 # 16384: large tiles read less. But their operands must fit into the caches, and there must be enough programs for all
-# cores. The best sizes are not known beforehand; here they are measured, for one multiplication of square matrices.
+# cores. The best sizes are not known in advance; here they are measured for one multiplication of square matrices.
 
 
 SIZE = 128 if QUICK else 384
@@ -156,7 +156,7 @@ gflops.run(print_data=True, save_precision=1)
 # %%
 # ## On a GPU
 #
-# Matrices of float16 on a GPU, where `tl.dot` is what tensor cores do: larger tiles, and warps and stages as further
+# Matrices of float16 on a GPU, where tensor cores do `tl.dot`: the tiles are larger, and warps and stages are further
 # choices. `num_warps` is the number of warps that share the work of a program, `num_stages` how many steps of the
 # loop are loaded ahead. Without a GPU this cell only says so.
 
@@ -204,7 +204,7 @@ else:
 # %%
 # ## Try it
 #
-# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, it still accumulates in float32; the store
+# - Matrices of float16 (`.astype("f2")`): the kernel is compiled again and still accumulates in float32; the store
 #   converts the sums.
 # - `TRITON_PRINT_AUTOTUNING=1` shows what was measured.
 # - Which limit would this loop have on a GPU? [GPU performance](../gpu-performance.md) shows the remarks about it.

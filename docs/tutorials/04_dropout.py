@@ -20,8 +20,8 @@ QUICK = "--quick" in sys.argv
 # ## The kernel
 #
 # `tl.rand(seed, offsets)` is a number between 0 and 1 for each offset, computed by a few rounds of multiplications
-# (Philox). There is no state: programs need not know of each other, and the same seed and offset give the same number
-# in every launch, on every device.
+# (Philox). There is no state: programs need to know nothing of each other, and the same seed and offset give the same
+# number in every launch, on every device.
 
 
 @tilework.jit
@@ -98,7 +98,7 @@ print(
 # ## Four random numbers at once
 #
 # Philox generates 128 random bits at a time, of which `tl.rand` uses 32. `tl.rand4x` gives all four tiles: a program
-# that drops four tiles of elements needs a quarter of the rounds. (Other elements are dropped than above, as many.)
+# that drops four tiles of elements needs a quarter of the rounds. (It drops other elements than above, but as many.)
 
 
 @tilework.jit

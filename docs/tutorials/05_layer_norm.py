@@ -120,8 +120,8 @@ class LayerNorm:
 # %%
 # ## Are the gradients right?
 #
-# Two ways to know. The formula in NumPy, and the definition: change one element of `x` a little, and see by how much
-# the loss (here the sum of `y * dy`, in float64) changes.
+# There are two ways to know. One is the formula in NumPy, the other is the definition: change one element of `x` a
+# little, and see by how much the loss (here the sum of `y * dy`, in float64) changes.
 
 
 def normalise_numpy(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ for row, col in ((0, 0), (17, 100), (49, 199)):
 # %%
 # ## Training with it
 #
-# A layer that learns the scale and the shift of another one, by gradient descent on the mean square of the
+# Here a layer learns the scale and the shift of another one, by gradient descent on the mean square of the
 # difference.
 
 target = LayerNorm(200)
@@ -173,7 +173,7 @@ print(f"loss: {losses[0]:.3f} at first, {losses[-1]:.2e} at the end")
 # %%
 # ## How fast is it?
 #
-# Bytes count as if all were read and written once: 8 for each element forward, 12 backward.
+# Bytes count as if everything were read and written once: 8 for each element forward, 12 backward.
 
 
 def backward_numpy(
@@ -225,8 +225,8 @@ gigabytes_per_second.run(print_data=True, save_precision=1)
 # %%
 # ## Try it
 #
-# - `tl.atomic_add(dw_ptr + cols, dw)` instead of the partial sums: one kernel less, and results that differ in the
+# - `tl.atomic_add(dw_ptr + cols, dw)` instead of the partial sums: one kernel fewer, and results that differ in the
 #   last bits from run to run, because additions come in any order.
-# - With torch: put both launches into a `torch.autograd.Function`; tensors are passed to kernels as arrays are.
+# - With torch: put both launches into a `torch.autograd.Function`; tensors are passed to kernels just as arrays are.
 #
 # Next: [attention](06_attention.py).

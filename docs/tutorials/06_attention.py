@@ -21,12 +21,12 @@ QUICK = "--quick" in sys.argv
 #
 # Softmax needs the maximum and the sum of a whole row of scores. If only a piece of the row has been seen, with
 # maximum `m` and sum `s` of `exp(score - m)`, and a new piece comes with a larger maximum `m2`, all that was summed
-# so far is too large by `exp(m2 - m)`: multiplying by `exp(m - m2)` repairs it. So the row can be walked in pieces of
-# `BN` keys, and the same correction is good for the result `acc`, which is a sum with these weights.
+# so far is too large by `exp(m2 - m)`: multiplying by `exp(m - m2)` repairs it. So the row can be processed in pieces
+# of `BN` keys, and the same correction applies to the result `acc`, which is a sum with these weights.
 #
 # Exponentials to base 2 are cheaper; the factor `log2(e)` goes into the scale of the scores.
 #
-# With `CAUSAL` a query sees itself and earlier keys only. Keys that none of the program's queries may see are not
+# With `CAUSAL` a query sees only itself and earlier keys. Keys that none of the program's queries may see are not
 # even loaded: the loop ends early. Scores above the diagonal, in the last pieces, become minus infinity.
 
 
@@ -80,7 +80,7 @@ def attention(
 # %%
 # ## What NumPy does
 #
-# The whole matrix of scores, `n * n` for each head.
+# NumPy computes the whole matrix of scores, `n * n` for each head.
 
 
 def attention_numpy(
@@ -107,8 +107,8 @@ for causal in (False, True):
 # %%
 # ## Which tiles are computed
 #
-# Causal attention of 512 tokens in tiles of 64 by 64: in 28 of 64 tiles all weights are 0, and the loop never comes
-# to them; 28 are computed whole, and in the 8 on the diagonal a part is masked. The table shows how many of a tile's
+# Causal attention of 512 tokens in tiles of 64 by 64: in 28 of 64 tiles all weights are 0, and the loop never reaches
+# them; 28 are computed in full, and the 8 on the diagonal are partly masked. The table shows how many of a tile's
 # scores count, in percent: a row of tiles of queries in each line.
 
 tokens, tile = 512, 64
@@ -124,7 +124,7 @@ for row in visible:
 # %%
 # ## How fast is it?
 #
-# Two heads of dimension 64. The matrix of scores of 1024 tokens has 8 MB for two heads, and NumPy makes four of that
+# Two heads of dimension 64. The scores of 1024 tokens take 8 MB for two heads, and NumPy makes four arrays of that
 # size. The kernel needs a tile of 16 KB, however many tokens there are.
 
 
@@ -202,8 +202,8 @@ else:
 # %%
 # ## Try it
 #
-# - Sliding windows: let the loop begin at `tl.maximum(first - WINDOW, 0) // BN * BN`, and add the window to
-#   `visible`.
+# - Sliding windows: let the loop begin at `tl.maximum(first - WINDOW, 0) // BN * BN`, and add the window's condition
+#   to `visible`.
 # - float16: pass arrays of it; `tl.dot` sums in float32, and `weights.to(v.dtype)` is there for this.
 # - [The cost model](../cost-model.md) explains what limits this loop on a GPU, and why its copies and dots run in
 #   different warps there.

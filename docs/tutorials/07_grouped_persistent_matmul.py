@@ -23,7 +23,7 @@ QUICK = "--quick" in sys.argv
 #
 # Tiles in the same row of `C` need the same rows of `A`, tiles in the same column the same columns of `B`. In
 # row-major order the first eight programs need one row of tiles of `A` and eight columns of `B`. If the programs go
-# down `GROUP` rows before they go right, sixteen of them need four rows and four columns: less is read, and what is
+# down `GROUP` rows before they go right, sixteen programs need four rows and four columns: less is read, and what is
 # read again is still in the cache.
 #
 # `tile_of` is a function that kernels call; it is compiled into them.
@@ -63,7 +63,7 @@ for rows in zip(*orders.values(), strict=True):
 #
 # The grid of this kernel has the size of the machine, not of the problem. Program 0 of 4 computes tiles 0, 4, 8 and
 # so on. On a GPU that hides the beginning and the end of each tile behind other tiles' work; on a CPU, where a
-# program costs a function call, it makes no difference that can be seen, and the order of tiles is what counts.
+# program costs a function call, it makes no visible difference, and the order of tiles is what counts.
 
 
 @tilework.jit
@@ -129,10 +129,10 @@ print(
 # %%
 # ## Many multiplications in one launch
 #
-# A mixture-of-experts layer multiplies many matrices of different sizes. With a launch for each, cores are idle at
-# the end of each. A grouped kernel gives the tiles of all multiplications consecutive indices, and its programs loop
-# over them as above. The kernel reads the addresses and sizes of the matrices from arrays; the compiler knows nothing
-# about them.
+# A mixture-of-experts layer multiplies many matrices of different sizes. With a launch for each matrix, cores are
+# idle at the end of each launch. A grouped kernel gives the tiles of all multiplications consecutive indices, and its
+# programs loop over them as above. The kernel reads the addresses and sizes of the matrices from arrays; the compiler
+# knows nothing about them.
 
 
 @tilework.jit

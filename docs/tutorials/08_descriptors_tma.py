@@ -60,10 +60,10 @@ def by_pointers(
 # %%
 # ## Descriptors
 #
-# The same with descriptors that the host makes and passes as arguments. `a.load([m, k])` is the block whose first
-# element is at row `m` and column `k`; elements outside of the matrix read as zero, and stores to them are dropped.
-# Blocks have a size for each axis, the last axis is contiguous, and rows begin at multiples of 16 bytes: the copy
-# engine requires this, and tilework checks it on every target, so that a program that runs on one runs on all.
+# The same kernel with descriptors that the host makes and passes as arguments. `a.load([m, k])` is the block whose
+# first element is at row `m` and column `k`; elements outside the matrix read as zero, and stores to them are
+# dropped. Blocks have a size for each axis, the last axis is contiguous, and rows begin at multiples of 16 bytes: the
+# copy engine requires this, and tilework checks it on every target, so that a program that runs on one runs on all.
 #
 # A kernel can also create one from a pointer: `tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])`.
 
@@ -169,9 +169,9 @@ counted = json.loads(done.stdout)
 # ## What they count
 #
 # A warp that copies by pointers computes an address for each of its lanes, and a mask, and copies 16 bytes at a time
-# (`cp.async`). With TMA one thread of the block issues the copy of a whole box (`cp.async.bulk.tensor`). There remain
-# the integer and move instructions that multiplying and storing need, and barriers, at which the block waits for the
-# engine.
+# (`cp.async`). With TMA one thread of the block issues the copy of a whole box (`cp.async.bulk.tensor`). What remains
+# are the integer and move instructions that multiplying and storing need, and the barriers at which the block waits
+# for the engine.
 
 kinds = ["integer", "move", "copy", "memory", "barrier", "tensor"]
 print(f"{'instructions of warps':24}" + "".join(f"{kind:>9}" for kind in kinds))

@@ -84,16 +84,16 @@ print(
 )
 
 # %%
-# The alternative is a copy, `np.ascontiguousarray(x.T)`: worth it if the kernel reads the array more than once, for
-# neighbouring elements of a tile that are neighbours in memory are loaded together. The measurement at the end shows
-# it.
+# The alternative is a copy, `np.ascontiguousarray(x.T)`: it is worth it if the kernel reads the array more than once,
+# because elements that are neighbours both in the tile and in memory are loaded together. The measurement at the end
+# shows it.
 #
 # ## No return values
 #
 # A kernel returns nothing. Thousands of programs run at the same time, and each of them writes *its* part of the
-# result into an array that the caller has made. `np.empty` is enough: every element is written exactly once. What
-# several programs add to needs `np.zeros` and `tl.atomic_add`, since `load`, add and `store` of two programs at once
-# would lose one of the sums.
+# result into an array that the caller has made. `np.empty` is enough: every element is written exactly once. An array
+# that several programs add to needs `np.zeros` and `tl.atomic_add`, since `load`, add and `store` of two programs at
+# once would lose one of the sums.
 
 
 @tilework.jit
@@ -113,11 +113,11 @@ print("counts:", counts)
 # %%
 # ## In place
 #
-# `x += 1` of an array is a kernel whose result goes where the input came from. That is right if each program reads
-# only what it writes itself. A kernel that reads its *neighbour's* elements, such as a running mean, must not work in
-# place: the neighbour may have been there already. NumPy makes a copy in such cases; a kernel does what is written.
+# `x += 1` of an array is a kernel whose result goes where the input came from. That is right if each program reads only
+# what it writes itself. A kernel that reads its *neighbour's* elements, such as a running mean, must not work in place:
+# the neighbour may already have overwritten them. NumPy makes a copy in such cases; a kernel does exactly what it says.
 #
-# Inside of a kernel `x += 1` changes a name, as for Python's integers: tiles are values, and nothing is written to
+# Inside a kernel, `x += 1` rebinds a name, as for Python's integers: tiles are values, and nothing is written to
 # memory before `tl.store`.
 
 
@@ -139,9 +139,9 @@ print("in place:", (x == 0).sum(), "elements became 0")
 # ## Why a mask?
 #
 # NumPy's loops end where the array ends. A tile has a size that is known when the kernel is compiled, and the last
-# one may reach past the end. `mask` says which elements exist: the others are neither read nor written. What a masked
-# load gives for them is `other`: without it, nothing in particular. So choose the value that the next step ignores, 0
-# for a sum, minus infinity for a maximum; or use `tl.where` before a reduction.
+# one may reach past the end. `mask` says which elements exist: the others are neither read nor written. A masked load
+# gives `other` for them; without `other`, their values are undefined. So choose the value that the next step ignores,
+# 0 for a sum, minus infinity for a maximum; or use `tl.where` before a reduction.
 
 
 @tilework.jit
@@ -229,8 +229,8 @@ gigabytes_per_second.run(print_data=True, save_precision=1)
 # ## Try it
 #
 # - `TRITON_SANITIZE=1 python 09_from_numpy.py` reports reads past the end of an array, with the line of the kernel.
-# - `print(x.strides)` of an array from `np.broadcast_to(row, (60, 100))`: a stride of 0 is a valid one too.
+# - `print(x.strides)` of an array from `np.broadcast_to(row, (60, 100))`: a stride of 0 is valid, too.
 # - Write `x.mean(axis=0)` as a kernel: which axis do programs share, and which stride is 1?
-# - [Python in kernels](../python.md) lists what of Python a kernel may use.
+# - [Python in kernels](../python.md) lists the parts of Python that a kernel may use.
 #
 # Next: [convolution](10_convolution.py).

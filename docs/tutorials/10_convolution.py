@@ -22,11 +22,11 @@ rng = np.random.default_rng(0)
 # ## A blur: the same tile, moved
 #
 # A slice `x[1:]` of a tile does not exist. A neighbour is *loaded*: the tile of the left neighbours has the same
-# offsets minus one. Nine loads of nearly the same elements sound expensive, but eight of them find them in the cache.
+# offsets minus one. Nine loads of nearly the same elements sound expensive, but eight find them in the cache.
 #
 # `tl.static_range` is unrolled when the kernel is compiled, so `dy` and `dx` are constants, and `weights_ptr + ...`
-# is the address of one number, which each program loads once. Outside of the image a masked load gives 0: zero
-# padding costs a mask.
+# is the address of one number, which each program loads once. Outside the image a masked load gives 0: zero padding
+# costs a mask.
 
 
 @tilework.jit
@@ -205,7 +205,7 @@ gflops.run(print_data=True, save_precision=1)
 # ## Try it
 #
 # - Dilation: the taps of a dilated convolution are `DILATION` pixels apart. Which line changes?
-# - A depthwise convolution multiplies each channel with its own filter, and is the blur with channels as another
+# - A depthwise convolution multiplies each channel by its own filter, and is the blur with the channels as another
 #   axis: no `tl.dot`, and the weights are a tile.
 # - The weights of `blur` are loaded nine times by each program. Are they faster as `tl.constexpr` numbers?
 #

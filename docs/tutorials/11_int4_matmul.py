@@ -20,9 +20,9 @@ rng = np.random.default_rng(0)
 # %%
 # ## Four bits for a number
 #
-# An integer of four bits is one of 16. A group of `GROUP` weights of the same column shares a *scale*: the largest
-# magnitude of the group divided by 7, so that every weight divided by the scale lies between -7 and 7. Rounded to an
-# integer, plus 8, it is between 1 and 15. The weight that is computed with is `(number - 8) * scale`.
+# An integer of four bits has one of 16 values. A group of `GROUP` weights of the same column shares a *scale*: the
+# largest magnitude of the group divided by 7, so that every weight divided by the scale lies between -7 and 7.
+# Rounded to an integer, plus 8, it is between 1 and 15. The kernel computes with the weight `(number - 8) * scale`.
 #
 # Eight of these numbers fit into an int32: number `k` is in bits `4 * (k % 8)` to `4 * (k % 8) + 3` of word `k // 8`.
 
@@ -66,8 +66,8 @@ print(
 # ## The kernel
 #
 # The matmul of [the third tutorial](03_matmul.py), with one more step. `packed_ptr + (k // 8)` loads the word of each
-# weight: eight rows of the tile have the same pointers, and the same word serves them all. `>>` moves the number to
-# the lowest bits, `& 15` takes these. The shift of an int32 keeps its sign, which does not matter below bit 4.
+# weight: eight rows of the tile have the same pointers, and the same word serves them all. `>>` moves the number to the
+# lowest bits, and `& 15` keeps only these. The shift of an int32 keeps its sign, which does not matter below bit 4.
 #
 # `GROUP` is a multiple of `BK`, so that all weights of one step of a column have one scale. `GROUP` and the sizes of
 # tiles are constants, and the compiler knows that `k % 8` counts 0, 1, ... 7, 0, 1, ...
@@ -134,8 +134,8 @@ for group in (256, 128, 64, 32):
 # %%
 # ## How fast is it?
 #
-# A language model that writes one token multiplies one row with all of its weights: each weight is read for two
-# operations, and what counts is how many bytes the weights have. With more rows (several users, or a prompt) there
+# A language model that writes one token multiplies one row by all of its weights: each weight is read for two
+# operations, and what counts is how many bytes the weights take. With more rows (several users, or a prompt) there
 # are more operations for each weight, and unpacking is extra work. NumPy multiplies with weights in float32.
 
 SIZE = 256 if QUICK else 2048

@@ -22,8 +22,8 @@ rng = np.random.default_rng(0)
 # %%
 # ## One array and its offsets
 #
-# A list of arrays of different lengths is no array. Padding all to the longest one wastes memory and work, so they
-# are stored one after another. `offsets` has one element more than there are segments: segment `s` is
+# A list of arrays of different lengths is not an array. Padding all of them to the longest wastes memory and work, so
+# they are stored one after another. `offsets` has one element more than there are segments: segment `s` is
 # `values[offsets[s]:offsets[s + 1]]`, and a segment may be empty.
 
 
@@ -40,9 +40,9 @@ print("offsets:", offsets)
 # %%
 # ## A program for each segment
 #
-# The program loads its two offsets and walks over its segment in steps of `BLOCK`. How many steps that are differs
+# The program loads its two offsets and goes through its segment in steps of `BLOCK`. How many steps that are differs
 # from program to program: a loop whose bounds are loaded from memory is a loop like any other. Only the last step has
-# elements to mask, and the loop of an empty segment runs no step at all.
+# elements to mask, and for an empty segment the loop runs no step at all.
 
 
 @tilework.jit
@@ -78,8 +78,8 @@ print("sums:", np.array2string(sums, precision=2))
 # ## Softmax of segments
 #
 # Attention over sentences of different lengths, or the weights of the neighbours of a node, need a softmax for each
-# segment. Three walks over the segment: the maximum, the sum, the quotient. A walk over a segment that was just read
-# finds it in the cache.
+# segment. It takes three passes over the segment: the maximum, the sum, the quotient. A pass over a segment that was
+# just read finds it in the cache.
 
 
 @tilework.jit
@@ -122,9 +122,9 @@ print("softmax: the weights of each segment sum to 1, and those of the empty one
 # a program must know the segment of each of its elements: an array of as many integers as there are elements, which
 # often exists already (the target nodes of sorted edges, the row indices of a sparse matrix).
 #
-# Neighbours mostly belong to the same segment. `tl.associative_scan` computes running sums with a function of ours,
-# which begins anew where the segment changes: at the last element of a segment is the sum of its elements in this
-# block, and only there the result is written. A segment may extend over several blocks, so it is added, by
+# Neighbours mostly belong to the same segment. `tl.associative_scan` computes running sums with a function of our
+# own, which starts again where the segment changes: the last element of a segment holds the sum of its elements in
+# this block, and only there is the result written. A segment may extend over several blocks, so it is added, by
 # `tl.atomic_add`; additions of floats then come in any order, and the last bits may differ from run to run.
 
 

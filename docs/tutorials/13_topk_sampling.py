@@ -21,11 +21,11 @@ rng = np.random.default_rng(0)
 # %%
 # ## Values with their indices
 #
-# `tl.topk(x, k)` returns the `k` largest values of a tile, the largest first, but not where they were. A way to know
-# it is a *key* of 64 bits that is compared as an integer: the value in the upper half, the index in the lower one.
+# `tl.topk(x, k)` returns the `k` largest values of a tile, the largest first, but not where they were. One way to find
+# out is a *key* of 64 bits that is compared as an integer: the value in the upper half, the index in the lower one.
 #
 # The bits of a positive float, read as an integer, are in the order of the floats. Those of negative floats are in
-# the opposite order, so all bits but the sign are inverted. Of equal values the first shall win, as in NumPy's
+# the opposite order, so all bits but the sign are inverted. Of equal values the first must win, as in NumPy's
 # `argmax`: the lower half is large for a small index.
 
 
@@ -50,7 +50,7 @@ def index_of(key):
 # %%
 # ## Two steps
 #
-# A vocabulary has 50 000 words and more, and sorting networks grow faster than their tiles. So each program finds the
+# A vocabulary has 50 000 words or more, and sorting networks grow faster than their tiles. So each program finds the
 # `k` largest of one block, and a second kernel finds the `k` largest of these: whatever is among the `k` largest of
 # the row is also among the `k` largest of its block. A block with fewer than `k` elements is filled with minus
 # infinity.
@@ -110,9 +110,9 @@ print("the first row's largest:", values[0, :4], "at", indices[0, :4])
 # %%
 # ## Sampling without a sum
 #
-# A word is to be drawn with probability `softmax(logits / temperature)`. The usual way computes a softmax, running
-# sums, and searches in these for a random number. The *Gumbel* trick needs none of it: add `-log(-log(u))` to each
-# logit, with an independent uniform `u` for each, and take the largest. Its index has exactly that distribution.
+# A word is to be drawn with probability `softmax(logits / temperature)`. The usual way computes a softmax and its
+# running sums, and searches these for a random number. The *Gumbel* trick needs none of this: add `-log(-log(u))` to
+# each logit, with an independent uniform `u` for each, and take the largest. Its index has exactly that distribution.
 #
 # So sampling is a maximum, and a maximum can be computed block by block: `best` holds for each lane of the tile the
 # largest so far, and `index` where that was.
@@ -154,9 +154,9 @@ for temperature in (0.5, 1.0, 2.0):
 # %%
 # ## Top-k and top-p
 #
-# Rare words are many, and together not that rare: to keep them out, one draws from the `k` most likely words only,
-# and of these from the first whose probabilities sum to `p`. The candidates are sorted, so their running sum is
-# `tl.cumsum`. A word stays if the sum *before* it is below `p`: then the most likely word stays always.
+# There are many rare words, and together they are not that rare. To keep them out, draw only from the `k` most likely
+# words, and of these from the first whose probabilities sum to `p`. The candidates are sorted, so their running sum
+# is `tl.cumsum`. A word stays if the sum *before* it is below `p`: then the most likely word always stays.
 
 
 @tilework.jit

@@ -22,10 +22,10 @@ rng = np.random.default_rng(0)
 # %%
 # ## Pages
 #
-# The memory for keys is one array `[pages, PAGE, heads, D]`, and so is that for values. A sequence of 70 words has
-# five pages of 16, anywhere in the array; row `s` of `table` lists them in order. When a sequence grows past its last
-# page it gets any free one, and when it ends its pages are free: nothing is copied, and no memory is reserved for
-# words that may never come.
+# The memory for keys is one array `[pages, PAGE, heads, D]`, and so is the memory for values. A sequence of 70 words
+# has five pages of 16, anywhere in the array; row `s` of `table` lists them in order. When a sequence grows past its
+# last page it gets any free one, and when it ends its pages are free: nothing is copied, and no memory is reserved
+# for words that may never come.
 
 
 @dataclass
@@ -61,11 +61,11 @@ print("pages of the first sequence:", cache.table[0, :5])
 # different:
 #
 # - There is one query for each sequence and head. `GROUP` heads of queries share a head of keys (*grouped-query
-#   attention*), so one program takes them all and loads each key once. `tl.dot` needs a tile of at least 16 rows on a
-#   GPU: the rows past `GROUP` are zero, and are not stored.
+#   attention*), so one program takes all heads of a group and loads each key once. `tl.dot` needs a tile of at least
+#   16 rows on a GPU: the rows past `GROUP` are zero, and are not stored.
 # - One step of the loop is one page. Its number comes from the table: an address that is computed from a loaded
 #   number, which no `arange` could describe.
-# - A launch with one program for each sequence and head of keys may be too small for the machine, above all with few
+# - A launch with one program for each sequence and head of keys may be too small for the machine, especially with few
 #   sequences. `SPLITS` programs share the pages of a sequence. Each writes its result with its maximum and its sum.
 
 
@@ -109,7 +109,7 @@ def decode_kernel(
 # %%
 # ## Adding up the splits
 #
-# Each split has its own maximum. To add them they need a common one: the largest of all; a sum and a result with
+# Each split has its own maximum. To be added, they need a common maximum, the largest of all: a sum and a result with
 # maximum `m` count `exp2(m - largest)` times. A split without any page has sum 0 and the maximum `-1e30`, and adds
 # nothing. (With minus infinity as the first maximum there would be `inf - inf`, which is NaN.)
 
@@ -154,7 +154,7 @@ def buffers(sequences: int, splits: int) -> tuple[np.ndarray, np.ndarray, np.nda
 # %%
 # ## What NumPy does
 #
-# For each sequence: collect its pages, then softmax and two products.
+# NumPy collects the pages of each sequence, then computes a softmax and two products.
 
 
 def decode_numpy(q: np.ndarray, cache: Cache) -> np.ndarray:
@@ -261,6 +261,6 @@ else:
 # ## Try it
 #
 # - A sliding window of the last 128 words: where does the loop begin, and what is added to `exists`?
-# - The new word's key and value must be in the cache before: a kernel with a program for each sequence stores them at
+# - The new word's key and value must be in the cache first: a kernel with a program for each sequence stores them at
 #   page `table[s, (length - 1) // PAGE]`, word `(length - 1) % PAGE`.
 # - Keys in int8 with a scale for each page halve the bytes: [quantised weights](11_int4_matmul.py) shows how.

@@ -29,13 +29,13 @@ class Difference(NamedTuple):
 DIFFERENCES: dict[str, Difference] = {
     "callee-names": Difference(
         "3.7.1",
-        "constants of a call follow the types in a second list: m.f__i32__(1,)cconstexpr_4_",
+        "the constants of a call follow the types, in a second list: m.f__i32__(1,)cconstexpr_4_",
         "all arguments are joined in order: m.f__i32_c4",
     ),
     "call-errors": Difference(
         "3.7.1",
-        "a wrong call of a jit function has Python's text: f() missing 1 required positional argument: 'y'",
-        "the text of inspect.Signature.bind: missing a required argument: 'y'",
+        "a wrong call of a jit function gives Python's own message: f() missing 1 required positional argument: 'y'",
+        "it gives the message of inspect.Signature.bind: missing a required argument: 'y'",
     ),
     "scale-shapes": Difference(
         "3.7.1",
@@ -44,7 +44,7 @@ DIFFERENCES: dict[str, Difference] = {
     ),
     "block-pointers-deprecated": Difference(
         "3.7.1",
-        "tl.make_block_ptr is silent",
+        "tl.make_block_ptr gives no warning",
         "it gives a UserWarning",
     ),
     "deprecations-shown": Difference(
@@ -54,29 +54,29 @@ DIFFERENCES: dict[str, Difference] = {
     ),
     "negative-unsqueeze": Difference(
         "3.8.0",
-        "tl.unsqueeze(x, -1) inserts in front of the last axis",
-        "it appends an axis",
+        "tl.unsqueeze(x, -1) inserts an axis before the last one",
+        "it appends an axis after the last one",
     ),
     "block-pointers-removed": Difference("3.8.0", "tl.make_block_ptr makes a block pointer", "it is an error"),
     "cat-in-order": Difference(
         "3.8.0",
-        "tl.cat with can_reorder gives the elements of two 1-D blocks in any order",
+        "tl.cat with can_reorder returns the elements of two 1-D blocks in any order",
         "can_reorder is ignored",
     ),
     "fp8-division": Difference(
         "3.8.0",
         "two fp8 values of one type, or one and a number, are divided in fp8: x / 2.0 is fp8",
-        "/, // and % of them compute in fp32, and that is the type of the result",
+        "/, // and % of them are computed in fp32, which is also the type of the result",
     ),
     "keyword-only-memory": Difference(
         "3.8.0",
-        "tl.load and tl.store take all parameters by position",
-        "what follows `mask` and `other` is keyword-only",
+        "tl.load and tl.store accept all parameters by position",
+        "the parameters after `mask` and `other` are keyword-only",
     ),
     "histogram-of-32-bits": Difference(
         "3.8.0",
         "tl.histogram counts integers of any width",
-        "integers that do not have 32 bits are an error",
+        "integers of any width other than 32 bits are an error",
     ),
     "unpacking-length": Difference(
         "3.8.0",
@@ -85,7 +85,7 @@ DIFFERENCES: dict[str, Difference] = {
     ),
     "comprehension-filters": Difference(
         "3.8.0",
-        "Triton ignores `if` in a comprehension: tilework applies it and says so where programs shall run on Triton",
+        "Triton ignores `if` in a comprehension; tilework applies it, and says so where programs must run on Triton",
         "it is applied",
     ),
     "tuple-names": Difference("3.7.1", "[:int32,:fp32]", "[int32,fp32]"),
@@ -102,15 +102,15 @@ DIFFERENCES: dict[str, Difference] = {
     "capability-11": Difference("3.7.1", "is_blackwell is for capability 10", "is_blackwell is for 10 and 11"),
     "launch-metrics": Difference(
         "3.7.1",
-        "metrics of a launch are flops, flops8 to flops64 and bytes of its launch_metadata",
-        "all numbers and tensors of its launch_metadata are",
+        "the metrics of a launch are flops, flops8 to flops64 and bytes from its launch_metadata",
+        "they are all numbers and tensors in its launch_metadata",
     ),
     "profiler-hook": Difference("3.7.1", "Unknown hook: {name}", "Unsupported hook: {hook}"),
     "link-suffix": Difference("3.7.1", "{suffix} is not a valid kernel suffix", "Has invalid extra suffix: {rest}"),
     "consan-overflow": Difference(
         "3.7.1",
-        "instrumentation modes turn on what `debug` does",
-        "they also turn off checks of overflow",
+        "instrumentation modes turn on everything that `debug` turns on",
+        "they also turn off overflow checks",
     ),
     "pointer-argument": Difference("3.7.1", "Pointer argument (at {position})", "Pointer argument"),
     "ragged-parameters": Difference(
@@ -120,8 +120,8 @@ DIFFERENCES: dict[str, Difference] = {
     ),
     "stages-hook-key": Difference(
         "3.7.1",
-        "`add_stages_inspection_hook` is called with the stages only, and its kernels are not cached",
-        "it is called without arguments too, and returns the (key, hash) of its stages",
+        "`add_stages_inspection_hook` is called only with the stages, and its kernels are not cached",
+        "it is also called without arguments, and then returns the (key, hash) of its stages",
     ),
 }
 
