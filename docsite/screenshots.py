@@ -41,6 +41,11 @@ MOST_BYTES = 3_000_000  # of all pictures
 QUALITY = 82  # of WebP
 
 
+def profile_folder() -> "tempfile.TemporaryDirectory[str]":
+    """For the files of Chromium, whose processes may still write some while it is removed."""
+    return tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+
+
 @dataclass(frozen=True)
 class Screenshot:
     """A page and what is done in it before its picture is taken."""
@@ -63,7 +68,7 @@ class Screenshot:
         file.write_text(page, encoding="utf-8")
         found: dict[str, bytes] = {}
         for scheme in SCHEMES:
-            with tempfile.TemporaryDirectory() as profile, Browser(Path(profile), self.size) as browser:
+            with profile_folder() as profile, Browser(Path(profile), self.size) as browser:
                 browser.prefer(scheme)
                 browser.open(file.as_uri())
                 self.prepare(browser)
@@ -234,7 +239,7 @@ def machine_facts() -> str:
     script = """(() => { const pen = document.createElement("canvas").getContext("2d");
       return ["system-ui", "sans-serif", "monospace"].map(font => {
         pen.font = `100px ${font}`; return pen.measureText("tile WORK 0123").width.toFixed(2); }).join(" "); })()"""
-    with tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
+    with profile_folder() as folder, Browser(Path(folder)) as browser:
         facts = f"{browser.send('Browser.getVersion')['product']}, {browser.evaluate(script)}"
     try:
         return f"{facts}, ptxas {knobs.nvidia.ptxas.version}"

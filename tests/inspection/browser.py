@@ -13,6 +13,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -53,6 +54,7 @@ class Browser:
             pass_fds=moved,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         for descriptor in (theirs_in, theirs_out, *moved):
             os.close(descriptor)
@@ -70,8 +72,11 @@ class Browser:
     def __exit__(self, *error: object) -> None:
         with suppress(AssertionError, OSError):
             self.session = None
-            self.send("Browser.close")  # all its processes, before their folder goes
-        self.process.kill()
+            self.send("Browser.close")
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        with suppress(ProcessLookupError):  # all its processes, before their folder goes
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.out)
         os.close(self.into)
