@@ -269,7 +269,7 @@ def test_limits_of_a_busy_machine_are_not_kept(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(disturbance, "share_of_others", lambda before, after: 0.62)
     again = Limits.load()
     again.measure_again()
-    assert (again.bandwidth, again.disturbed) == (5.0, ""), "what was kept is better, and nobody need know"
+    assert (again.bandwidth, again.disturbed) == (5.0, ""), "the stored limits were measured undisturbed"
     assert Limits.load().bandwidth == 5.0
 
 
