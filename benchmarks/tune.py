@@ -35,7 +35,7 @@ GRIDS: dict[str, Callable[[dict[str, Any]], tuple[int, ...]]] = {
 
 
 def program(how: str, kernel: str, count: int, seed: int, at: float) -> dict[str, Any]:
-    """Tune one kernel: seconds of the first launch, and what was chosen."""
+    """Tune one kernel; return the seconds of the first launch and the chosen configuration."""
     if how != "triton":
         import tilework
 
@@ -80,7 +80,7 @@ def program(how: str, kernel: str, count: int, seed: int, at: float) -> dict[str
 
 
 def arguments(kernel: str) -> tuple[Any, ...]:
-    """The inputs and the size, on the GPU if there is one."""
+    """Return the inputs and the size, on the GPU if there is one."""
     if has_gpu():
         import torch
 
@@ -102,11 +102,11 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-# ---- who measures
+# ---- the processes that measure
 
 
 def start(folder: str, how: str, kernel: str, count: int, seed: int = 0, at: float = 0.0) -> "subprocess.Popen[str]":
-    """A process that prints what `program` returns."""
+    """Start a process that prints what `program` returns."""
     command = [sys.executable, "-m", "benchmarks.tune", "--program", json.dumps([how, kernel, count, seed, at])]
     environment = {**os.environ, "TRITON_CACHE_DIR": folder, "TMPDIR": folder}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -141,7 +141,7 @@ def beside(kernel: str, count: int, others: Sequence[str]) -> None:
 
 
 def crowd(kernel: str, count: int, processes: int) -> None:
-    """Many programs at the same time, each with something else: tuning beside nothing but their compilations.
+    """Run many programs at the same time, each with a different seed; compare tuning with compilations alone.
 
     Measuring is one call, so that compiling counts.
     """
@@ -152,7 +152,7 @@ def crowd(kernel: str, count: int, processes: int) -> None:
 
 
 def at_once(how: str, kernel: str, count: int, processes: int) -> float:
-    """Seconds until the last of them is done."""
+    """Return the seconds until the last of the programs is done."""
     with tempfile.TemporaryDirectory(prefix="tune") as folder:
         begin = time.time() + 8 + 2 * processes / CORES
         found = [result(one) for one in [start(folder, how, kernel, count, seed, begin) for seed in range(processes)]]

@@ -8,7 +8,7 @@ from tilework.tools.cli import SUBCOMMANDS, parser_of
 
 
 def pages() -> dict[str, str]:
-    """The page, by its place in the site."""
+    """The page, by its path in the site."""
     parts = ["# Commands and options", "What `tilework COMMAND --help` says; [with examples](../command-line.md)."]
     rows = [f"| [`tilework {name}`](#tilework-{name}) | {summary} |" for name, summary in SUBCOMMANDS.items()]
     parts.append("\n".join(["| | |", "|---|---|", *rows]))

@@ -45,7 +45,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def merged_code(parts: list[str]) -> list[str]:
-    """Two indented runs that follow each other are one."""
+    """Merge indented parts that follow each other."""
     found: list[str] = []
     for part in parts:
         if found and part.startswith("    ") and found[-1].startswith("    "):
@@ -68,7 +68,7 @@ def as_section(part: str) -> str:
 
 
 def language_of(code: str) -> str:
-    """Python if it is, IR if it names ops, otherwise plain text."""
+    """Return the language of an example, as Pygments names it: Python, MLIR if it has ops, otherwise plain text."""
     if code.startswith(">>>"):
         return "pycon"
     if is_python(code):

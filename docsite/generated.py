@@ -21,8 +21,8 @@ WRITTEN_IN = {  # what a page is generated from
 
 @cache
 def generated() -> dict[str, str]:
-    """The Markdown of each, by its place in the site: ``reference/language.md``. Tutorials are made apart, with their
-    notebooks."""
+    """The Markdown of each generated page, by its path in the site: ``reference/language.md``. Tutorials are generated
+    separately, with their notebooks."""
     copies = {path: (ROOT / name).read_text() for name, path in COPIED.items()}
     return {**copies, **reference.pages(), **environment.pages(), **command_line.pages()}
 

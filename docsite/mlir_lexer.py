@@ -35,5 +35,5 @@ class MlirLexer(RegexLexer):
 
 
 def register() -> None:
-    """From now on Pygments finds it by its name."""
+    """Register the lexer, so that Pygments finds it by its name."""
     LEXERS[MlirLexer.__name__] = (__name__, MlirLexer.name, tuple(MlirLexer.aliases), (), ())

@@ -64,7 +64,7 @@ def recording_of(name: str) -> Recording | None:
 
 
 def merged(host: Recording, gpu: Recording | None) -> Recording:
-    """The cells of the host's run, with those that ran on a GPU in place of them."""
+    """The cells of the host's run; the cells that also ran on a GPU replace theirs."""
     if gpu is None:
         return host
     cells = (on_gpu if on_gpu.where else on_host for on_host, on_gpu in zip(host.cells, gpu.cells, strict=True))

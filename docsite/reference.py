@@ -1,7 +1,7 @@
 """Pages of the reference: signature, documentation, example and source line of every public name.
 
 `public_names.py` reads the names and what their docstrings say; here they become Markdown, one page for
-each family. A public name that is in no family stands on a page of its own kind, "Other names", so that nothing is
+each family. A public name that is in no family is on a page of its own kind, "Other names", so that nothing is
 missing.
 """
 
@@ -66,7 +66,7 @@ def runtime_names() -> set[str]:
 
 @cache
 def all_entries() -> list[Entry]:
-    """Every entry, family by family; names without a family last, those that have one under another path left out."""
+    """Return all entries by family; names without a family last, unless they are listed under another path."""
     listed = list(entries())
     known = {one.name for one in listed}
     values = [one.value for one in listed]
@@ -83,7 +83,7 @@ def slug(family: Family) -> str:
 
 
 def anchor(name: str) -> str:
-    """The place of a name on its page; two underscores would be Markdown's for bold."""
+    """The anchor of a name on its page; two underscores would be Markdown's for bold."""
     return name.replace("__", "")
 
 
@@ -94,7 +94,7 @@ def path_of(family: Family) -> str:
 
 @cache
 def pages() -> dict[str, str]:
-    """Every page of the reference, by its place in the site."""
+    """Every page of the reference, by its path in the site."""
     by_family = {family: list(group) for family, group in groupby(all_entries(), key=lambda one: one.family)}
     found = {path_of(family): family_page(family, group) for family, group in by_family.items()}
     found["reference/language/libdevice.md"] = libdevice_page()

@@ -42,7 +42,7 @@ QUALITY = 82  # of WebP
 
 
 def profile_folder() -> "tempfile.TemporaryDirectory[str]":
-    """For the files of Chromium, whose processes may still write some while it is removed."""
+    """A temporary folder for the files of Chromium, whose processes may still write some while it is removed."""
     return tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 
 
@@ -105,7 +105,7 @@ def timeless(value: Any) -> Any:
 
 
 def pin_dot(browser: Browser) -> None:
-    """Keep the line lit that multiplies."""
+    """Keep the line of the dot highlighted."""
     lines = KERNELS.read_text().splitlines()
     number = next(number for number, line in enumerate(lines, 1) if "tl.dot" in line)
     browser.click(f"#source .row[data-line='{number}']")
@@ -248,7 +248,7 @@ def machine_facts() -> str:
 
 
 def update(chosen: Sequence[str]) -> list[str]:
-    """Take the chosen pictures, or those whose pages are other ones; the names of what has changed."""
+    """Take the chosen pictures, and those whose pages have changed; return their names."""
     known, changed, facts = manifest(), [], machine_facts()
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
 
 def source() -> ASTSource:
-    """The kernel with arrays whose addresses, and with numbers that, are multiples of 16."""
+    """The kernel, specialized for addresses and integers that are multiples of 16."""
     types = {**dict.fromkeys(POINTERS, "*fp32"), **dict.fromkeys(NUMBERS, "i32"), "BLOCK": "constexpr"}
     aligned = {(index,): [["tt.divisibility", 16]] for index in range(len(POINTERS + NUMBERS))}
     return ASTSource(softmax, types, {"BLOCK": BLOCK}, aligned)
@@ -48,7 +48,7 @@ def source() -> ASTSource:
 
 @cache
 def compiled(backend: str) -> tuple[dict[str, str], list[Step]]:
-    """The text of every stage, without places in the source, and every pass on the way."""
+    """The text of every stage, without source locations, and every pass on the way."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "passes")
         variables = {"MLIR_ENABLE_DUMP": "1", "MLIR_DUMP_PATH": str(file), "TRITON_DISABLE_LINE_INFO": "1"}

@@ -168,7 +168,7 @@ def figure(svg: str, caption: str) -> str:
 
 
 def pages() -> dict[str, str]:
-    """The pages and notebooks, by their place in the site."""
+    """The pages and notebooks, by their path in the site."""
     found = {f"{FOLDER}/index.md": index()}
     for script in scripts():
         found[f"{FOLDER}/{script.stem}.md"] = page_of(script, recording_of(script.stem))

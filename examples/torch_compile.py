@@ -24,7 +24,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @torch.compile
 def normalised(x: torch.Tensor) -> torch.Tensor:
-    """One kernel: a reduction and everything pointwise around it."""
+    """Normalise and apply gelu: torch compiles this to one kernel, a reduction with everything pointwise around it."""
     return torch.nn.functional.gelu((x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-5))
 
 

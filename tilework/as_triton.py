@@ -10,14 +10,14 @@ or, for a program that is not to be changed:
     python -m tilework.as_triton script.py --its arguments
     python -m tilework.as_triton -m pytest tests
 
-Submodules are the same objects under both names: a knob set as `triton.knobs` is set in `tilework.knobs`, and classes
-compare equal; only `triton.__version__` is Triton's (TILEWORK_TRITON_VERSION selects it). An installed Triton is not
-looked at; one that was already imported is an error, because objects of two compilers would meet.
+Submodules are the same objects under both names: a knob set in `triton.knobs` is set in `tilework.knobs`, and classes
+compare equal. Only `triton.__version__` is Triton's (TILEWORK_TRITON_VERSION selects it). An installed Triton is
+ignored; one that has already been imported is an error, because objects of two compilers would be mixed.
 
-Processes that the program starts (subprocess, multiprocessing, pytest's and torch's workers) find a `triton` of ours
-before any other: its folder is put into this process's search path and into PYTHONPATH. A process that gets another
-environment is on its own; where real Triton is not wanted at all, `pip install ./packages/triton` is for every process.
-How it is done is in `tilework/triton/finder.py`.
+Processes that the program starts (subprocess, multiprocessing, the workers of pytest and torch) find tilework's
+`triton` before any other, because its folder is added to this process's search path and to PYTHONPATH. Processes with
+another environment do not find it. To use tilework instead of Triton in every process, run `pip install
+./packages/triton`. The implementation is in `tilework/triton/finder.py`.
 
 Example:
     import subprocess, sys, tempfile

@@ -125,11 +125,11 @@ class SourceMap:
 
 
 class CompilationError(TritonError):
-    """A kernel that does not compile, at the `node` of the function whose text is `src`.
+    """A kernel does not compile; the error is at `node` of the function whose text is `src`.
 
-    Its text shows the lines of the function up to the mistake, with a caret. `error_message` is None for the call sites
-    around the innermost error; that one is then `__cause__`, and its text follows that of the call sites, because
-    a log, or another process, has only the text.
+    The message shows the lines of the function up to the mistake, with a caret. `error_message` is None for the call
+    sites around the innermost error. In that case, the innermost error is the `__cause__`, and its message follows
+    those of the call sites, because logs and other processes have only the text.
 
     Example:
         @tilework.jit
@@ -225,7 +225,7 @@ class CompilationError(TritonError):
 
 
 class CompileTimeAssertionFailure(CompilationError):
-    """A `tl.static_assert` that is false.
+    """A `tl.static_assert` is false.
 
     Example:
         @tilework.jit
@@ -240,7 +240,7 @@ class CompileTimeAssertionFailure(CompilationError):
 
 
 class UnsupportedLanguageConstruct(CompilationError):
-    """Python that the tile language does not have.
+    """A kernel uses Python that the language does not have.
 
     Example:
         @tilework.jit
@@ -281,7 +281,7 @@ class PassError(TritonError):
 
 
 class ArgumentError(TritonError, TypeError):
-    """A launch whose arguments do not fit the kernel; also a TypeError.
+    """The arguments of a launch do not fit the kernel; also a TypeError.
 
     Example:
         @tilework.jit
@@ -300,7 +300,7 @@ class CompilerMissing(TritonError, ImportError):
 
 
 class OptionError(TritonError, KeyError):
-    """A keyword of a launch that is neither a parameter of the kernel nor an option; also a KeyError.
+    """A keyword of a launch is neither a parameter of the kernel nor an option; also a KeyError.
 
     Example:
         @tilework.jit
@@ -321,7 +321,7 @@ SANITIZER, SANITIZER_WARNING = "sanitizer: ", "sanitizer warning: "  # texts of 
 
 
 class SanitizerError(TritonError, RuntimeError):
-    """A mistake that a kernel compiled with `sanitize` found while it ran; for accesses also an IndexError. See
+    """A kernel compiled with `sanitize` found a mistake while it ran; for memory accesses also an IndexError. See
     docs/sanitizer.md.
 
     Example:
@@ -337,7 +337,7 @@ class SanitizerError(TritonError, RuntimeError):
 
 
 class SanitizerWarning(UserWarning):
-    """A possible mistake of a kernel compiled with `sanitize`, which went on. See docs/sanitizer.md.
+    """A kernel compiled with `sanitize` found a possible mistake and continued. See docs/sanitizer.md.
 
     Example:
         import warnings
@@ -383,7 +383,7 @@ def warn_returned(name: str, file: str, line: int) -> None:
 
 
 class PerformanceWarning(UserWarning):
-    """An access of a kernel in the emulator that would be slow on a GPU: see docs/emulator.md.
+    """A kernel in the emulator made a memory access that would be slow on a GPU: see docs/emulator.md.
 
     Example:
         import warnings
@@ -393,7 +393,7 @@ class PerformanceWarning(UserWarning):
 
 
 class ReportedError(TritonError):
-    """One with a text from elsewhere, which `prefix` says."""
+    """An error with a message from another program; `prefix` names its origin."""
 
     prefix = ""
 
@@ -406,7 +406,7 @@ class ReportedError(TritonError):
 
 
 class InterpreterError(ReportedError):
-    """A kernel that failed in the interpreter; `__cause__` is what it raised.
+    """A kernel failed in the interpreter; `__cause__` is the exception that it raised.
 
     Example:
         @tilework.jit(interpret=True)
@@ -421,8 +421,8 @@ class InterpreterError(ReportedError):
 
 
 class StageError(TritonError, RuntimeError):
-    """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not
-    written yet.
+    """A compilation stage is impossible: LLVM rejects the text, a library or tool is missing, or a feature is not
+    implemented.
 
     Example:
         assert issubclass(tilework.errors.StageError, RuntimeError)
@@ -430,7 +430,7 @@ class StageError(TritonError, RuntimeError):
 
 
 class BundleError(TritonError, RuntimeError):
-    """A file of compiled kernels that cannot be used: damaged, changed, of another version, or for other machines.
+    """A file of compiled kernels cannot be used: it is damaged, changed, of another version, or for other machines.
 
     Example:
         import pathlib, tempfile
@@ -448,7 +448,8 @@ class BundleError(TritonError, RuntimeError):
 
 
 class NotRecorded(TritonError, RuntimeError):
-    """A launch needs code, or a choice of the autotuner, that is not there, and TILEWORK_NO_JIT=1 forbids compiling.
+    """A launch needs compiled code or a choice of the autotuner that is missing, and TILEWORK_NO_JIT=1 forbids
+    compiling.
 
     Example:
         @tilework.jit
@@ -467,7 +468,7 @@ class NotRecorded(TritonError, RuntimeError):
 
 
 class AutotunerError(ReportedError):
-    """No configuration is left to try.
+    """The autotuner has no configuration left to try.
 
     Example:
         assert str(tilework.errors.AutotunerError("nothing fits")) == "Autotuner error: nothing fits"
@@ -487,13 +488,14 @@ class PTXASError(ReportedError):
 
 
 class PTXASKilled(PTXASError):
-    """It did not survive it, or was not let: another time it may."""
+    """ptxas crashed or was killed; another attempt may succeed."""
 
 
 class OutOfResources(TritonError):
-    """A kernel that needs more of something than the device has: `required`, `limit` and `name` say what.
+    """A kernel needs more of a resource than the device has: `name` is the resource, `required` the amount, `limit` the
+    maximum.
 
-    The autotuner leaves out configurations that raise it.
+    The autotuner skips configurations that raise it.
 
     Example:
         error = tilework.OutOfResources(300_000, 232_448, "shared memory")
@@ -512,7 +514,7 @@ class OutOfResources(TritonError):
 
 
 class DoesNotFit(OutOfResources):
-    """That, known before code was made of the kernel."""
+    """An `OutOfResources` that is known before code generation."""
 
 
 class UsageError(ValueError):

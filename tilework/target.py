@@ -24,7 +24,7 @@ DotSize = tuple[int, int, int]
 
 @light_dataclass
 class GPUTarget:
-    """The name of a target, as users and drivers write it: ``GPUTarget("cuda", 90, 32)``.
+    """A target, as users and drivers name it: ``GPUTarget("cuda", 90, 32)``.
 
     Example:
         from tilework.compiler import GPUTarget

@@ -110,7 +110,7 @@ print("the first row's largest:", values[0, :4], "at", indices[0, :4])
 # %%
 # ## Sampling without a sum
 #
-# A word is to be drawn with probability `softmax(logits / temperature)`. The usual way computes a softmax and its
+# A word is to be sampled with probability `softmax(logits / temperature)`. The usual way computes a softmax and its
 # running sums, and searches these for a random number. The *Gumbel* trick needs none of this: add `-log(-log(u))` to
 # each logit, with an independent uniform `u` for each, and take the largest. Its index has exactly that distribution.
 #

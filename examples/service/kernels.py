@@ -37,7 +37,7 @@ def matmul_tiles(out, a, b, m, n, k, TILE: tl.constexpr, DEPTH: tl.constexpr):
 
 
 def softmax(x: Array) -> Array:
-    """Of each row."""
+    """Return the softmax of each row."""
     if x.ndim != 2 or not x.size:
         raise ValueError(f"softmax takes a matrix, not an array of shape {x.shape}")
     rows, columns = x.shape

@@ -1,6 +1,6 @@
 """Every rule of `analysis/integer_ranges.py` on every pair of operands of a table: each value is in the claimed range.
 
-The operands are made of two bytes, one of which takes all its values and one those near its ends.
+The operands consist of two bytes, one of which takes all its values and one those near its ends.
 """
 
 from collections.abc import Callable

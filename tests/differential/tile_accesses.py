@@ -60,7 +60,7 @@ def atomics(x, out, STRIDE: CE, M: CE, N: CE):
     at = tl.arange(0, M)[:, None] * STRIDE + tl.arange(0, N)[None, :]
     old = tl.atomic_add(out + at, tl.load(x + at))
     tl.atomic_max(out + at, old + 3, mask=old % 2 == 0)
-    tl.atomic_add(out + M * STRIDE + tl.zeros((M, N), tl.int32), 1)  # all on one place: how many there are
+    tl.atomic_add(out + M * STRIDE + tl.zeros((M, N), tl.int32), 1)  # all to one element: how many there are
 
 
 def numpy_atomics(x: Array, out: Array, m: int, n: int) -> None:

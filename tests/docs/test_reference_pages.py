@@ -1,4 +1,4 @@
-"""Every public name has its entry in the generated reference, and every page its place in the navigation."""
+"""Every public name has its entry in the generated reference, and every page is in the navigation."""
 
 import re
 from pathlib import Path

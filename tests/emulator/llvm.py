@@ -36,8 +36,8 @@ def ptx_of(text: str, target: tuple[str, str, int, int] = TARGETS[2]) -> str:
 def launch(
     text: str, *arrays: Any, grid: Any = 1, block: Any = 64, shared: int = 0, target: Any = TARGETS[2], name: str = "k"
 ) -> list[Any]:
-    """Run the kernel with arrays (passed by address) and other values (passed as they are); what the arrays hold
-    afterwards."""
+    """Run the kernel with arrays (passed by address) and other values (passed as they are); return the contents of the
+    arrays after the launch."""
     return launch_all(text, [name], *arrays, grid=grid, block=block, shared=shared, target=target)[0]
 
 

@@ -71,7 +71,7 @@ def pack(elements: Array, dtype: Any, word: Any = np.uint32) -> Array:
 
 
 def elements_of(position: Callable[[int, int], tuple[int, int]], matrix: Array, count: int) -> Array:
-    """The fragments of a matrix: (32, count), where `place(lane, index)` is the row and column of an element."""
+    """The fragments of a matrix: (32, count), where `position(lane, index)` is the row and column of an element."""
     return np.array([[matrix[position(lane, index)] for index in range(count)] for lane in range(WARP)])
 
 

@@ -223,7 +223,7 @@ def test_the_bounds_of_a_buffer_are_looked_at() -> None:
 
 
 def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables ask for no buffers, for none that atomics change, and for a proof that no offset is negative."""
+    """Environment variables disable buffer operations, or those of atomics, or require proof of small offsets."""
     x, y, out = draw(8, N), draw(N), np.zeros(N, np.float32)
     swaps = np.zeros(2 * N, np.int64)
     args = np.arange(N, dtype=np.int32), swaps[:N].copy(), swaps[:N].copy(), swaps.copy(), swaps

@@ -85,7 +85,7 @@ def test_nothing_moves_before_the_wait() -> None:
 
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_a_wait_leaves_the_last_groups(left: int) -> None:
-    """Three groups of one copy each, to different places."""
+    """Three groups of one copy each, to different addresses."""
     body = f"""
     .reg .b32 %s; mov.u32 %s, smem; mad.lo.u32 %s, %t, 16, %s;
     cp.async.ca.shared.global [%s], [%in], 4; cp.async.commit_group;

@@ -228,7 +228,7 @@ def test_the_pattern_may_start_inside_of_an_atom() -> None:
 
 @pytest.mark.parametrize(("type", "bits"), [("f16", 25), ("bf16", 25), ("tf32", 25), ("e4m3", 13), ("e5m2", 13)])
 def test_terms_are_cut_below_the_largest(type: str, bits: int) -> None:
-    """-1 plus 2^-j: kept to j = 24 by f32 and 25 places, to j = 13 by fp8."""
+    """-1 plus 2^-j: kept to j = 24 with 25 fraction bits, and to j = 13 by fp8."""
     left, right = np.zeros((64, DEPTH[type]), TYPES[type]), np.zeros((8, DEPTH[type]), TYPES[type])
     powers = range(2, 28)
     for row, j in enumerate(powers):

@@ -14,7 +14,7 @@ from tilework.errors import BeyondTriton
 
 @tilework.jit
 def until_zero(out, values):
-    """The condition is not evaluated again after the `break`: the place behind the array is never read."""
+    """The condition is not evaluated again after the `break`: the address behind the array is never read."""
     at = 0
     while tl.load(values + at) != 0:
         tl.store(out, at)

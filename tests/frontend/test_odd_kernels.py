@@ -160,7 +160,7 @@ EXPLAINED = {
 
 
 def test_explanations(tmp_path: Path) -> None:
-    """The words of some of them; ``*`` stands for anything between."""
+    """The words of some of them; ``*`` matches any text between."""
     module = kernels(tmp_path, list(EXPLAINED))
     for number, (statement, wanted) in enumerate(EXPLAINED.items()):
         text = rendered(getattr(module, f"k{number}"))

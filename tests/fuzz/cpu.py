@@ -45,7 +45,7 @@ def compare(kernel: Kernel, folder: Path) -> str | None:
     if is_shifted:
         compiled |= {name: np.concatenate((compiled[name][:1], compiled[name]))[1:] for name in kernel.inputs}
     with knobs.runtime.scope():
-        knobs.runtime.num_threads = 1  # programs that add to the same place do it in order
+        knobs.runtime.num_threads = 1  # programs that add to the same address do it in order
         driver.run(code, interface, pack(list(compiled.values())), (*kernel.grid, 1, 1))
     return problem_with(kernel, folder, compiled, interpreted(kernel, folder))
 

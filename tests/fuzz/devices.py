@@ -73,7 +73,7 @@ def native(kernel: Kernel, folder: Path) -> str | None:
         load(annotated(kernel), folder), tuple(got.values()), (*kernel.grid, 1, 1), {"enable_fp_fusion": False}
     )
     with knobs.runtime.scope():
-        knobs.runtime.num_threads = 1  # programs that add to the same place do it in order
+        knobs.runtime.num_threads = 1  # programs that add to the same address do it in order
         run_on(NATIVE, launch)
     return problem_with(kernel, folder, got, interpreted(kernel, folder))
 

@@ -5,12 +5,11 @@ python -m tests.fuzz.gpu --kernels 300 --target cuda:90      progress, then the 
 python -m tests.fuzz.gpu --seed 17 --target hip:gfx942       one kernel: its source, and what is wrong with it
 
 The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by
-what elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws
-kernels that make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts
-of blocks and so on, `--loops` short ones of nested loops with bounds, masks and addresses of all kinds, `--strides`
-tiles that go backwards and have edges everywhere, `--tiles` odd tiles with many uses each. With `--ctas 2` two blocks
-run each program; kernels whose blocks would have to exchange something are refused, and others are generated in their
-place.
+what elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors`
+generates kernels that make, carry and share descriptors and the memory behind them, `--python` those that leave loops,
+take parts of blocks and so on, `--loops` short ones of nested loops with bounds, masks and addresses of all kinds,
+`--strides` tiles that go backwards and have edges everywhere, `--tiles` odd tiles with many uses each. With `--ctas 2`
+two blocks run each program; kernels whose blocks would have to exchange something are refused, and replaced by others.
 
 Generated kernels read and write the same global memory without barriers, in one program and in several: races of
 threads in global memory are not looked at, and where there are some, another result is no failure. Shared memory is the

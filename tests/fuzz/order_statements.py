@@ -1,6 +1,6 @@
 """Statements about the order of memory: locks, waiting for a flag, volatile loads, barriers.
 
-A program is alone with its places, so nothing is ever waited for long; but a compiler that deletes the loop, hoists its
+No other program accesses these addresses, so no wait is long; but a compiler that deletes the loop, hoists its
 load, or moves an access across a lock gives another result.
 """
 
@@ -11,7 +11,7 @@ from tests.fuzz.memory_statements import MemoryStatements
 from tests.fuzz.rules import FP32, INT8, INT32, INT64
 
 SEMS = ("relaxed", "acquire", "release", "acq_rel")
-OWN = 8000  # where the places begin that no other statement touches
+OWN = 8000  # from this element on, no other statement accesses an array
 
 
 class OrderStatements(MemoryStatements):
@@ -35,7 +35,7 @@ class OrderStatements(MemoryStatements):
         self.assign(Value(f"tl.load({address}{masked}, volatile=True)", dtype, shape, unknown))
 
     def locked(self) -> None:
-        """Take a lock, change a tile and an element, give it back."""
+        """Take a lock, change a tile and an element, release it."""
         dtype, shape = self.random.choice((INT32, FP32, INT64)), self.shape(limit=256)
         lock, pointer, address = self.index(), self.pointer(dtype, "io"), self.fresh("p")
         old = self.fresh()

@@ -113,14 +113,14 @@ def bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def without(lines: list[str], part: list[ast.stmt], rest: str) -> str:
-    """The text without some statements of a block; `rest` stands in their place."""
+    """The text without some statements of a block; `rest` replaces them."""
     first, last = part[0].lineno - 1, part[-1].end_lineno
     filler = [" " * part[0].col_offset + rest + "\n"] if rest else []
     return "".join([*lines[:first], *filler, *lines[last:]])
 
 
 def opened(lines: list[str], block: ast.If | ast.For | ast.While) -> str:
-    """The text with the body of a block in its place; a loop's counter is 0."""
+    """The text with a block replaced by its body; a loop's counter is 0."""
     shift = block.body[0].col_offset - block.col_offset
     first, last = block.body[0].lineno - 1, block.body[-1].end_lineno
     body = [line[shift:] for line in lines[first:last]]

@@ -43,7 +43,7 @@ from tests.fuzz.workers import Lost, results
 from tests.targets.gpu_run import flat
 from tilework.target import Target
 
-CAPABILITY, WARPS = 80, 4  # every place can run what is generated for it
+CAPABILITY, WARPS = 80, 4  # every device can run what is generated for it
 AMPERE = Target.parse("cuda:80")
 EQUAL, DIFFERENT, RACING, REFUSED, LOST = "equal", "different", "racing", "refused", "lost"
 PROMISED = (EQUAL, DIFFERENT, LOST)
@@ -51,8 +51,8 @@ PROMISED = (EQUAL, DIFFERENT, LOST)
 
 @dataclass
 class Outcome:
-    """The outcome of one kernel: one of the words above, why, a digest of its results, and the seconds that each place
-    took."""
+    """The outcome of one kernel: one of the words above, why, a digest of its results, and the seconds that each
+    device took."""
 
     kind: str
     why: str = ""

@@ -49,7 +49,7 @@ GUARD = 64  # elements on both sides of an array
 
 
 def array(layout: Layout, rows: int, columns: int, dtype: torch.dtype, seed: int) -> tuple[torch.Tensor, int]:
-    """(memory of a matrix with room around it, where its first element is)."""
+    """(memory of a matrix with padding around it, the offset of its first element)."""
     row, column = layout.row, layout.column
     spans = [(max(rows, 1) + 300) * row, (max(columns, 1) + 300) * column]
     low = -min(0, *spans) + GUARD

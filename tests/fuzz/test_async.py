@@ -37,7 +37,7 @@ def test_launches_in_any_order(seed: int, tmp_path: Path) -> None:
     kernels = [generate_kernel(1000 * seed + number, CPU) for number in range(KERNELS)]
     with knobs.cache.scope(), knobs.runtime.scope(), warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
         warnings.simplefilter("ignore")
-        knobs.runtime.num_threads = 1  # programs that add to the same place do it in order
+        knobs.runtime.num_threads = 1  # programs that add to the same address do it in order
         knobs.cache.dir = str(tmp_path / "alone")
         alone = [launch(load(annotated(kernel), tmp_path), kernel) for kernel in kernels]
         knobs.cache.dir = str(tmp_path / "together")

@@ -42,7 +42,7 @@ def page(browser: Browser) -> Iterator[Browser]:
 
 
 def source_row(text: str) -> str:
-    """The line of the source that has `text`; its number stands beside it."""
+    """The line of the source that has `text`; its number is beside it."""
     return f"#source .row[data-line='{line_of(text)}']"
 
 

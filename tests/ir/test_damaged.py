@@ -1,4 +1,4 @@
-"""`tilework opt` on text that is no IR, or nearly: a message with a place and exit code 1, never a traceback."""
+"""`tilework opt` on text that is no IR, or nearly: a message with a location and exit code 1, never a traceback."""
 
 import random
 import re
@@ -28,7 +28,7 @@ ODD_NUMBERS = [
 
 
 def generic(text: str) -> str:
-    """The text with every op in generic form, where nothing but the verifier stands between a mistake and us."""
+    """The text with every op in generic form, where only the verifier finds mistakes."""
     stream = StringIO()
     Printer(stream, print_generic_format=True).print_op(parse_module(text))
     return stream.getvalue()

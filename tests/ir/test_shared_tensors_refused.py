@@ -124,7 +124,7 @@ CUBE = """#cube = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, ord
 
 @pytest.mark.parametrize("message", BAD)
 def test_what_has_no_form_today(message: str) -> None:
-    """The error is at the place marked with @; a result's name is before it, and part of the op."""
+    """The error is at the position marked with @; a result's name is before it, and part of the op."""
     arguments, body = BAD[message]
     assert body.count("@") == 1
     before, _ = spelled(body).split("@")

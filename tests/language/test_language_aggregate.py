@@ -71,7 +71,7 @@ def test_methods() -> None:
     assert window.moved(Y).start is Y
     assert window.doubled() == 8
     assert Window.empty(X).size == 0
-    assert "end" in vars(Window) and "doubled" in vars(Window)  # what the cache key is made of
+    assert "end" in vars(Window) and "doubled" in vars(Window)  # what the cache key contains
 
 
 def test_flattening_keeps_constants_in_the_type() -> None:

@@ -1,5 +1,5 @@
-"""PTX written by hand for the tests of the CUDA driver, in the emulator and on a GPU; and compiled kernels made of
-it."""
+"""PTX written by hand for the tests of the CUDA driver, in the emulator and on a GPU; and compiled kernels built
+from it."""
 
 import json
 from collections.abc import Mapping

@@ -36,7 +36,7 @@ ACTIVATED = "import tilework; tilework.as_triton()" + KERNEL  # on the same line
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all programs, which are run one after the other: a kernel at the same place is compiled once."""
+    """One folder for all programs, which run one after another: a kernel in the same file is compiled once."""
     return tmp_path_factory.mktemp("as_triton")
 
 
@@ -335,7 +335,7 @@ DTYPES = {
 
 
 def test_dtypes_say_triton(run) -> None:
-    """Each is `triton.language.NAME` under that name, so that text that is evaluated again still works."""
+    """The `repr` of a dtype is `triton.language.NAME`, so that it can be evaluated again."""
     script = ACTIVATE + (
         f"import triton, triton.language as tl\nDTYPES = {DTYPES}\n"
         "for name, text in DTYPES.items():\n"
@@ -368,7 +368,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("how", ["command", "function"])
 def test_processes_that_the_program_starts(run, how: str) -> None:
-    """They get the same tilework, not one that their own search path would find, and not the installed Triton."""
+    """Child processes import the same tilework, not one on their own search path, and not the installed Triton."""
     other = {"installed/tilework/__init__.py": "raise RuntimeError('another tilework was loaded')\n"}
     script, start = (CHILDREN, ("-m", "tilework.as_triton")) if how == "command" else (ACTIVATE + CHILDREN, ())
     printed = run(*start, "main.py", main=script, files={**INSTALLED, **other}).splitlines()
@@ -380,7 +380,7 @@ def test_processes_that_the_program_starts(run, how: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_selected_version_here_and_in_processes(run, version: str) -> None:
-    """Of the module, of the distribution, and in the metadata of a kernel, in the program and in what it starts."""
+    """The module, the distribution and the metadata of kernels have the selected version, also in child processes."""
     script = KERNEL + (
         "import importlib.metadata, subprocess, sys, triton\n"
         "seen = triton.__version__, importlib.metadata.version('triton')\n"

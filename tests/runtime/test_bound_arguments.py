@@ -65,7 +65,7 @@ class Bound(Counted):
         return self.cuda.launches.pop()
 
     def same(self, *given: Any, is_native: bool = False, **named: Any) -> None:
-        """It does what the Python path does, if `is_native` in machine code."""
+        """Check that a launch does what the Python path does; with `is_native`, in machine code."""
         before = self.slow
         native = self.result(lambda: self.bound(*given, **named))
         assert not is_native or self.slow == before
@@ -74,7 +74,7 @@ class Bound(Counted):
         assert native == self.result(lambda: self.kernel.run(grid=(1,), **values))
 
     def used(self, *given: Any, **named: Any) -> None:
-        """Launched in machine code, from the second time on."""
+        """Check that a launch runs in machine code from the second time on."""
         for is_native in (False, True, True):
             self.same(*given, is_native=is_native, **named)
 
@@ -91,7 +91,7 @@ def test_what_is_given_and_what_is_bound(cuda: EmulatedCuda) -> None:
     k.used(z, (x, 7, 1.5))
     k.used(c=48 + 5)
     k.used(z, c=48 + 7, d=-1.0)
-    k.used(z, (x, 7, 1.5), 48 + 9, 0.5)  # as many as are not told apart from none
+    k.used(z, (x, 7, 1.5), 48 + 9, 0.5)
     k.used()
     slow = k.slow
     uninterned: dict[str, Any] = {"".join(["a"]): y}
@@ -141,7 +141,7 @@ def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
     kept: list[Any] = []
 
     def replaced(desc: Any) -> None:
-        kept.append(vars(desc))  # nothing tells the old one that it is not used any more
+        kept.append(vars(desc))  # the old dictionary is not notified that it is no longer used
         desc.__dict__ = dict(vars(desc), base=StandIn(64, 64))
 
     more = {

@@ -29,7 +29,7 @@ def wrong(out):
 
 
 def in_threads(count: int, call: Any) -> list[BaseException | None]:
-    """Call from several threads at the same time; their exceptions."""
+    """Call a function from several threads at the same time, and return their exceptions."""
     start = threading.Barrier(count)
     found: list[BaseException | None] = [None] * count
 
@@ -62,7 +62,7 @@ def test_one_thread_compiles(tmp_path: Path) -> None:
 
 def test_threads_share_what_a_kernel_knows_of_a_device() -> None:
     def slow_binder() -> Any:
-        time.sleep(0.05)  # others ask meanwhile
+        time.sleep(0.05)  # the other threads ask during this time
         return object()
 
     caches, found = DeviceCaches(slow_binder), []

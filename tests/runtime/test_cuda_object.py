@@ -1,4 +1,4 @@
-"""The object that stands for NVIDIA GPUs, on the emulated driver."""
+"""The object that represents NVIDIA GPUs, on the emulated driver."""
 
 import sys
 from pathlib import Path

@@ -77,7 +77,7 @@ def test_numpy_numbers_are_specialised() -> None:
 
 
 def test_options_of_other_devices_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one warning per option; an unknown option is an error."""
+    """Options of other devices give one warning each; an unknown option is an error."""
     monkeypatch.setattr(options, "_warned", set())
     out = np.zeros(16, np.float32)
     with pytest.warns(UserWarning) as seen:
@@ -104,7 +104,7 @@ def test_options_of_amd_on_nvidia(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_occupancy_can_be_computed() -> None:
-    """As the tutorials do it."""
+    """Compute the occupancy as the tutorials do."""
     kernel = compiled.warmup(np.zeros(16, np.float32), 3, 1.0, True, 0, BLOCK=16, grid=(1,))
     kernel._init_handles()
     facts = driver.active.utils.get_device_properties(0)
@@ -124,7 +124,7 @@ def dependent(x, out):
 
 
 def test_kernels_that_wait_for_those_before_them() -> None:
-    """On the host there is nothing to wait for."""
+    """On the host such a wait does nothing."""
     out = np.zeros(16, np.float32)
     dependent[(1,)](np.arange(16, dtype=np.float32), out, launch_pdl=True)
     assert list(out) == list(range(1, 17))
@@ -169,8 +169,8 @@ def doubled(source, target, rows, ROWS: tl.constexpr, PROGRAMS: tl.constexpr):
 
 
 def test_descriptors_whose_blocks_are_tuned() -> None:
-    """Block shapes are set by each configuration's hook; arrays in their place become descriptors in the kernel;
-    persistent programs."""
+    """A persistent kernel: each configuration's hook sets the block shapes of its descriptors, and an array passed
+    instead of a descriptor becomes one in the kernel."""
     x = np.arange(24 * 16, dtype=np.float32).reshape(24, 16)
     programs = driver.active.utils.get_device_properties(0)["multiprocessor_count"]
     for wrap in (lambda a: a, lambda a: TensorDescriptor(a, a.shape, [16, 1], [1, 1])):

@@ -159,7 +159,7 @@ def test_stages_can_be_changed() -> None:
 
 
 def test_a_kernel_with_changed_stages_is_not_taken_for_another() -> None:
-    """Not one that was made without the hook, nor this one by who has none."""
+    """A process with the hook does not load a kernel compiled without it, nor the other way round."""
     ran: list[str] = []
     plain = compile(fill_source())
     keys = [("first", "1"), ("second", "2"), ("first", "1")]

@@ -117,7 +117,7 @@ def decision(value: Any, facts: int) -> Any:
 
 
 def compiled_for(found: Any) -> Any:
-    """A decision without what only the native launcher tells apart: the library of an array, and the sign of
+    """Return a decision without what only the native launcher distinguishes: the library of an array, and the sign of
     ``i64``."""
     if isinstance(found, tuple):
         return tuple(map(compiled_for, found[2:] if found[:1] == ("memory",) else found))

@@ -27,7 +27,7 @@ shift_kernel = tilework.jit(shift)
 
 
 def arrays(first: int, second: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(all memory, two views, what the memory holds after a launch); the second view is apart where it has no place."""
+    """Return (all memory, two views, what the memory holds after a launch); the views are apart if `second` is None."""
     whole = np.arange(4 * N, dtype=np.int32)
     a, b = whole[first : first + N + 1], whole[2 * N :] if second is None else whole[second : second + N + 1]
     wanted = whole.copy()
@@ -67,7 +67,7 @@ def run(kernel: Any, *args: Any) -> None:
 
 
 def test_addresses_may_be_anywhere() -> None:
-    """Memory without an end, of which the kernel is not told more."""
+    """Pass addresses of arrays whose sizes the kernel does not know."""
     source = ASTSource(shift_kernel, {"a": "*i32", "b": "*i32", "N": "constexpr"}, {"N": N})
     kernel = compile(source)
     whole, a, b, wanted = arrays(0, 1)

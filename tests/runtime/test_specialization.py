@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("fresh_cache")
 
 
 def aligned(dtype: Any, offset: int = 0) -> np.ndarray:
-    """An array whose address is `offset` bytes past a multiple of 16."""
+    """Return an array whose address is `offset` bytes past a multiple of 16."""
     raw = np.zeros(256, np.uint8)
     start = -raw.ctypes.data % 16 + offset
     return raw[start : start + 64].view(dtype)
@@ -289,7 +289,7 @@ def test_targets_are_values() -> None:
 
 
 def test_small_arrays() -> None:
-    """All of a small array lies behind its pointer, and less than 2 GiB from it."""
+    """All elements of a small array are at or after its pointer, and less than 2 GiB from it."""
     whole = np.zeros((4, 16), np.float32)
     assert specialize_small(whole)[1] == specialize(whole)[1] + "S" and is_small(whole.reshape(-1)[:5])
     assert not is_small(whole[1:]) and not is_small(whole[::-1]) and is_small(tilework.reinterpret(whole, tl.int32))
@@ -300,7 +300,7 @@ def test_small_arrays() -> None:
 
 
 class Storage:
-    """As of a tensor."""
+    """The storage of a tensor."""
 
     def __init__(self, array: Any) -> None:
         self.data_ptr = lambda: array.ctypes.data
@@ -308,7 +308,7 @@ class Storage:
 
 
 class Window:
-    """As libraries wrap tensors: from any element on, with any strides, and without `storage_offset`."""
+    """A library's wrapper of a tensor: it begins at any element, with any strides, and has no `storage_offset`."""
 
     def __init__(self, array: Any, first: int) -> None:
         self.array, self.first, self.dtype, self.shape = array, first, array.dtype, array.shape
@@ -327,7 +327,7 @@ class Window:
 
 
 class WindowOfBase(Window):
-    """The same, with the name by which our own wrappers know their arrays."""
+    """A `Window` with its array in `base`, like tilework's own wrappers."""
 
     untyped_storage: Any = property()  # which it does not have
 
@@ -337,7 +337,7 @@ class WindowOfBase(Window):
 
 
 class TypedPointer:
-    """The least that a kernel takes for an array; it calls itself its storage."""
+    """The minimal object that a kernel accepts as an array; it is its own storage."""
 
     def __init__(self, array: Any) -> None:
         self.array, self.dtype = array, array.dtype
@@ -356,7 +356,7 @@ def read_back(x, out, STEP: tl.constexpr):
 
 
 def test_a_wrapper_that_begins_elsewhere_is_not_small() -> None:
-    """Else the offsets of AMD's buffer instructions would be negative, and their loads zero."""
+    """A small array may use AMD's buffer instructions, whose loads are zero at negative offsets."""
     x = np.arange(16, dtype=np.float32)
     assert is_small(Window(x, 0)) and not is_small(Window(x, 15)) and not is_small(TypedPointer(x))
     assert is_small(WindowOfBase(x, 0)) and not is_small(WindowOfBase(x, 15))

@@ -64,7 +64,7 @@ class Block:
         return f"tensordesc<{NAMES[self.array.dtype.name]}[{', '.join(map(str, self.shape))}]>"
 
     def map(self, address: int, meta: Mapping[str, Any]) -> bytes:
-        """The tensor map that a launcher makes from what the compiler told."""
+        """The tensor map that a launcher creates from the compiler's description."""
         assert meta["elem_size"] == self.array.itemsize
         strides = self.array.strides[:-1][::-1]
         type, swizzle = REPLACE_TYPES[meta["elem_type"]], SWIZZLES[meta["swizzle"]]

@@ -57,7 +57,7 @@ def ptx_of(
 def launch(
     ptx: str, name: str, args: Sequence[Any], warps: int, grid: Any = 1, output: Callable[[str], None] | None = None
 ) -> None:
-    """Run a kernel; arrays among the arguments are on the device meanwhile, and hold afterwards what it left there."""
+    """Run a kernel; arrays among the arguments are copied to the device, and back after the launch."""
     device = Device(check=True, together=True, output=output)
     addresses = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
     known = {id(array): address for array, address in addresses}

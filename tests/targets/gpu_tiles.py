@@ -3,9 +3,8 @@
     tile = Tile((16, 32), layout(rng, (16, 32), warps=4))
     outs = run(f"%y = arith.addi %x, %x : {tile.type('i32')}", [("x", tile, x)], [("y", tile, np.int32)], warps=4)
 
-Inputs are loaded in the layout of their tile, results are stored from theirs. `layout` draws a linear layout: any bit
-of a coordinate may be a bit of the register, the lane or the warp, and what is left of those are copies.
-"""
+Inputs are loaded in the layout of their tile, results are stored from theirs. `layout` generates a linear layout: any
+bit of a coordinate may be a bit of the register, the lane or the warp, and what is left of those are copies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

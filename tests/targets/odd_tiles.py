@@ -5,7 +5,7 @@ python -m tests.targets.odd_tiles --jobs 2           every op, 1 to 130 elements
 python -m tests.targets.odd_tiles --draw 40          40 of those cases
 python -m tests.targets.odd_tiles sort --size 96     one op, one size; see `tests/sweep.py` for what else it takes
 
-Every array lies at the end of a page that is followed by one without permissions, so an access behind it ends the
+Every array is at the end of a page that is followed by one without permissions, so an access behind it ends the
 process. Results are compared with NumPy; the evaluator runs the TTIR and the loop nests too.
 """
 

@@ -1,4 +1,4 @@
-"""Code objects for AMD GPUs, read back: what loaders and the hardware are told of a kernel is what its source and
+"""Code objects for AMD GPUs, read back: the description of a kernel for loaders and the hardware is what its source and
 options say.
 
 python -m tests.targets.test_amd_code_objects      all examples, for all generations

@@ -1,5 +1,5 @@
-"""Addresses made of quotients and rests: vectors where no quotient changes, lane by lane elsewhere, and always the same
-values."""
+"""Addresses computed from quotients and remainders: vectors where no quotient changes, lane by lane elsewhere, and
+always the same values."""
 
 import numpy as np
 import pytest

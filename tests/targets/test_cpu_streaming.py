@@ -83,7 +83,7 @@ def text_of(kernel: tilework.JITFunction, size: int = 4096, target: HostTarget =
 def test_stores_of_tiles_that_are_not_read_may_go_past_the_caches() -> None:
     for kernel in (doubled, tiles_in_turn):
         text = text_of(kernel)
-        assert text.count("!nontemporal") == 2  # whole lines, and places that are multiples of 16 bytes
+        assert text.count("!nontemporal") == 2  # whole lines, and addresses that are multiples of 16 bytes
         assert text.index("!nontemporal") < text.index("@llvm.x86.sse.sfence")
     assert "!nontemporal" not in text_of(doubled, 512)  # small
     for kernel in (in_place, kept, again):

@@ -64,7 +64,7 @@ def test_a_tile_is_one_pointer_and_constants_and_what_all_programs_load_stays_ca
     assert [".L1::evict_last" in load for load in loads] == [False] * 16 + [True] * 16
     assert (
         text.count("mul.wide") == 3
-    )  # the start of a row, and the place of a thread in it as it loads and as it stores
+    )  # the start of a row, and the offset of a thread in it as it loads and as it stores
     x, w = np.arange(1000, dtype=np.int32), np.arange(500, dtype=np.int32)
     out = np.zeros(1000, np.int32)
     launch(text, "mix_rows", [x, w, out, 500], 1, 2)

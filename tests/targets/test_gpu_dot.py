@@ -401,7 +401,7 @@ def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> Non
 @pytest.mark.parametrize(("dtype", "transposed"), [("fp8e4nv", False), ("fp32", False), ("fp32", True)])
 @pytest.mark.parametrize("count", [0, 3])
 def test_a_right_factor_from_outside_a_loop_is_copied_once(dtype: str, transposed: bool, count: int) -> None:
-    """It lies across K: the copy along K is made in front of the loop."""
+    """It is not contiguous along K: the copy along K is made in front of the loop."""
     rng = np.random.default_rng(10)
     x, out = numbers(rng, dtype, 64, 64), np.zeros((64, 64), DTYPES[dtype])
     h = (np.eye(64)[rng.permutation(64)] * rng.choice([-1, 1], 64)).astype(DTYPES[dtype])

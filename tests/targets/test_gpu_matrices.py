@@ -17,7 +17,7 @@ from tilework.layouts.to_linear import to_linear
 from tilework.targets.nvidia.lower.matrix_load import matrix_form, row_conflicts
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
-# of a left factor of 8 bits, which is turned: 32 values of K, 16 columns for each warp
+# of a left factor of 8 bits, which is transposed: 32 values of K, 16 columns for each warp
 REGISTERS = [[0, 1], [1, 0], [2, 0], [16, 0]]
 LANES = [[4, 0], [8, 0], [0, 2], [0, 4], [0, 8]]
 WARPS = [[0, 16], [0, 32]]

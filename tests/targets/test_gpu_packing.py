@@ -29,7 +29,7 @@ def ways(x_ptr, y_ptr, out_ptr, rounds, SIZE: tl.constexpr):
 
 
 def test_small_elements_cross_blocks_in_words() -> None:
-    """PTX has registers of 16 bits (%rs); none of them is set in more than one place, as those are that several blocks
+    """PTX has registers of 16 bits (%rs); none of them is set more than once, as those are that several blocks
     set."""
     types = {"x_ptr": "*fp16", "y_ptr": "*i8", "out_ptr": "*fp32", "rounds": "i32"}
     text = kernel_ptx(ways, types, {"SIZE": 256}, 90, 1)

@@ -1,7 +1,7 @@
 """Reductions, scans, gathers, histograms and maps in generated layouts, run in the emulator and compared with NumPy
 exactly.
 
-A drawn layout gives any bit of a coordinate to a register, a lane or a warp, in any order, with copies at every level.
+A random layout gives any bit of a coordinate to a register, a lane or a warp, in any order, with copies at every level.
 """
 
 import re

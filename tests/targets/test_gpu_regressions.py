@@ -269,7 +269,7 @@ def test_a_loop_carries_no_predicates(arch: int) -> None:
     assert out[0] == total + (2 if total % 3 == 0 else 1)
 
 
-# LLVM took a divisor for other than 0, and who asked whether it is was told so.
+# LLVM assumed that a divisor is not 0, and folded the comparison with 0 to false.
 
 
 @jit

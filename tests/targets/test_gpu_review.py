@@ -186,7 +186,7 @@ def test_the_frame_of_a_callee_is_aligned_as_its_buffers_are() -> None:
 
 
 def test_one_barrier_in_each_round_of_a_loop_that_tma_feeds() -> None:
-    """The mbarriers order the rest: who waits, who arms them, and what the copies write."""
+    """The mbarriers order the rest: the threads that wait, the thread that arms them, and what the copies write."""
     ptx = gpu_run.ptx_of(Config("persistent_descriptors", 90))
     loops = [loop for loop in re.split(r"\$L__BB\d+_\d+:", ptx) if "wgmma.mma_async" in loop and "try_wait" in loop]
     assert [loop.count("bar.sync") for loop in loops] == [1]

@@ -1,5 +1,5 @@
 """`tt.sort_runs` on GPUs, run in the emulator: generated layouts, orders and types against NumPy; what the code of a
-row is made of."""
+row consists of."""
 
 import re
 

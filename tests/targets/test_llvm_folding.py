@@ -96,7 +96,7 @@ def executed(cases: list[Case]) -> list[int | str]:
 
 
 def generated(*strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., Case | None]], Any]:
-    """A test of drawn cases, 20 of which are one function for LLVM."""
+    """A test of random cases, 20 of which are one function for LLVM."""
 
     def decorate(make: Callable[..., Case | None]) -> Any:
         def test(generated: list[tuple[Any, ...]]) -> None:

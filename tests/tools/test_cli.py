@@ -1,4 +1,4 @@
-"""The command line as a whole: versions, suggestions, and bad input that is told in a line and never in a traceback."""
+"""The command line as a whole: versions, suggestions, and bad input, which gives one line and no traceback."""
 
 from pathlib import Path
 

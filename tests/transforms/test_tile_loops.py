@@ -176,7 +176,8 @@ tt.func public @long(%x: !tt.ptr<f32>) {{
 
 
 def test_pointers_seen_with_sizes_that_no_loops_have() -> None:
-    """Of 6x10 as 5x12 each place is computed from the index of all; of other tiles the elements are stored first."""
+    """Of 6x10 as 5x12 each element's offset is computed from the row-major index; of other tiles the elements are
+    stored first."""
     assert_kept(
         parse_module("""
 tt.func public @reshaped(%x: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {

@@ -407,7 +407,8 @@ def select(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 
 def extremum(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-    """Two runs keep their distance, so the smaller (greater) one is smaller in all its elements.
+    """Return the facts about a minimum or maximum. Two runs keep their distance, so one of them is smaller in all
+    elements.
 
     That does not hold for a run that crosses an end of its type: -2, -1, 0, 1 as unsigned. Non-negative integers do not
     cross it, nor does a run that begins at a multiple of its length.

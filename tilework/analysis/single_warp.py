@@ -47,7 +47,7 @@ from tilework.light_dataclass import light_dataclass
 
 BY_ONE_THREAD = frozenset({ttng.BarrierExpectOp, ttng.AsyncTMACopyGlobalToLocalOp})
 ALONE = BY_ONE_THREAD | {ttng.WaitBarrierOp}
-EARLY = 3  # buffers of a ring
+EARLY = 3  # slots of a ring buffer
 
 
 @light_dataclass(frozen=False)

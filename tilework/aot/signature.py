@@ -125,7 +125,7 @@ class Names:
 
 
 def identifier(text: str) -> str:
-    """As part of a name in C: ``0.5x-1`` is ``0p5xm1``."""
+    """Return a text as part of a name in C: ``0.5x-1`` becomes ``0p5xm1``."""
     return re.sub(r"\W", lambda found: SPELLED.get(found[0], "_"), text)
 
 

@@ -157,7 +157,7 @@ class Merged:
         return [handle.type for handle in self.then_handles]
 
     def add(self, name: str, left: Any, right: Any) -> None:
-        """One variable with a value of the same type on both sides."""
+        """Add a variable, whose values on both sides have the same type."""
         self.names.append(name)
         self.value_types.append(left.type)
         handles = flatten(left)

@@ -232,7 +232,7 @@ class FunctionGenerator:
         self._file, self._line, self._shift = fn.where.file, fn.where.first_line - 1, fn.where.indent
 
     def compile_body(self) -> None:
-        """Every statement of the function, and its returns."""
+        """Compile every statement of the function, and its returns."""
         definition = self.fn.parse().body[0]
         assert isinstance(definition, ast.FunctionDef)
         visit_body(self, definition.body)
@@ -300,13 +300,14 @@ class FunctionGenerator:
         return CompilationError(self.src, node, text, where=self.where, label=self.describe_names(node), title=title)
 
     def unsupported(self, node: ast.AST, text: str) -> UnsupportedLanguageConstruct:
-        """Python that the tile language does not have."""
+        """Return the error about Python that the language does not have."""
         error = UnsupportedLanguageConstruct(self.src, node, split_help(text)[0], where=self.where)
         error.title = with_advice(error, text, ast.unparse(node))
         return error
 
     def beyond_triton(self, node: ast.AST, refusal: str | Exception) -> None:
-        """Python that Triton refuses, in these words: an error or a warning where programs shall run on Triton too."""
+        """Report Python that Triton refuses with the text `refusal`: an error or a warning, if the option requests
+        it."""
         if self.options.beyond_triton == "error":
             raise refusal if isinstance(refusal, Exception) else self.unsupported(node, refusal)
         if self.options.beyond_triton == "warn":

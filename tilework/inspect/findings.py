@@ -34,7 +34,7 @@ class Finding:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
-        """As a diagnostic, with the user's line where there is one."""
+        """Return the finding as a diagnostic, with the user's line if it has one."""
         if self.span is not None:
             shown = (self.span, self.title, self.label, self.help, self.notes, self.callers, self.severity)
             return Diagnostic(*shown).render()

@@ -90,8 +90,8 @@ def create_op(
 
 
 def replace_all_uses(old: SSAValue, new: SSAValue) -> None:
-    """Every use of `old` becomes a use of `new`: the list of uses moves over as a whole. Names, which come from
-    locations, do not."""
+    """Replace every use of `old` by `new`: the list of uses is moved as a whole. Names, which come from locations, are
+    not."""
     first = old.first_use
     if first is None or old is new:
         return

@@ -139,7 +139,7 @@ def is_value_alloc(op: Operation) -> bool:
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Each element of the result depends on the same element of the operands."""
+    """Return True if each element of the result depends only on the same elements of the operands."""
     return type(op) in ELEMENTWISE
 
 

@@ -586,7 +586,7 @@ class WriterSource:
         return isinstance(node, Dictionary)
 
     def rare(self, pieces: Sequence[Writer]) -> str:
-        """All `pieces`, unless a look shows that there are neither attributes nor unusual properties."""
+        """Return a writer of all `pieces` that writes nothing for ops without attributes and unusual properties."""
         usual, silent = self.usual, frozenset(self.silent)
 
         def write(printer: OpPrinter, op: Operation) -> str:

@@ -123,12 +123,13 @@ class AggregateValue(base_value):
 
 
 def aggregate(cls: type) -> Any:
-    """Make kernel values of the instances of a class: they cross loops, branches and calls as their fields do.
+    """Turn the instances of a class into kernel values, which pass through loops, branches and calls as their fields
+    do.
 
-    Fields are declared by annotations (`tl.tensor`, `tl.constexpr`, another aggregate), also those of base classes;
-    `__init__` runs while compiling, and without one a call gives the fields in order, except those with a default
-    (``size: tl.constexpr = 4``). Methods that kernels call are jit functions; those named ``__add__``, ``__lt__`` ...
-    are operators.
+    Fields are declared by annotations (`tl.tensor`, `tl.constexpr`, another aggregate), including those of base
+    classes. `__init__` runs at compile time; without one, a call gives the fields in order, except those with a default
+    (``size: tl.constexpr = 4``). Methods that kernels call are jit functions; those named ``__add__``, ``__lt__`` and
+    so on are operators.
 
     Example:
         @tl.core.aggregate
@@ -183,7 +184,7 @@ _aggregate = aggregate  # its name until Triton 3.7
 
 
 def aggregate_replace(instance: Any, _semantic: Any = SUPPLIED, **changes: Any) -> Any:
-    """A copy of an aggregate with other values in some fields: ``tl.aggregate_replace(window, start=0)``.
+    """A copy of an aggregate with new values in some fields: ``tl.aggregate_replace(window, start=0)``.
 
     Example:
         @tl.core.aggregate

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 def arange(start: int | constexpr, end: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The int32 block ``start, start + 1, ..., end - 1``, of any length.
 
-    Both ends are known at compile time. Sums of `program_id` and ranges are how kernels find their elements.
+    Both ends are known at compile time. Kernels locate their elements by adding such a range to an offset computed from
+    `program_id`.
 
     Example:
         assert call(tl.arange, 0, 4).tolist() == [0, 1, 2, 3]
@@ -58,9 +59,9 @@ def arange(start: int | constexpr, end: int | constexpr, _semantic: "Semantic" =
 
 
 def full(shape: Sizes, value: Value, dtype: dtype | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """A block of one value: ``acc = tl.full((M, N), float("-inf"), tl.float32)``. Shape ``()`` gives a scalar.
+    """A block filled with one value: ``acc = tl.full((M, N), float("-inf"), tl.float32)``. Shape ``()`` gives a scalar.
 
-    `value` is a number or a scalar of the running kernel, converted to `dtype`.
+    `value` is a number or a run-time scalar. It is converted to `dtype`.
 
     Example:
         assert call(tl.full, (2, 2), 7, tl.int8).tolist() == [[7, 7], [7, 7]]
@@ -69,10 +70,10 @@ def full(shape: Sizes, value: Value, dtype: dtype | constexpr, _semantic: "Seman
 
 
 def broadcast(input: Value, other: Value, _semantic: "Semantic" = SUPPLIED) -> builtins.tuple[tensor, tensor]:
-    """Both values in their common shape: ``row, col = tl.broadcast(i[None, :], j[:, None])``.
+    """Broadcast two values to their common shape: ``row, col = tl.broadcast(i[None, :], j[:, None])``.
 
-    Operators broadcast by themselves, by NumPy's rules; this is for what needs the shape (a mask for `store`, a
-    `reshape`).
+    Operators broadcast automatically, by NumPy's rules; use this where the shape itself is needed (a mask for `store`,
+    a `reshape`).
 
     Example:
         rows, columns = call(tl.broadcast, np.array([[10], [20]]), np.array([[1, 2]]))
@@ -84,7 +85,7 @@ def broadcast(input: Value, other: Value, _semantic: "Semantic" = SUPPLIED) -> b
 def broadcast_to(input: Value, *shape: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Repeat axes of size 1 to reach `shape`: ``tl.broadcast_to(x[:, None], M, N)``. A scalar fills the block.
 
-    The shape is given as sizes or as one tuple: ``tl.broadcast_to(x, (M, N))``.
+    The shape can be given as separate sizes or as one tuple: ``tl.broadcast_to(x, (M, N))``.
 
     Example:
         assert call(tl.broadcast_to, np.array([[1], [2]]), (2, 4)).tolist() == [[1, 1, 1, 1], [2, 2, 2, 2]]
@@ -94,9 +95,10 @@ def broadcast_to(input: Value, *shape: Sizes, _semantic: "Semantic" = SUPPLIED) 
 
 
 def expand_dims(input: Value, axis: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """Insert axes of size 1 at positions of the result: ``tl.expand_dims(x, (0, -1))`` of (4,) has shape (1, 4, 1).
+    """Insert axes of size 1 at the given positions of the result: ``tl.expand_dims(x, (0, -1))`` of (4,) has shape (1,
+    4, 1).
 
-    Mostly written as an index, ``x[None, :, None]``.
+    Usually written as an index, ``x[None, :, None]``.
 
     Example:
         assert call(tl.expand_dims, np.arange(4), 0).shape == (1, 4)
@@ -126,8 +128,8 @@ def reshape(
 ) -> tensor:
     """The same elements in row-major order under another shape: ``tl.reshape(x, 4, 8)`` or ``x.reshape([4, 8])``.
 
-    With `can_reorder` the compiler may choose another order of the elements, which can be cheaper on a GPU (nothing has
-    to be exchanged between threads).
+    With `can_reorder`, the compiler may choose another order of the elements, which can be cheaper on a GPU because
+    threads need not exchange data.
 
     Example:
         assert_close(call(tl.reshape, np.arange(8), (2, 4)), np.arange(8).reshape(2, 4))
@@ -148,7 +150,7 @@ def view(input: Value, *shape: Sizes, _semantic: "Semantic" = SUPPLIED) -> tenso
 def permute(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Axis i of the result is axis ``dims[i]`` of the input: ``tl.permute(x, 2, 0, 1)``.
 
-    The order is given as integers or as one tuple.
+    The order can be given as separate integers or as one tuple.
 
     Example:
         x = np.arange(16).reshape(2, 2, 4)
@@ -160,8 +162,7 @@ def permute(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> te
 def trans(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Swap the last two axes; with `dims`, the same as `permute`: ``tl.trans(x)`` of (M, N) is (N, M).
 
-    ``x.T`` is the same for a block of rank 2. As an operand of `dot` it costs nothing: the operand is read the other
-    way round.
+    ``x.T`` is the same for a block of rank 2. As an operand of `dot`, it costs nothing: the operand is read transposed.
 
     Example:
         x = np.arange(8).reshape(2, 4)
@@ -183,9 +184,9 @@ def cat(
     dim: int | constexpr = 0,
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
-    """Two blocks of one shape, one after the other along `dim`: ``tl.cat(a, b, dim=1)``.
+    """Concatenate two blocks of the same shape along `dim`: ``tl.cat(a, b, dim=1)``.
 
-    With `can_reorder` the elements of two 1-D blocks come in no particular order, which may be cheaper.
+    With `can_reorder`, the elements of two 1-D blocks come in no particular order, which may be cheaper.
 
     Example:
         x = np.arange(8).reshape(2, 4)
@@ -196,7 +197,7 @@ def cat(
 
 
 def join(a: Value, b: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """Two values side by side on a new last axis: (N,) and (N,) give (N, 2); two scalars give (2,).
+    """Join two values along a new last axis: (N,) and (N,) give (N, 2); two scalars give (2,).
 
     The inputs are broadcast to each other first. `split` is the inverse.
 
@@ -219,9 +220,9 @@ def split(a: tensor, _semantic: "Semantic" = SUPPLIED) -> tuple:
 def gather(src: tensor, index: tensor, axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Pick elements along an axis: ``out[i, j] = src[i, index[i, j]]`` for axis 1.
 
-    `index` has the rank of `src`, and its sizes but for `axis`; the result has its shape. An index outside of the axis
-    gives an unspecified value; the sanitizer reports where it is used (docs/sanitizer.md). On a GPU threads exchange
-    elements: through shared memory, or by shuffles where each warp holds the whole axis.
+    `index` has the rank and, except along `axis`, the sizes of `src`; the result has the shape of `index`. An index
+    that is out of range gives an unspecified value; the sanitizer reports its use (docs/sanitizer.md). On a GPU,
+    threads exchange elements through shared memory, or by shuffles if each warp holds the whole axis.
 
     Example:
         x, index = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 1], [0, 1]])
@@ -235,8 +236,8 @@ def histogram(
 ) -> tensor:
     """Count the values 0 .. num_bins - 1 of a 1-D integer block: ``tl.histogram(x, 256, mask=x < 256)``.
 
-    Elements where `mask` is false are not counted. Other values are left out; under the sanitizer they are an error
-    (docs/sanitizer.md). Counts are int32.
+    Elements where `mask` is false are not counted. Values outside the range are ignored; the sanitizer reports them as
+    an error (docs/sanitizer.md). Counts are int32.
 
     Example:
         x = np.array([0, 1, 1, 3, 3, 3, 0, 1], np.int32)
@@ -261,20 +262,20 @@ def dot(
     out_dtype: dtype | constexpr | None = float32,
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
-    """The matrix product of two blocks, added to `acc` if it is given: ``acc = tl.dot(a, b, acc)``.
+    """The matrix product of two blocks, added to `acc` if that is given: ``acc = tl.dot(a, b, acc)``.
 
-    (M, K) times (K, N); leading axes are a batch. The result is fp32 for floats of 32 bits and fewer (or `out_dtype`,
-    which may be ``tl.float16`` for fp16 and fp8), fp64 for fp64, int32 for int8. With ``out_dtype=None`` it is that of
-    `acc`.
+    The shapes are (M, K) and (K, N); leading axes are batch axes. The result is fp32 for floats of 32 bits and fewer
+    (or `out_dtype`, which may be ``tl.float16`` for fp16 and fp8), fp64 for fp64, and int32 for int8. With
+    ``out_dtype=None``, it has the dtype of `acc`.
 
-    `input_precision` says how fp32 is multiplied: "ieee" with all bits; "tf32" with 10 bits of the fractions; "tf32x3",
-    "bf16x3" and "bf16x6" with several dots of fewer bits. The default is "tf32" on NVIDIA GPUs and on AMD's that
-    have it, "ieee" elsewhere; the CPU multiplies fp32 with all bits in any case. `allow_tf32` is its older name
-    (True is "tf32", False "ieee"). `max_num_imprecise_acc` is the number of fp8 multiplications along K after which
-    a partial sum is added in full precision, on Hopper.
+    `input_precision` says how fp32 is multiplied: "ieee" uses all bits; "tf32" uses 10 bits of the fraction; "tf32x3",
+    "bf16x3" and "bf16x6" use several dots of fewer bits. The default is "tf32" on NVIDIA GPUs and on AMD GPUs that have
+    it, and "ieee" elsewhere; the CPU always multiplies fp32 with all bits. `allow_tf32` is the older name (True is
+    "tf32", False is "ieee"). `max_num_imprecise_acc` is the number of fp8 multiplications along K after which, on
+    Hopper, a partial sum is added in full precision.
 
-    NVIDIA GPUs take a K of at least 16 (32 for types of 8 bits), other targets any sizes; matrix units are used from
-    blocks of about 16 by 16 on.
+    On NVIDIA GPUs, K must be at least 16 (32 for 8-bit types); other targets accept any size. Matrix units are used for
+    blocks of about 16 by 16 and larger.
 
     Example:
         @tilework.jit
@@ -317,12 +318,13 @@ def dot_scaled(
 
         acc = tl.dot_scaled(a, a_scale, "e4m3", b, b_scale, "e2m1", acc)
 
-    Formats are "e2m1" (two fp4 in a uint8), "e4m3", "e5m2", "bf16" and "fp16". Scales are exponents (127 is 1.0, 128 is
-    2.0) in uint8 or int8 of shape (M, K / 32) and (N, K / 32), or None. Two fp4 of a byte are neighbours along K; with
-    `lhs_k_pack` (or `rhs_k_pack`) False, along M (or N). `fast_math` leaves out what is needed where a scale is NaN.
+    The formats are "e2m1" (two fp4 in a uint8), "e4m3", "e5m2", "bf16" and "fp16". Scales are exponents (127 is 1.0,
+    128 is 2.0) in uint8 or int8 of shape (M, K / 32) and (N, K / 32), or None. The two fp4 of a byte are neighbours
+    along K, or, with `lhs_k_pack` (or `rhs_k_pack`) False, along M (or N). `fast_math` omits the handling of scales
+    that are NaN.
 
-    AMD's MI350 multiplies fp8 and fp4 with their scales; elsewhere operands are scaled to bf16 or fp16 and multiplied
-    as `dot` does. `tilework.tools.mxfp` makes operands and scales from floats.
+    AMD's MI350 multiplies scaled fp8 and fp4 directly. Elsewhere, operands are scaled to bf16 or fp16 and multiplied as
+    in `dot`. `tilework.tools.mxfp` converts floats to operands and scales.
 
     Example:
         @tilework.jit
@@ -367,9 +369,9 @@ def reduce(
         smallest = tl.reduce(x, 0, minimum_of_two)
         value, index = tl.reduce((x, i), 0, larger_with_index)    # several blocks at once: fn(x1, i1, x2, i2)
 
-    `combine_fn` is a jit function of two scalars (of twice as many scalars as there are blocks). In which order
-    elements are combined differs between targets, so sums of floats may differ in their last bits. `keep_dims` leaves
-    axes of size 1 in place of those that were reduced.
+    `combine_fn` is a jit function of two scalars (for several blocks: of twice as many scalars as there are blocks).
+    The order in which elements are combined differs between targets, so sums of floats may differ in their last bits.
+    `keep_dims` leaves axes of size 1 in place of those that were reduced.
 
     Example:
         @tilework.jit
@@ -400,7 +402,7 @@ def associative_scan(
     _semantic: "Semantic" = SUPPLIED,
     _generator: Active = SUPPLIED,
 ) -> Any:
-    """Combine each element with all before it along an axis (with all after it, if `reverse`).
+    """Combine each element with all elements before it along an axis (or after it, if `reverse`).
 
     `combine_fn` is an associative jit function, as in `reduce`; a tuple of blocks is scanned together.
 
@@ -431,8 +433,8 @@ def map_elementwise(
 
         tl.map_elementwise(compare, x, y)         # compare(x[i], y[i]) for every i
 
-    In a kernel an `if` on a block is an error; here the function sees scalars. With ``pack=p`` the function gets `p`
-    elements of each argument at once and returns `p` values per result.
+    An `if` on a block is an error in a kernel, but here the function gets scalars. With ``pack=p``, the function takes
+    `p` elements of each argument at once and returns `p` values per result.
 
     Example:
         @tilework.jit

@@ -139,12 +139,13 @@ def max(
     return_indices_tie_break_left: core.constexpr = True,
     keep_dims: core.constexpr = False,
 ) -> Any:
-    """The largest element along `axis`, or of all; NaN counts only if there is nothing else, with and without indices.
+    """The largest element along `axis`, or of all elements. NaN is ignored unless all elements are NaN, with and
+    without indices.
 
         top, where = tl.max(x, 0, return_indices=True)
 
-    Of equal elements the first is found, or any of them without `return_indices_tie_break_left`. Without indices, the
-    result of a type of 8 or 16 bits is an int32 or an fp32. `keep_dims` leaves an axis of size 1.
+    Among equal elements, the index is that of the first, or of any of them if `return_indices_tie_break_left` is False.
+    Without indices, the result for a type of 8 or 16 bits is an int32 or an fp32. `keep_dims` leaves an axis of size 1.
 
     Example:
         x = np.array([[3, 9, 9, 1], [5, 2, 4, 8]], np.int32)
@@ -174,7 +175,7 @@ def min(
     return_indices_tie_break_left: core.constexpr = True,
     keep_dims: core.constexpr = False,
 ) -> Any:
-    """The smallest element along `axis`, or of all; the rules are those of `max`.
+    """The smallest element along `axis`, or of all elements; the rules are those of `max`.
 
     Example:
         x = np.array([[3, 9, 9, 1], [5, 2, 4, 8]], np.int32)
@@ -197,9 +198,9 @@ def min(
 def argmax(
     input: core.tensor, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
 ) -> core.tensor:
-    """The index of the largest element along `axis`, an int32; of equal ones the first if `tie_break_left`.
+    """The index of the largest element along `axis`, an int32; among equal elements, the first if `tie_break_left`.
 
-    NaN loses against every number; of NaN only, the index is 0.
+    NaN is ignored; if all elements are NaN, the index is 0.
 
     Example:
         x = np.array([[3, 9, 9, 1], [5, 2, 4, 8]])
@@ -213,9 +214,9 @@ def argmax(
 def argmin(
     input: core.tensor, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
 ) -> core.tensor:
-    """The index of the smallest element along `axis`, an int32; of equal ones the first if `tie_break_left`.
+    """The index of the smallest element along `axis`, an int32; among equal elements, the first if `tie_break_left`.
 
-    NaN loses against every number; of NaN only, the index is 0.
+    NaN is ignored; if all elements are NaN, the index is 0.
 
     Example:
         x = np.array([4.0, np.nan, 2.0, 2.0])
@@ -231,8 +232,8 @@ def sum(
 ) -> core.tensor:
     """The sum along `axis`, or of all elements, in `dtype`: ``tl.sum(x, 0, dtype=tl.float32)``.
 
-    Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, others in their own type. In which
-    order floats are added differs between targets. `keep_dims` leaves an axis of size 1, so that ``x / tl.sum(x, 1,
+    Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, other types in themselves. The order
+    in which floats are added differs between targets. `keep_dims` leaves an axis of size 1, so that ``x / tl.sum(x, 1,
     keep_dims=True)`` broadcasts.
 
     Example:
@@ -246,7 +247,7 @@ def sum(
 
 @jit
 def xor_sum(input: core.tensor, axis: core.constexpr = None, keep_dims: core.constexpr = False) -> core.tensor:
-    """The exclusive or of integers along `axis`, or of all.
+    """The exclusive or of integers along `axis`, or of all elements.
 
     Example:
         assert call(tl.xor_sum, np.array([1, 3, 7, 8])) == 1 ^ 3 ^ 7 ^ 8
@@ -270,7 +271,8 @@ def reduce_or(input: core.tensor, axis: core.constexpr, keep_dims: core.constexp
 def cumsum(
     input: core.tensor, axis: core.constexpr = 0, reverse: core.constexpr = False, dtype: core.constexpr = None
 ) -> core.tensor:
-    """Running sums along `axis`: 1, 2, 3 gives 1, 3, 6 (reversed: 6, 5, 3). Types as in `sum`, bfloat16 in fp32.
+    """Running sums along `axis`: 1, 2, 3 gives 1, 3, 6 (reversed: 6, 5, 3). The types are those of `sum`; bfloat16 is
+    summed in fp32.
 
     Example:
         x = np.array([1, 2, 3, 4])
@@ -283,7 +285,7 @@ def cumsum(
 
 @jit
 def cumprod(input: core.tensor, axis: core.constexpr = 0, reverse: core.constexpr = False) -> core.tensor:
-    """Running products along `axis`: 1, 2, 3 gives 1, 2, 6; bfloat16 in fp32.
+    """Running products along `axis`: 1, 2, 3 gives 1, 2, 6; bfloat16 is multiplied in fp32.
 
     Example:
         x = np.array([[1, 2, 3, 4], [2, 2, 2, 2]])

@@ -69,7 +69,7 @@ def grid_extent(grid: Any) -> tuple[int, int, int]:
 
 @constexpr_function
 def cdiv(x: int, y: int) -> int:
-    """The quotient, rounded up: ``cdiv(10, 4) == 3``, the number of programs for 10 elements in blocks of 4.
+    """The quotient, rounded up: ``cdiv(10, 4) == 3`` is the number of programs for 10 elements in blocks of 4.
 
     Example:
         assert tilework.cdiv(10, 4) == 3

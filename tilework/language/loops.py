@@ -29,9 +29,9 @@ class iterator_type(base_type):
 
 
 class static_range(base_value):
-    """A loop that is unrolled completely: ``for i in tl.static_range(0, 8, 2)``; all bounds are constants.
+    """A loop that is unrolled completely: ``for i in tl.static_range(0, 8, 2)``. All bounds are constants.
 
-    The index is a constant in each copy of the body: it can choose an axis, a shape, an element of a tuple.
+    The index is a constant in each copy of the body, so it can select an axis, a shape or an element of a tuple.
 
     Example:
         @tilework.jit
@@ -77,9 +77,8 @@ class range(base_value):
     disallow_acc_multi_buffer: one buffer for a dot accumulator.  flatten: merge with the loop inside.
     warp_specialize: loads and math in different warps.  disable_licm: leave invariant code inside.
 
-    Without hints ``range(...)`` does the same, and the pipelining of the launch (its option `num_stages`) holds.
-    Pipelining and warp specialisation are for GPUs (the latter from Hopper on); results do not depend on any of the
-    hints.
+    Without hints, ``range(...)`` does the same, and the launch option `num_stages` controls pipelining. Pipelining and
+    warp specialisation are for GPUs (the latter from Hopper on). Results do not depend on any of the hints.
 
     Example:
         @tilework.jit
@@ -131,7 +130,7 @@ class range(base_value):
 class condition(base_value):
     """The test of a `while` with options: ``while tl.condition(x > 0, disable_licm=True)``.
 
-    `disable_licm` leaves what does not change in the body of the loop, which can save registers on a GPU.
+    `disable_licm` keeps loop-invariant code in the body of the loop, which can save registers on a GPU.
 
     Example:
         @tilework.jit

@@ -18,7 +18,7 @@ def program_id(axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tenso
 
     A launch ``kernel[(4, 3)](...)`` runs 12 programs, each with its own pair of ``tl.program_id(0)`` in 0..3 and
     ``tl.program_id(1)`` in 0..2; an axis that the grid does not have counts as one of size 1. Programs run in any
-    order, on a CPU spread over its threads, on a GPU over its multiprocessors.
+    order: on a CPU, they are spread over its threads; on a GPU, over its multiprocessors.
 
     Example:
         @tilework.jit
@@ -36,7 +36,8 @@ def program_id(axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tenso
 def num_programs(axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The size of the grid along an axis (0, 1 or 2), an int32.
 
-    With it a kernel can run on any grid: each program takes every ``num_programs``-th tile (a "persistent" kernel).
+    It lets a kernel run on a grid of any size: each program takes every ``num_programs``-th tile (a "persistent"
+    kernel).
 
     Example:
         @tilework.jit
@@ -52,11 +53,11 @@ def num_programs(axis: int | constexpr, _semantic: "Semantic" = SUPPLIED) -> ten
 
 
 def debug_barrier(_semantic: "Semantic" = SUPPLIED) -> tensor:
-    """Make all threads of the program wait for each other, and see what the others have written to memory.
+    """Make all threads of the program wait for each other, so that each sees what the others have written to memory.
 
     On a GPU it is a barrier of the block. On the CPU, where one thread runs a program, it orders memory (a fence).
-    Blocks need no barrier between operations; what is stored by some elements and loaded again by others through memory
-    does.
+    Operations on blocks need no barrier between them. Data that is stored to memory and then loaded again as other
+    elements does.
 
     Example:
         @tilework.jit
@@ -76,8 +77,8 @@ def debug_barrier(_semantic: "Semantic" = SUPPLIED) -> tensor:
 def assume(cond: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that `cond` is true: ``tl.assume(stride > 0)``. The optimiser may rely on it; nothing checks it.
 
-    A promise that does not hold makes wrong code. Signs and ranges of sizes and strides are worth promising: divisions
-    by non-negative numbers are cheaper, and more accesses are seen to be contiguous.
+    If the promise does not hold, the compiled code is wrong. Signs and ranges of sizes and strides are worth promising:
+    divisions of non-negative numbers are cheaper, and the compiler recognises more accesses as contiguous.
 
     Example:
         @tilework.jit
@@ -96,9 +97,9 @@ def assume(cond: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
 def multiple_of(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that values are multiples, one factor per axis: ``offsets = tl.multiple_of(offsets, 16)``.
 
-    It is about the first element of each contiguous run: pointers that are multiples of 16 bytes can be loaded as
-    vectors. Integer arguments that are multiples of 16 are known to be (each launch looks); this is for what the kernel
-    computes or loads. The value itself is returned.
+    The promise concerns the first element of each contiguous run: pointers that are multiples of 16 bytes allow vector
+    loads. For integer arguments, it is not needed, because each launch checks whether they are multiples of 16; use it
+    for values that the kernel computes or loads. It returns the value itself.
 
     Example:
         @tilework.jit
@@ -117,8 +118,8 @@ def multiple_of(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) 
 def max_contiguous(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that each aligned group of `values` elements counts up by one: ``tl.max_contiguous(cols, 64)``.
 
-    One size per axis. With `multiple_of` it lets accesses be vectors although the compiler cannot see that the
-    offsets are contiguous, for example after ``% n``. The value itself is returned.
+    Give one size per axis. Together with `multiple_of`, it allows vector accesses where the compiler cannot see that
+    the offsets are contiguous, for example after ``% n``. It returns the value itself.
 
     Example:
         @tilework.jit
@@ -137,8 +138,8 @@ def max_contiguous(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIE
 def max_constancy(input: tensor, values: Sizes, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """Promise that each aligned group of `values` elements holds one value: ``tl.max_constancy(rows, 4)``.
 
-    One size per axis; a mask that is constant over a group needs one test for the group. The value itself is
-    returned.
+    Give one size per axis. A mask that is constant over a group needs one test for the group. It returns the value
+    itself.
 
     Example:
         @tilework.jit
@@ -162,10 +163,10 @@ def static_print(
     flush: bool | constexpr = False,
     _semantic: "Semantic" = SUPPLIED,
 ) -> None:
-    """Print while compiling: ``tl.static_print(x.shape)``. Tensors print as their type, ``fp32[constexpr[64]]``.
+    """Print at compile time: ``tl.static_print(x.shape)``. Tensors print as their type, ``fp32[constexpr[64]]``.
 
-    Takes what Python's `print` takes. It prints when the kernel is compiled, so nothing is shown when it comes from the
-    cache.
+    Takes the same arguments as Python's `print`. It prints when the kernel is compiled, so it prints nothing when the
+    kernel comes from the cache.
 
     Example:
         @tilework.jit
@@ -182,7 +183,7 @@ def static_print(
 def static_assert(cond: object, msg: str | constexpr = "", _semantic: "Semantic" = SUPPLIED) -> None:
     """Stop compiling unless `cond` holds: ``tl.static_assert(BLOCK % 16 == 0, "BLOCK must be a multiple of 16")``.
 
-    `cond` is known at compile time. A condition that only the running kernel knows is for `device_assert`.
+    `cond` is known at compile time. For conditions that depend on run-time values, use `device_assert`.
 
     Example:
         @tilework.jit
@@ -205,11 +206,12 @@ def static_assert(cond: object, msg: str | constexpr = "", _semantic: "Semantic"
 def device_print(
     prefix: str | constexpr, *args: Value, hex: bool | constexpr = False, _semantic: "Semantic" = SUPPLIED
 ) -> tensor:
-    """Print from the running kernel, a line per element: ``tl.device_print("x", x)``. `hex` shows the bits.
+    """Print from the running kernel, one line per element: ``tl.device_print("x", x)``. `hex` prints values in
+    hexadecimal.
 
-    `prefix` is a constant text; it says which of several prints a line comes from. Each line begins with the program's
-    indices and the element's index: ``pid (0, 0, 0) idx (3) x: 9``. The interpreter prints a block in one line. On a
-    GPU the lines appear when the device is next synchronised, in no particular order.
+    `prefix` is a constant text that identifies the print. Each line begins with the program's indices and the element's
+    index: ``pid (0, 0, 0) idx (3) x: 9``. The interpreter prints a block on one line. On a GPU, the lines appear when
+    the device is next synchronised, in no particular order.
 
     Example:
         @tilework.jit
@@ -228,8 +230,8 @@ def device_assert(
     """Stop the kernel if an element of `cond` is false where `mask` is true; only in debug builds.
 
     A kernel is a debug build with ``debug=True`` (an argument of `jit` or of the launch) or TRITON_DEBUG=1 in the
-    environment; in others it costs nothing. On the CPU the launch raises an error with the message, the program and the
-    line; on a GPU the launch fails. The interpreter checks always.
+    environment; in other builds, the assertion costs nothing. On the CPU, the launch raises an error with the message,
+    the program and the line; on a GPU, the launch fails. The interpreter always checks.
 
     Example:
         @tilework.jit
@@ -249,10 +251,10 @@ def device_assert(
 
 
 def expect_zero(x: Value, mask: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """`x`, whose elements are expected to be 0 where `mask` is true; debug builds check that.
+    """Return `x`, whose elements are expected to be 0 where `mask` is true; debug builds check this.
 
-    It marks what must underflow, such as the exponentials of masked scores. Without ``debug=True`` or TRITON_DEBUG=1 it
-    costs nothing, and the elements are left as they are.
+    It marks values that must underflow, such as the exponentials of masked scores. Without ``debug=True`` or
+    TRITON_DEBUG=1, it costs nothing and leaves the elements unchanged.
 
     Example:
         @tilework.jit
@@ -280,10 +282,10 @@ def inline_asm_elementwise(
 
         popc = tl.inline_asm_elementwise("popc.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
 
-    `asm` is in the language of the target, PTX on NVIDIA GPUs and amdgcn on AMD's. The CPU and the interpreter refuse
-    it: a kernel for every target checks `tl.target_info`. `constraints` are LLVM's: outputs first, then inputs.
-    Elements narrower than 32 bits are packed into registers. A tuple of dtypes gives a tuple of results. What is not
-    `is_pure` is neither removed nor repeated.
+    `asm` is in the language of the target: PTX on NVIDIA GPUs, amdgcn on AMD GPUs. The CPU and the interpreter reject
+    it, so a kernel for every target checks `tl.target_info`. `constraints` are LLVM's: outputs first, then inputs.
+    Elements narrower than 32 bits are packed into registers. A tuple of dtypes gives a tuple of results. Unless
+    `is_pure` is true, the code is neither removed nor repeated.
 
     Example:
         @tilework.jit
@@ -327,9 +329,9 @@ def extern_elementwise(
         symbols = {(tl.float32,): ("__nv_expf", tl.float32), (tl.float64,): ("__nv_exp", tl.float64)}
         y = tl.core.extern_elementwise("", "", [x], symbols, is_pure=True)
 
-    `tl.extra.libdevice` calls it for about two hundred functions, under symbols that all targets know: their code is
-    generated, no library is needed. Other symbols come from a library of bitcode that the launch's option `extern_libs`
-    names, on NVIDIA GPUs.
+    `tl.extra.libdevice` calls it for about two hundred functions whose symbols all targets know: their code is
+    generated, and no library is needed. On NVIDIA GPUs, other symbols come from a bitcode library named by the launch
+    option `extern_libs`.
 
     Example:
         @tl.core.extern

@@ -45,7 +45,7 @@ def philox_impl(
     k1: core.tensor,
     n_rounds: core.constexpr = N_ROUNDS_DEFAULT,
 ) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
-    """`n_rounds` of Philox on four counters, uint32 or uint64, under two keys of that type.
+    """`n_rounds` rounds of Philox on four counters, uint32 or uint64, with two keys of that type.
 
     Returns the four counters after the last round. `philox` splits a seed into keys; most kernels call `rand` or
     `randn`.
@@ -81,7 +81,8 @@ def philox(
     c3: core.tensor,
     n_rounds: core.constexpr = N_ROUNDS_DEFAULT,
 ) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
-    """Philox under a 64-bit seed. Counters of 32 bits use its two halves as keys, counters of 64 bits the whole.
+    """Philox with a 64-bit seed. With 32-bit counters, the two halves of the seed are the keys; with 64-bit counters,
+    the whole seed is.
 
     Returns four blocks of random integers for the four counters; the same counters give the same numbers on every
     target.
@@ -112,7 +113,7 @@ def randint4x(
 ) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
     """Four blocks of random uint32 for one seed and a block of offsets; the cheapest way to get many numbers.
 
-    One round of Philox makes four numbers, of which `randint` drops three.
+    Philox always computes four numbers, of which `randint` drops three.
 
     Example:
         i = np.arange(4, dtype=np.int32)
@@ -132,9 +133,9 @@ def randint4x(
 def randint(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> core.tensor:
     """A block of random uint32, one for each offset.
 
-    Equal seeds and offsets give equal numbers, on every target and in every program: offsets that differ between all
-    elements of all programs (an index into the output, mostly) make independent numbers. `n_rounds` fewer than 10 are
-    faster and less random.
+    Equal seeds and offsets give equal numbers, on every target and in every program. To get independent numbers, give
+    every element of every program a different offset, such as its index in the output. Fewer than 10 rounds
+    (`n_rounds`) are faster, but less random.
 
     Example:
         i = np.arange(1024, dtype=np.int32)
@@ -147,7 +148,7 @@ def randint(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N
 
 @jit
 def uint_to_uniform_float(x: core.tensor) -> core.tensor:
-    """Random bits to fp32 in [0, 1): the magnitude of a signed integer, scaled by a little less than 2**-31.
+    """Convert random bits to fp32 in [0, 1): the magnitude of a signed integer, scaled by slightly less than 2**-31.
 
     For integers of 32 or 64 bits.
 
@@ -166,10 +167,10 @@ def uint_to_uniform_float(x: core.tensor) -> core.tensor:
 
 @jit
 def rand(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> core.tensor:
-    """A block of fp32, uniform in [0, 1): ``tl.rand(seed, offsets)``.
+    """A block of fp32 numbers, uniform in [0, 1): ``tl.rand(seed, offsets)``.
 
-    The number for a seed and an offset is always the same (see `randint`), so a backward pass can make the mask of a
-    dropout again instead of storing it.
+    The number for a seed and an offset is always the same (see `randint`), so a backward pass can recompute a dropout
+    mask instead of loading it.
 
     Example:
         i = np.arange(1024, dtype=np.int32)
@@ -184,7 +185,7 @@ def rand(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_RO
 def rand4x(
     seed: core.tensor, offsets: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT
 ) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
-    """Four blocks of fp32, uniform in [0, 1), for the price of one: see `randint4x`.
+    """Four blocks of fp32 numbers, uniform in [0, 1), for the cost of one: see `randint4x`.
 
     Example:
         blocks = call(tl.rand4x, 42, np.arange(256, dtype=np.int32))
@@ -198,7 +199,7 @@ def rand4x(
 
 @jit
 def pair_uniform_to_normal(u1: core.tensor, u2: core.tensor) -> tuple[core.tensor, core.tensor]:
-    """Two uniform blocks to two normal ones: the polar coordinates of a point (Box and Muller).
+    """Convert two uniform blocks to two normal ones, by the Box-Muller transform.
 
     Example:
         u1, u2 = np.array([0.5, 0.25], np.float32), np.array([0.0, 0.5], np.float32)
@@ -212,8 +213,8 @@ def pair_uniform_to_normal(u1: core.tensor, u2: core.tensor) -> tuple[core.tenso
 
 @jit
 def randn(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> core.tensor:
-    """A block of fp32 with mean 0 and standard deviation 1: ``tl.randn(seed, offsets)``. See `randint` about seeds and
-    offsets.
+    """A block of fp32 numbers with mean 0 and standard deviation 1: ``tl.randn(seed, offsets)``. `randint` explains
+    seeds and offsets.
 
     Example:
         normal = call(tl.randn, 42, np.arange(4096, dtype=np.int32))
@@ -228,7 +229,7 @@ def randn(seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_R
 def randn4x(
     seed: core.tensor, offset: core.tensor, n_rounds: core.constexpr = N_ROUNDS_DEFAULT
 ) -> tuple[core.tensor, core.tensor, core.tensor, core.tensor]:
-    """Four blocks of fp32 with mean 0 and standard deviation 1, for the price of two: see `randint4x`.
+    """Four blocks of fp32 numbers with mean 0 and standard deviation 1, for the cost of two: see `randint4x`.
 
     Example:
         blocks = call(tl.randn4x, 42, np.arange(1024, dtype=np.int32))

@@ -144,7 +144,7 @@ def _padded(keys: core.tensor, descending: core.constexpr) -> core.tensor:
 
 @jit
 def _partner(bits: core.tensor, axis: core.constexpr) -> core.tensor:
-    """For each element the other one along an axis of size 2."""
+    """Return for each element the other one along an axis of size 2."""
     return bits ^ core.reduce(bits, axis, _xor_combine, keep_dims=True)
 
 
@@ -226,8 +226,8 @@ def _sort_runs(keys: core.tensor, order: core.constexpr, bits: core.constexpr) -
 def sort(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr = False) -> core.tensor:
     """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number.
 
-    `dim` is None or the last axis; `permute` a block to sort it along another one. Only values are sorted; to find
-    where they came from, put the index into the low bits of the key.
+    `dim` is None or the last axis; to sort along another axis, `permute` the block first. Only values are sorted; to
+    find out where they came from, put the index into the low bits of the key.
 
     Example:
         x = np.array([[3, 1, 2, 0], [5, 7, 6, 4]])
@@ -246,9 +246,9 @@ def sort(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr 
 
 @jit
 def bitonic_merge(x: core.tensor, dim: core.constexpr = None, descending: core.constexpr = False) -> core.tensor:
-    """Sort along the last axis, where the elements first rise and then fall, or the reverse.
+    """Sort along the last axis, along which the elements first rise and then fall, or the reverse.
 
-    That is one step of `sort`, and much cheaper than all of it, where the size is a power of two. `dim` is None or the
+    This is one step of `sort`, and if the size is a power of two, much cheaper than all of it. `dim` is None or the
     last axis.
 
     Example:
@@ -266,9 +266,10 @@ def bitonic_merge(x: core.tensor, dim: core.constexpr = None, descending: core.c
 def topk(
     x: core.tensor, k: core.constexpr, dim: core.constexpr = None, descending: core.constexpr = True
 ) -> core.tensor:
-    """The `k` largest along the last axis, the largest first: ``tl.topk(x, 8)``; the smallest if not `descending`.
+    """The `k` largest elements along the last axis, the largest first: ``tl.topk(x, 8)``; the smallest ones if not
+    `descending`.
 
-    If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32. `dim` is None or the last axis.
+    If this leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32. `dim` is None or the last axis.
 
     Example:
         x = np.array([3, 1, 7, 5, 0, 2, 6, 4])
@@ -368,7 +369,7 @@ __all__ = [
 def cdiv(x: core.tensor, div: core.tensor) -> core.tensor:
     """Return the number of blocks of size `div` that cover `x`: ``cdiv(10, 4)`` is 3.
 
-    For integers of the running kernel that are not negative; `tilework.cdiv` is the same for the host.
+    For non-negative integers in a kernel; on the host, use `tilework.cdiv`.
 
     Example:
         assert call(tl.cdiv, np.array([8, 9, 10, 12]), 4).tolist() == [2, 3, 3, 3]
@@ -393,7 +394,7 @@ def softmax(
 ) -> core.tensor:
     """``exp(x) / sum(exp(x))`` along `dim` (0 if None), without overflow: the maximum is subtracted first.
 
-    For a block of rank 2 and more pass ``keep_dims=True``, unless `dim` is 0.
+    For a block of rank 2 or more, pass ``keep_dims=True`` unless `dim` is 0.
 
     Example:
         x = np.array([[1.0, 2.0], [1000.0, 1000.0]], np.float32)
@@ -444,10 +445,10 @@ def atomic_poll(
     scope: core.constexpr = None,
     timeout_ns: core.constexpr = None,
 ) -> None:
-    """Wait until memory holds `expected_value`, at every address of a block.
+    """Wait until memory holds `expected_value` at every address of a block.
 
-    Another program must write it while this one waits: programs that wait for later ones may wait forever. `sem` and
-    `scope` are those of `atomic_cas`. There is no `timeout_ns`.
+    Another program must write the value while this one waits; a program that waits for a later one may wait forever.
+    `sem` and `scope` are those of `atomic_cas`. There is no `timeout_ns`.
 
     Example:
         @tilework.jit
@@ -478,8 +479,8 @@ def _new_axis(dim: int, rank: int) -> int:
 def unsqueeze(x: core.tensor, dim: core.constexpr) -> core.tensor:
     """`x` with a new axis of size 1 at `dim`.
 
-    As in Triton 3.7 a negative `dim` counts the axes of `x`: -1 inserts in front of the last axis. As in Triton 3.8
-    (``TILEWORK_TRITON_VERSION=3.8.0``) it counts the axes of the result: -1 is the last one.
+    As in Triton 3.7, a negative `dim` counts the axes of `x`: -1 inserts the new axis before the last one. As in Triton
+    3.8 (``TILEWORK_TRITON_VERSION=3.8.0``), it counts the axes of the result: -1 makes the new axis the last one.
 
     Example:
         assert call(tl.unsqueeze, np.arange(4), 1).shape == (4, 1)
@@ -516,14 +517,14 @@ def swizzle2d(
 ) -> tuple[core.tensor, core.tensor]:
     """Renumber a size_i by size_j grid so that programs close in time work on `size_g` rows.
 
-    Within a group of rows the order is column by column. The new ids of a 4 by 4 grid in groups of 2:
+    Within a group of rows, the order is column by column. These are the new ids of a 4 by 4 grid in groups of 2:
 
         0  2  4  6
         1  3  5  7
         8 10 12 14
         9 11 13 15
 
-    Programs that run at the same time then share rows and columns of the operands of a dot, which remain in the cache.
+    Programs that run at the same time then share rows and columns of the operands of a dot, which stay in the cache.
 
     Example:
         i, j = np.divmod(np.arange(16), 4)  # row-major: program 2 would be at (0, 2)

@@ -37,9 +37,9 @@ def _target() -> Any:
 
 @constexpr_function
 def current_target() -> Any:
-    """The target, with `backend`, `arch` and `warp_size`, or None in the interpreter.
+    """The current target, with `backend`, `arch` and `warp_size`, or None in the interpreter.
 
-    On the host it is the target of the active driver, or None if there is no such driver.
+    On the host, it is the target of the active driver, or None if there is no driver.
 
     Example:
         @tilework.jit

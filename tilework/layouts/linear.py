@@ -276,7 +276,7 @@ class LinearLayout:
         return memo
 
     def __getstate__(self) -> dict[str, object]:
-        """Without cached values: hashes differ between processes."""
+        """Return the state without cached values: hashes differ between processes."""
         return {"columns": self.columns, "outs": self.outs}
 
     # Constructors
@@ -293,7 +293,7 @@ class LinearLayout:
 
     @classmethod
     def zeros(cls, size: int, in_name: str, out: str, out_size: int = 1) -> "LinearLayout":
-        """Every location is coordinate 0: `size` copies."""
+        """Return the layout that maps each of `size` inputs to coordinate 0."""
         return cls.packed(((in_name, (0,) * log2(size)),), ((out, out_size),))
 
     # Facts

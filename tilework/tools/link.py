@@ -1,4 +1,4 @@
-"""`tilework link HEADERS... -o OUT`: one C function for kernels that were compiled ahead of time (docs/aot.md).
+"""`tilework link HEADERS... -o OUT`: write one C function for kernels that were compiled ahead of time (docs/aot.md).
 
     tilework compile --aot add.py:add -s "*fp32:16, i32:16, 1024" -g "(n + 1023) / 1024, 1, 1" --target cpu
     tilework compile --aot add.py:add -s "*fp32, i32, 1024" -g "(n + 1023) / 1024, 1, 1" --target cpu

@@ -95,10 +95,10 @@ class MicroscalingTensor:
 
 
 class MXFP4Tensor(MicroscalingTensor):
-    """E2M1 values (0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives), one uint8 code each. See the module docstring.
+    """E2M1 values (0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives), each stored as a uint8 code.
 
-    `to` gives the values, `to_packed_tensor` two codes in a byte, as `tl.dot_scaled` takes them; `random` fills one of
-    a given `size`.
+    `to` returns the values; `to_packed_tensor` packs two codes into a byte, as `tl.dot_scaled` expects them; `random`
+    creates one of a given `size`.
 
     Example:
         from tilework.tools.mxfp import MXFP4Tensor
@@ -136,7 +136,7 @@ class MXFP4Tensor(MicroscalingTensor):
 
 
 class MXScaleTensor(MicroscalingTensor):
-    """E8M0 scales: powers of two from 2**-127 to 2**127, and NaN. See the module docstring.
+    """E8M0 scales: powers of two from 2**-127 to 2**127, and NaN.
 
     Example:
         from tilework.tools.mxfp import MXScaleTensor

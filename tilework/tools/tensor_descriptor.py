@@ -30,13 +30,13 @@ class IllegalBlockShape(AssertionError, ValueError):
 
 @dataclass
 class TensorDescriptor:
-    """`block_shape` blocks of the tensor that starts at `base`, passed to a kernel, where it is a
+    """Describes a tensor that starts at `base` and is accessed in blocks of `block_shape`; in a kernel it is a
     `tl.tensor_descriptor`.
 
-    Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in
-    elements. The last one is 1, the others (from 0 to below 2^40 bytes) and the address are multiples of 16 bytes, as
-    TMA requires them; the rules hold on every target. With `round_f32_to_tf32` loads of float32 are rounded to the
-    nearest tf32, ties to even; dots in tf32 truncate what is not.
+    Loads outside `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in elements.
+    The last one is 1; the others (at least 0 and below 2^40 bytes) and the address are multiples of 16 bytes, as TMA
+    requires. These rules apply on every target. With `round_f32_to_tf32`, loads of float32 are rounded to the nearest
+    tf32, ties to even; dots in tf32 truncate operands that are not rounded.
 
     Example:
         from tilework.tools.tensor_descriptor import TensorDescriptor

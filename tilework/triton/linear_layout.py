@@ -50,7 +50,7 @@ class LinearLayout:
 
     @staticmethod
     def zeros_1d(size: int, inDim: str, outDim: str, outDimSize: int = 1) -> "LinearLayout":
-        """Every input maps to coordinate 0."""
+        """Return the layout that maps every input to coordinate 0."""
         return LinearLayout.of(linear.LinearLayout.zeros(size, inDim, outDim, outDimSize))
 
     @staticmethod
@@ -60,7 +60,8 @@ class LinearLayout:
         out_dim_sizes: Sequence[int] | None = None,
         require_surjective: bool = True,
     ) -> "LinearLayout":
-        """From where each power of two goes; without sizes each out gets the smallest that holds every basis."""
+        """Return the layout with these images of powers of two; without sizes, each out gets the smallest that holds
+        all."""
         if isinstance(bases, Mapping):
             raise TypeError("from_bases(): bases is a sequence of (in dim, vectors), not a mapping")
         if out_dim_sizes is None:

@@ -33,7 +33,7 @@ WRAP = 1 << 34
 
 
 def create_ragged_descriptor(T: Any, block_shape: Sequence[int], ragged_dim: int = 0) -> TensorDescriptor:
-    """The descriptor of a tensor (rank 2 or 3) whose pieces lie one after the other along `ragged_dim`."""
+    """The descriptor of a tensor (rank 2 or 3) whose pieces are concatenated along `ragged_dim`."""
     shape, strides, block = list(T.shape), list(strides_of(T)), list(block_shape)
     rank = len(shape)
     ragged_dim = ragged_dim + rank if ragged_dim < 0 else ragged_dim
@@ -82,29 +82,29 @@ def atomic_add_ragged(
     TMA.atomic_add([first, second] + coords[:ragged_dim] + [row] + coords[ragged_dim + 1 :], block)
 
 
-if not follows("ragged-parameters"):  # the same under the names that the parameters had
+if not follows("ragged-parameters"):  # older versions of Triton have other names for the parameters
     _indices, _load, _store, _atomic_add = to_ragged_indices, load_ragged, store_ragged, atomic_add_ragged
 
     @jit
     def to_ragged_indices(batch_offset: Any, batch_size: Any, row: Any) -> Any:
-        """As above."""
+        """The same function with the older names of its parameters."""
         return _indices(batch_offset, batch_size, row)
 
     @jit
     def load_ragged(TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, ragged_dim: tl.constexpr = 0) -> Any:
-        """As above."""
+        """The same function with the older names of its parameters."""
         return _load(TMA, batch_offset, batch_size, coords, ragged_dim)
 
     @jit
     def store_ragged(
         TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
     ) -> None:
-        """As above."""
+        """The same function with the older names of its parameters."""
         _store(TMA, batch_offset, batch_size, coords, data, ragged_dim)
 
     @jit
     def atomic_add_ragged(
         TMA: Any, batch_offset: Any, batch_size: Any, coords: Any, data: Any, ragged_dim: tl.constexpr = 0
     ) -> None:
-        """As above."""
+        """The same function with the older names of its parameters."""
         _atomic_add(TMA, batch_offset, batch_size, coords, data, ragged_dim)

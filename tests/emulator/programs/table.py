@@ -5,7 +5,7 @@ machine with a GPU can run the same table.
             expected=lambda x, out, n: {1: ...})
 
 Arrays among the arguments are copied to the device, `Out` is memory filled with zeros, numbers are passed by value as
-int32, or as NumPy scalars. `expected` gives, by the number of an argument, the array that must be there afterwards:
+int32, or as NumPy scalars. `expected` gives, by the index of an argument, the array after the launch:
 exactly, or within `tolerance` relative to the largest element. `approximate` programs need not give the same bits on a
 GPU.
 """

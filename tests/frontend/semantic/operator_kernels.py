@@ -147,7 +147,7 @@ def call_ternary(w, x, y, z, f: tl.constexpr, LANES: tl.constexpr):
 
 @tl.core.builtin
 def loaded(memory: Any, position: Any, _semantic: Any = None) -> Any:
-    """The array at a place in `memory`: an offset, a type, a size."""
+    """The array at a location in `memory`: an offset, a type, a size."""
     start = memory.__add__(int(position[0]), _semantic=_semantic).to(tl.pointer_type(position[1]), _semantic=_semantic)
     offsets = tl.arange(0, int(position[2]), _semantic=_semantic)
     return tl.load(start.__add__(offsets, _semantic=_semantic), _semantic=_semantic)

@@ -48,7 +48,7 @@ def run(x: np.ndarray, source: str, target: str, rounding: str | None = None, bi
 
 
 def samples(name: str) -> np.ndarray:
-    """Both ends of the range, the values between two neighbours of narrower types, and drawn ones."""
+    """Both ends of the range, the values between two neighbours of narrower types, and random ones."""
     kind = NUMPY[name]
     if name == "int1":
         return np.array([0, 1] * (LANES // 2), kind)

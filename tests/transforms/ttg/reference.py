@@ -4,7 +4,7 @@
     python -m tests.transforms.ttg.reference convert-triton-to-tritongpu DIRECTORY matmul_f16
 
 A `.passes` file holds the IR before every pass that ran, each behind a line `// ===== before Name (argument) ...`.
-`steps` reads it; `normal` prints a module without what is left to chance: names and places.
+`steps` reads it; `normal` prints a module without what is left to chance: names and locations.
 """
 
 import difflib

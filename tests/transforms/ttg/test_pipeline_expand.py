@@ -1,4 +1,4 @@
-"""The expander on drawn loops with drawn schedules: every op anywhere its operands allow, results the same.
+"""The expander on generated loops with generated schedules: every op anywhere its operands allow, results the same.
 
 A schedule is what the attributes say, so `tritongpu-pipeline` runs it, whatever made it, and so does
 `tritonamdgpu-pipeline`, which peels the last iterations.
@@ -81,7 +81,7 @@ def generated_program(draw: random.Random) -> str:
 
 
 def scheduled(draw: random.Random) -> str:
-    """A program with a schedule that can be carried out, drawn until there is one."""
+    """A program with a schedule that can be carried out: generated until there is one."""
     while True:
         text = generated_program(draw)
         for _ in range(20):

@@ -85,7 +85,7 @@ class Running(Windows):
         self.builder.insert(tt.PrintOp.make(print_prefix(prefix, bool(values)), hex, handles, signs, self.builder.loc))
 
     def asserts(self) -> bool:
-        """Only debug builds do."""
+        """Return True if asserts are compiled: in debug builds."""
         return bool(self.options.debug)
 
     def asserted(self, condition: tl.tensor, message: str) -> None:

@@ -223,7 +223,8 @@ class Arithmetic(Casts):
         return tl.tensor(builder.insert(binary(op, a.handle, b.handle, builder.loc)).results[0], a.type)
 
     def overflow_checked(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
-        """In debug builds, narrow integers are computed in int64 first, and must be in the range of the type."""
+        """Return the result of an operator. Debug builds first compute narrow integers in int64, and check their
+        range."""
         element, options = a.dtype, self.options
         if options.debug and element.int_bitwidth < 64:
             wide = self.binary(operator, self.cast(a, int64), self.cast(b, int64))

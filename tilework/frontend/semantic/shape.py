@@ -150,7 +150,7 @@ class Indices(Shapes):
     """`taken` and `placed`."""
 
     def extracted(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
-        """One `tt.gather` for each axis of which not all is taken."""
+        """Return the selected parts of a tensor: one `tt.gather` for each axis that is not taken as a whole."""
         for axis, part in enumerate(parts):
             shape = list(shape_of(x))
             if not part.is_whole(shape[axis]):

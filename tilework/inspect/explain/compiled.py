@@ -54,7 +54,7 @@ def reason_of(row: Record) -> tuple[Any, ...]:
 
 
 def finding_of(kernel: str, group: Sequence[Record], own: Sequence[Record]) -> Finding:
-    """All compilations for one reason, at the first of them."""
+    """Return one finding for all compilations with the same reason, with the location of the first."""
     first, name = group[0], kernel.rpartition(".")[2]
     seconds = sum(row["seconds"] for row in group)
     differences = first.get("differences", [])

@@ -133,7 +133,8 @@ def tuned_names(tuners: Sequence[Any]) -> set[str]:
 def compiled_section(
     fn: Any, args: Sequence[Any], settings: Mapping[str, Any], is_called: bool, tuned: set[str]
 ) -> Section:
-    """Each specialisation against those before it; with arguments, what a launch with them would need."""
+    """Compare each specialisation with those before it; with arguments, explain what a launch with them would
+    compile."""
     known = [parts for kernel in compiled_kernels(fn) if (parts := parts_of_kernel(kernel)) is not None]
     where, name = kernel_span(fn), fn.__name__
     if is_called:
@@ -213,7 +214,7 @@ def called_cases(
 
 
 def explain_compiled(kernel: Any, target: str | Sequence[str] | None = None) -> Explanation:
-    """Why a compiled kernel is slow, on its own target or another one."""
+    """Explain why a compiled kernel is slow, on its own target or another one."""
     if not hasattr(kernel.src, "fn"):
         raise TritonError(
             f"{kernel.name} was compiled from a file of IR: `tilework opt` and `tilework compile` explain those"

@@ -73,7 +73,7 @@ def why_slow(cases: Sequence[Case], failures: Sequence[Finding] = ()) -> Section
 
 
 def of_case(case: Case) -> list[Finding]:
-    """All that is known about one specialisation."""
+    """Return all findings about one specialisation."""
     try:
         made = compiled_case(case)
     except (TritonError, ValueError) as error:

@@ -131,7 +131,7 @@ class Cupti:
     # sessions
 
     def begin(self) -> bool:
-        """Write records from now on; False if CUPTI refuses, for example because another profiler uses it."""
+        """Start writing records; return False if CUPTI refuses, for example because another profiler uses it."""
         if not self.is_registered:
             if self.library.cuptiActivityRegisterCallbacks(*self.callbacks):
                 return False
@@ -174,7 +174,7 @@ class Cupti:
         return self.full_buffers()
 
     def full_buffers(self) -> list[Kernel]:
-        """As `kernels`, but without the buffers that are not full yet."""
+        """Return the kernels in the buffers that are full, as `kernels` does for all buffers."""
         full, self.full = self.full, []
         ids: dict[int, int] = {}
         found: list[tuple[KernelRecord, str]] = []
@@ -217,7 +217,7 @@ SIGNATURES = {
 
 
 def libraries() -> Iterator[Any]:
-    """Those that can be loaded, and have what is needed."""
+    """Yield the libraries that can be loaded and have all needed functions."""
     for path in paths():
         try:
             library = ctypes.CDLL(path)
@@ -275,7 +275,7 @@ class CuptiClock:
         self.untimed = 0
 
     def start(self) -> bool:
-        """Records are written from now on; False if they cannot."""
+        """Start writing records; return False if this fails."""
         if not self.cupti.begin():
             return False
         self.enter(stacks.current())
@@ -288,7 +288,7 @@ class CuptiClock:
         self.cupti.end()
 
     def refill(self) -> None:
-        """Nothing has to be there for the launches that follow."""
+        """Collect the kernels of full buffers; later launches need no preparation."""
         self.kernels += self.cupti.full_buffers()
 
     def enter(self, path: Path) -> None:
@@ -324,7 +324,8 @@ class CuptiClock:
     # records
 
     def settled(self, *, everything: bool) -> Iterator[Launches]:
-        """All launches with their times, after waiting for the device; before, nothing is known for sure."""
+        """Yield all launches with their times, after waiting for the device; without `everything`, yield none, because
+        the times are not final before that."""
         if not everything:
             return
         self.library.code("synchronize")
@@ -445,13 +446,13 @@ class EventClock:
     # events
 
     def pair(self) -> tuple[int, int]:
-        """Two events for a launch through Python."""
+        """Return two events for a launch through Python."""
         if not self.free_pairs:
             self.free_pairs = EventBlock(self.library, PYTHON_PAIRS).pairs()
         return self.free_pairs.pop()
 
     def refill(self) -> None:
-        """Let there be events for all launches until the log is read again."""
+        """Provide events for all launches until the log is read again."""
         if self.given is not None and launch_log.events_left() >= launch_log.MOST_LINES:
             return
         used = {id(item.block) for item in self.waiting}
@@ -495,7 +496,8 @@ class EventClock:
         )
 
     def settled(self, *, everything: bool) -> Iterator[Launches]:
-        """Launches with their times: all, after waiting for the device, or the oldest, where too many wait."""
+        """Yield launches with their times: with `everything` all, after waiting for the device, else the oldest ones if
+        too many wait."""
         while self.waiting and (everything or len({id(item.block) for item in self.waiting}) > MOST_BLOCKS):
             item = self.waiting.pop(0)
             times = [self.elapsed(*pair) if pair[0] else None for pair in item.events]

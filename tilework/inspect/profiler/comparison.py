@@ -74,7 +74,7 @@ class KernelChange:
 
     @property
     def notes(self) -> list[str]:
-        """How the two differ, beside the times."""
+        """Return the differences of the two kernels besides the times."""
         if self.kind in ("new", "gone"):
             return [f"only in {'a' if self.a.calls else 'b'}"]
         if self.a.signatures == self.b.signatures or not self.a.signatures or not self.b.signatures:
@@ -162,7 +162,7 @@ def title(profile: SavedProfile) -> str:
 
 
 def notes_of(found: ProfileComparison) -> Iterator[str]:
-    """What makes the times of the two hard to compare."""
+    """Yield the reasons why the times of two profiles are hard to compare."""
     a, b = found.a, found.b
     if not (a.tilework and b.tilework):
         yield "a .hatchet file has no signatures, and does not say which machine it is of"
@@ -211,7 +211,7 @@ def name_of(row: KernelChange) -> str:
 
 
 def verdict(found: ProfileComparison) -> list[str]:
-    """What the comparison says in a sentence or two."""
+    """Return the result of the comparison in a few sentences."""
     if not found.rows:
         return ["neither has kernels"]
     (a, b), lines = found.totals, list[str]()

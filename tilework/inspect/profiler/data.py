@@ -19,7 +19,7 @@ from tilework.inspect.profiler.sessions import SESSIONS, Session, TreeData, mess
 
 
 def get(session: int | None = 0, phase: int = 0) -> Any:
-    """Return what a phase has collected, as the JSON of its file; None for no session.
+    """Return the data of a phase, as the JSON of its file, or None if there is no session.
 
     Example:
         import tempfile
@@ -38,7 +38,7 @@ def get(session: int | None = 0, phase: int = 0) -> Any:
 
 
 def get_msgpack(session: int | None = 0, phase: int = 0) -> bytes | None:
-    """Return what a phase has collected as MessagePack; None for no session.
+    """Return the data of a phase as MessagePack, or None if there is no session.
 
     Example:
         import tempfile
@@ -56,7 +56,7 @@ def get_msgpack(session: int | None = 0, phase: int = 0) -> bytes | None:
 
 
 def advance_phase(session: int | None = 0) -> int | None:
-    """Begin the next phase, and return its number: launches until now belong to the one before.
+    """Begin the next phase, and return its number. Earlier launches belong to the previous phase.
 
     Example:
         import tempfile
@@ -94,7 +94,8 @@ def is_phase_complete(session: int | None = 0, phase: int = 0) -> bool:
 
 
 def clear(session: int | None = 0, phase: int = 0, clear_up_to_phase: bool = False) -> None:
-    """Forget what a phase has collected, with `clear_up_to_phase` also the phases before it; a current phase goes on.
+    """Clear the data of a phase; with `clear_up_to_phase`, also that of the phases before it. A current phase
+    continues.
 
     Example:
         import tempfile

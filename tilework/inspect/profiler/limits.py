@@ -64,7 +64,7 @@ class Limits:
 
     @classmethod
     def load(cls) -> "Limits":
-        """Those of the active device, as far as they have been measured."""
+        """Return the limits of the active device, as far as they have been measured."""
         device = device_facts()
         store = None if is_emulated() else EntryStore(knobs.cache.dir)
         found: dict[str, float] = {}
@@ -219,7 +219,7 @@ def device_facts() -> str:
 
 
 def cpu_name() -> str:
-    """As Linux shows it, else the kind of machine."""
+    """Return the model name that Linux shows, else the kind of processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             name, _, value = line.partition(":")

@@ -99,7 +99,7 @@ class Recorder:
             sink.touch(path)
 
     def settle(self) -> None:
-        """Everything that was launched is in the sessions."""
+        """Wait for all launches, and add them to the sessions."""
         launch_log.flush()
         self.give_settled(everything=True)
 
@@ -231,7 +231,7 @@ def launcher_of(result: Any) -> Any:
 
 
 def device_type(launcher: Any) -> str:
-    """As files of profiles call it."""
+    """Return the type of a launcher's device, as files of profiles name it."""
     gpus = getattr(launcher, "gpus", None)
     return "CPU" if gpus is None else gpus.library().vendor
 

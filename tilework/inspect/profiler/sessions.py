@@ -56,8 +56,8 @@ class Node:
         self.metrics[metric.name] = joined(metric.name, metric.kind, self.metrics.get(metric.name), value)
 
     def add_launched(self, metric: Metric, value: Value | str) -> None:
-        """As `add`, for a launch, which a metric must not end: an integer and a float add up to a float, and values
-        that cannot be added are left out with one warning."""
+        """Add a metric of a launch as `add` does, but without errors, because a metric must not end a launch: an
+        integer and a float add up to a float, and values that cannot be added are left out with one warning."""
         before = self.metrics.get(metric.name)
         if metric.kind != "pty" and isinstance(before, int | float) and isinstance(value, int | float):
             is_float = isinstance(before, float) or isinstance(value, float)
@@ -245,8 +245,8 @@ def prefix(number: int, short: tuple[int, int], *longer: tuple[int, int]) -> byt
 
 @dataclass
 class Session:
-    """One of them. `phases` is what it has collected, by phase: `advance` begins the next one. With a `part_format` the
-    file of a phase is written when it is over."""
+    """A session. `phases` has the collected data by phase; `advance` begins the next one. With a `part_format`, the
+    file of a phase is written when the phase ends."""
 
     id: int
     name: str

@@ -80,7 +80,7 @@ def enter(name: str) -> int:
 
 
 def leave(name: str | None) -> int:
-    """This thread leaves its innermost scope, which has to be `name` if that is given."""
+    """Leave the innermost scope of this thread, which must be `name` if that is given. Return the id of its entry."""
     stack = LOCAL.stack
     if not stack.scopes:
         raise ValueError("Context stack is empty: exit_scope was called more often than enter_scope")
@@ -93,7 +93,7 @@ def leave(name: str | None) -> int:
 
 
 def set_state(name: str | None) -> None:
-    """This thread is in a state, or in none."""
+    """Set the state of this thread; None ends it."""
     call_listeners()
     LOCAL.stack.state = name
     LOCAL.stack.changed()

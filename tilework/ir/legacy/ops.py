@@ -81,7 +81,7 @@ def read_dot(parser: Parser, reading: Reading) -> None:
 
 
 def read_print(parser: Parser, reading: Reading) -> None:
-    """Without `hex` and `isSigned`."""
+    """Read a print without `hex` and `isSigned`, and set their defaults."""
     reading.properties.setdefault("hex", int_attr(0, i1))
     reading.properties.setdefault("isSigned", i32_array(*[0] * len(reading.operands.get("operands", ()))))
 

@@ -343,13 +343,13 @@ class DotScaledOp(Op):
 
 
 def require_bytes(type: Attribute) -> None:
-    """Two e2m1 values are packed into an i8."""
+    """Check that e2m1 values are packed into i8."""
     if element_type(type) != i8:
         raise VerifyException(f"tt.dot_scaled has e2m1 values packed into i8, not {type}")
 
 
 def verify_scale(name: str, scale: SSAValue | None, size: int, depth: int) -> None:
-    """One scale for each row and 32 values along K; for each 16 when the scales are ``f8E4M3FN``."""
+    """Check that there is a scale for each row and 32 values along K, or 16 values if the scales are ``f8E4M3FN``."""
     if scale is None:
         return
     if len(shape_of(scale.type)) < 2:

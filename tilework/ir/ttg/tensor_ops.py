@@ -72,7 +72,7 @@ class Fp4ToFpOp(Op):
 
 
 def verify_unpacked(source: Attribute, result: Attribute, axis: int) -> None:
-    """Each thread holds both halves of its bytes: register 1 of the result is a step of 1 along `axis`."""
+    """Check that each thread holds both halves of its bytes: register 1 of the result is a step of 1 along `axis`."""
     before, after = encoding_of(source), encoding_of(result)
     if before is None and after is None:
         return

@@ -177,7 +177,7 @@ def parse_capture(parser: "Parser") -> "Parser.Argument":
 
 
 def verify_partitions(op: WarpSpecializeOp, partitions: Sequence[Region]) -> None:
-    """Each partition takes the captured values and returns nothing."""
+    """Check that each partition takes the captured values and returns nothing."""
     wanted = [value.type for value in op.captures]
     for position, region in enumerate(partitions):
         found = [argument.type for argument in region.blocks[0].args] if region.blocks else []

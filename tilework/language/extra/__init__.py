@@ -17,5 +17,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is not loaded yet."""
+    """Return all names, also those that are loaded when they are first used."""
     return sorted({*globals(), *__all__})

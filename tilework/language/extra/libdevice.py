@@ -1,5 +1,5 @@
-"""Mathematical functions of the device library, whatever the device is: about two hundred, each with its types in its
-docstring.
+"""The mathematical functions of the device library, on any device. There are about two hundred; the docstring of each
+lists its types.
 
     from tilework.language.extra import libdevice
 
@@ -10,7 +10,7 @@ gamma and error functions (`lgamma tgamma erfc erfinv normcdf`), Bessel function
 (`round rint trunc nearbyint llrint`), parts of floats (`ilogb ldexp nextafter copysign signbit isnan isinf finitef`),
 remainders (`fmod remainder`), bits of integers (`popc clz ffs brev byte_perm mulhi`), arithmetic and conversions with a
 rounding in their name (``add_rd``: down, ``_ru``: up, ``_rz``: to zero, ``_rn``: to nearest), bits as another type
-(`float_as_int int_as_float`), and `fast_` ones of fewer bits. There is no conversion between argument types: a
+(`float_as_int int_as_float`), and less precise `fast_` variants. Arguments are not converted to other types: a
 combination that the docstring does not list is an error.
 
 All targets have them, and no library is linked: their code is generated. On AMD GPUs the functions are those of

@@ -270,13 +270,13 @@ def check_pointer(ptr: object, function: str) -> None:
 
 
 def check_mask(mask: tensor) -> None:
-    """A mask is made of int1."""
+    """Raise a ValueError if a mask is not of int1."""
     if not mask.dtype.is_bool():
         raise ValueError(f"Mask must have boolean scalar type, got {mask.dtype}; compare it with 0")
 
 
 def refuse_block(value: object, name: str) -> None:
-    """A scalar pointer takes scalars only."""
+    """Raise a ValueError if a block is passed with a scalar pointer."""
     if isinstance(value, tensor) and value.type.is_block():
         raise ValueError(
             f"{name} argument cannot be block type if pointer argument is not a block: it has shape "
@@ -285,7 +285,7 @@ def refuse_block(value: object, name: str) -> None:
 
 
 def check_fits(have: Shape, shape: Shape, what: str) -> None:
-    """A value or a mask broadcasts to the pointers, and does not widen them."""
+    """Raise a ValueError if a value or a mask does not broadcast to the pointers, or would widen them."""
     fits = len(have) <= len(shape) and all(a in (b, 1) for a, b in zip(reversed(have), reversed(shape), strict=False))
     if not fits:
         raise ValueError(

@@ -16,7 +16,7 @@ from tilework.language.values import tensor
 
 @cache
 def beyond_triton(shape: Shape) -> str | None:
-    """Nothing, or why Triton refuses `shape`; an error if a block may not have it here either."""
+    """Return the reason why Triton refuses `shape`, or None. Raises an error for a shape that tilework refuses too."""
     count_elements(shape)
     return odd_size(shape)
 
@@ -97,7 +97,7 @@ def check_broadcast_to(have: Shape, wanted: Shape) -> None:
 
 
 def check_reshape(have: Shape, wanted: Shape) -> None:
-    """As many elements as before."""
+    """Check that a reshape keeps the number of elements."""
     if prod(wanted) != prod(have):
         raise ValueError(
             f"reshape() cannot change total number of elements in tensor: {list(have)} has {prod(have)}, "
@@ -106,7 +106,7 @@ def check_reshape(have: Shape, wanted: Shape) -> None:
 
 
 def check_order(order: Shape, shape: Shape) -> None:
-    """Every axis once."""
+    """Check that an order has every axis once."""
     if len(order) != len(shape):
         raise ValueError(f"permute dims must have the same length as input shape, got {len(shape)} and {len(order)}")
     if sorted(order) != list(range(len(shape))):
@@ -144,7 +144,7 @@ def common_input_shape(inputs: Sequence[tensor], name: str) -> Shape:
 
 
 def check_combined(given: Sequence[dtype], elements: Sequence[dtype], name: str) -> None:
-    """A combine function gives back what it takes."""
+    """Check that a combine function returns the element types of its inputs."""
     if list(given) != list(elements):
         raise TypeError(
             f"the combine function of {name} must return the element types of its inputs: expected "

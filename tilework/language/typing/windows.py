@@ -188,7 +188,7 @@ def as_list(values: object) -> list[Any]:
 
 
 def is_plain_pointer(base: object) -> bool:
-    """One pointer, to an element."""
+    """Return True for a scalar pointer to an element."""
     return isinstance(base, tensor) and isinstance(base.type, pointer_type) and not is_block_pointer(base.type)
 
 

@@ -134,7 +134,7 @@ class Operations:
                 self.do(operation, np.flatnonzero(ready))
 
     def finish(self) -> None:
-        """At the end of the block: carry out writes to global memory for which no thread waited."""
+        """Carry out the writes to global memory for which no thread waited, at the end of the block."""
         for operation in list(self.pending):
             if operation.kind == "bulk" and operation.barrier is None:
                 self.do(operation, np.flatnonzero(operation.waiting))

@@ -175,7 +175,7 @@ class Definedness:
         return before
 
     def chosen(self, ins: Instruction, t: Translator) -> Callable[[], Array]:
-        """For selp: return a function that computes where the selected operand is defined."""
+        """Return a function that computes in which threads the operand that a selp selects is defined."""
         sides = []
         for operand in ins.operands[1:3]:
             names = tuple(registers(operand))

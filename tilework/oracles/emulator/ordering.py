@@ -85,7 +85,7 @@ class Ordering:
             self.ends[kind][thread].append(count)
 
     def wait(self, kind: str, threads: Array, left: int | None, only_read: bool = False) -> None:
-        """All groups but the last `left` are complete; None: all operations."""
+        """Wait until all groups but the last `left` are complete; None: until all operations are."""
         if left is None:
             steps = self.count[kind][threads]
         else:

@@ -78,7 +78,7 @@ def eval_upcast_mxfp(machine: "Machine", op: Operation, source: Array, scale: Ar
 
 @evaluates(amdg.LocalLoadPackedTransposedOp)
 def eval_local_load_packed_transposed(machine: "Machine", op: Operation, view: "MemView", *token: Any) -> Array:
-    """Two halves of a byte are neighbours across K in memory, and along K in the result."""
+    """Load bytes of two 4-bit values, which are neighbours across K in memory and along K in the result."""
     operand = dot_operand_of(op.results[0].type)
     assert operand is not None
     k = operand.k_dim

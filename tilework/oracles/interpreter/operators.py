@@ -127,7 +127,7 @@ class Operators(Values):
         return tensor(np.asarray(compute(a.handle, b.handle)).astype(storage(element), copy=False), element)
 
     def overflow_checked(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
-        """In debug mode narrow integers must not overflow."""
+        """Return the result of an operator; in debug mode raise an error if narrow integers overflow."""
         element = a.dtype
         if self.options.debug and element.int_bitwidth < 64:
             exact = BINARY[operator](a.handle.astype(np.int64), b.handle.astype(np.int64))

@@ -147,7 +147,7 @@ class Descriptors(Reductions):
         return tl.tensor_descriptor(window, sizes, steps, type)
 
     def check_native_reduction(self, kind: str, name: str) -> None:
-        """Every reduction is supported."""
+        """Accept every reduction."""
 
     def read_window(self, desc: tl.tensor_descriptor, offsets: list[int], cache: str, evict: str) -> tl.tensor:
         window = desc.handle

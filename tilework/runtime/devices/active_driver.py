@@ -44,14 +44,14 @@ def registered_drivers(is_likely: Callable[[str], bool] = lambda name: True) -> 
 
 
 def likely_drivers() -> "list[type[Driver]]":
-    """The same without those of ours that would find no device."""
+    """Return the registered drivers, without those of tilework that would find no device."""
     from tilework.targets.likely_drivers import is_likely  # lazily: as above
 
     return registered_drivers(is_likely)
 
 
 def default_driver() -> "Driver":
-    """The one driver that is active; of several those of the highest priority count."""
+    """Return the driver that the environment requests, else the only active one; RuntimeError if several are active."""
     requested = knobs.runtime.device if knobs.runtime.device != AUTO else None
     if (requested or "").partition(":")[0] == EMULATOR:
         from tilework.process.plugins import plugins  # lazily: a program that imports tilework may launch nothing
@@ -124,9 +124,9 @@ def requested_driver(requested: str) -> "type[Driver]":
 class DriverConfig:
     """The driver in use, made at its first use: `tilework.runtime.driver` is one.
 
-    `active` is the driver that launches use: `get_current_target()`, `get_current_device()` and
-    `get_current_stream(device)` say where kernels go. TILEWORK_DEVICE chooses another one (docs/emulator.md has the
-    emulator), and `set_active` any.
+    `active` is the driver that launches use; its `get_current_target()`, `get_current_device()` and
+    `get_current_stream(device)` say where kernels run. TILEWORK_DEVICE selects another driver (such as the emulator,
+    docs/emulator.md), and `set_active` sets any.
 
     Example:
         active = tilework.runtime.driver.active
@@ -205,7 +205,7 @@ class DriverConfig:
         return self.using(self._host) if locations == HOST else None
 
     def refuse_mix(self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]") -> None:
-        """An error about arguments of a launch that are on two devices, unless the GPU can reach them all (pinned
+        """Raise an error if the arguments of a launch are on two devices, unless the GPU can reach them all (pinned
         memory).
         """
         if self._host is None:

@@ -56,11 +56,11 @@ _profile_allocator: ContextVar[Allocator] = ContextVar("_profile_allocator", def
 
 
 def set_allocator(allocator: Allocator) -> None:
-    """Take scratch memory from `allocator(size, alignment, stream)`; `NullAllocator()` undoes it.
+    """Allocate scratch memory with `allocator(size, alignment, stream)`; `NullAllocator()` undoes this.
 
-    GPUs need it for descriptors that kernels make (`tl.make_tensor_descriptor`); it is called at every launch of such a
-    kernel, with the bytes of all programs together, and returns something with `data_ptr()`. Each thread and task has
-    its own. The CPU needs none.
+    GPUs need it for descriptors that kernels make (`tl.make_tensor_descriptor`). Every launch of such a kernel calls
+    the allocator with the number of bytes for all programs together; it returns an object with `data_ptr()`. Each
+    thread and task has its own allocator. The CPU needs none.
 
     Example:
         from tilework.runtime.devices.launcher import NullAllocator

@@ -448,7 +448,7 @@ def acos(x: Lanes) -> Lanes:
 
 
 def atan(x: Lanes) -> Lanes:
-    """One polynomial up to 1, and beyond of the inverse."""
+    """Return the arc tangent: a polynomial of x up to 1, and of 1 / x beyond."""
     a = smaller(abs(x), 2.0**126)
     swap = a > 1.0
     inverse = reciprocal(a)

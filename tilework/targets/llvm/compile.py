@@ -55,7 +55,7 @@ class Later:
 
 @contextmanager
 def without_ir() -> Iterator[None]:
-    """``from llvmlite import ir`` gives a stand-in, unless the program has imported it already."""
+    """Let ``from llvmlite import ir`` return a lazy module, unless the program has imported it already."""
     package: Any = llvmlite
     if hasattr(package, "ir"):
         yield
@@ -174,7 +174,8 @@ def unguarded_strength_reduction(has_flags: bool) -> Iterator[None]:
 
 @contextmanager
 def switched(name: str, on: bool) -> Iterator[None]:
-    """One of LLVM's own switches is the other way in this block, in which other threads do nothing with LLVM."""
+    """Set one of LLVM's switches inside the block, and reset it afterwards. Other threads cannot use LLVM in
+    between."""
     with llvm.ffi.lib._lock:
         llvm.set_option("tilework", f"-{name}={str(on).lower()}")
         try:
@@ -292,7 +293,7 @@ FLUSHING = ("avx512bf16", "avxneconvert", "avx10.2")
 @cache
 @apart
 def flushing_features() -> frozenset[str]:
-    """Those of FLUSHING that this machine has."""
+    """Return the features of FLUSHING that this machine has."""
     found = llvm.get_host_cpu_features()
     return frozenset(name for name in FLUSHING if found.get(name))
 

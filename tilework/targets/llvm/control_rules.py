@@ -173,7 +173,7 @@ class Rounds:
     start: Sequence[Value] = ()
 
     def next(self, left: Sequence[Value]) -> Sequence[Value]:
-        """At the end of a round: what the next one carries."""
+        """Return the values that the next iteration carries, at the end of one."""
         return left
 
 

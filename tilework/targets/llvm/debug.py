@@ -74,7 +74,7 @@ class LineTable:
         return self.module.node(f"!DILocation(line: {line}, column: {column}, scope: {scope})")
 
     def variable(self, b: Builder, name: str, value: Value, path: str, line: int) -> None:
-        """From here on the user's variable `name` is `value`."""
+        """Record that the user's variable `name` is `value` from here on."""
         if not b.location:
             return
         kind, scope = self.basic_type(value.type), b.function.subprogram

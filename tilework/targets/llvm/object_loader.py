@@ -38,7 +38,7 @@ MAP_FAILED = (1 << 64) - 1
 
 
 class Unknown(Exception):
-    """Something that only LLVM can load."""
+    """The object file has parts that only LLVM can load."""
 
 
 class Machine:

@@ -199,7 +199,7 @@ class Branches:
         self.entries: dict[Block, tuple[Label, int, list[Value]]] = {}
 
     def run(self, lower_block: Callable[[Block], None]) -> None:
-        """All blocks that can be reached."""
+        """Lower all blocks that can be reached."""
         for block in self.order():
             self.enter(block)
             lower_block(block)
@@ -257,7 +257,7 @@ REGION_ENDS = frozenset({  # terminators that the op around them reads
 
 
 class OpLowering(ABC, Generic[Held]):
-    """One function; of an IR value is known what a target holds of it."""
+    """The lowering of one function; `values` maps each IR value to the target's values for it."""
 
     device: str
 
@@ -283,12 +283,12 @@ class OpLowering(ABC, Generic[Held]):
         return FUNCTIONS[name](self.builder, args)
 
     def lower_block(self, block: Block) -> None:
-        """Every op of a block in order."""
+        """Lower every op of a block in order."""
         for op in block.ops:
             self.lower(op)
 
     def lower(self, op: Operation) -> None:
-        """One op; its results become known."""
+        """Lower one op, and record its results."""
         if (lines := self.lines) is not None:
             self.locate(op)
         self.emit(op)

@@ -316,7 +316,7 @@ def divide(low: Low, lhs: Value, rhs: Value, is_signed: bool) -> Value:
 
 
 def remainder(low: Low, lhs: Value, rhs: Value, is_signed: bool) -> Value:
-    """With the sign of `lhs`; by 0 and by -1 it is 0, which is what the safe divisor 1 gives."""
+    """Return the remainder with the sign of `lhs`; by 0 and by -1 it is 0, because the safe divisor is 1."""
     divisor = safe_divisor(low, rhs, is_signed)
     return low.builder.srem(lhs, divisor) if is_signed else low.builder.urem(lhs, divisor)
 
@@ -531,7 +531,8 @@ def lower_function(low: Low, op: Operation, *args: Value) -> Value:
 
 @scalar_rule(math.FmaOp)
 def lower_fma(low: Low, op: Operation, x: Value, y: Value, z: Value) -> Value:
-    """One rounding. Narrow formats compute in f64, where the product is exact, and round the sum to odd."""
+    """Lower a fused multiply-add with one rounding. Narrow formats are computed in f64, where the product is exact and
+    the sum is rounded to odd."""
     b = low.builder
     if x.type.scalar is f32 or x.type.scalar is f64:
         return b.fma(x, y, z)

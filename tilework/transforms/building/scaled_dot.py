@@ -101,9 +101,9 @@ def expand_dot_scaled(op: Operation) -> Operation:
 
 
 class Expansion:
-    """Builds operands multiplied with their scales, in the type `compute`, in the place of `op`.
+    """Builds operands multiplied with their scales, in the type `compute`, to replace `op`.
 
-    With `fast_math` the scale that stands for NaN is taken for a number.
+    With `fast_math` the scale that encodes NaN is treated as a number.
     """
 
     def __init__(self, op: Operation, compute: Attribute, fast_math: bool = False) -> None:

@@ -52,10 +52,10 @@ from tilework.transforms.warp_specialize.multi_buffering import Reading, arrive,
 #         wait for s;  p, a = softmax(s)                            while the other one's dots run
 #
 # Otherwise both groups may wait for their dots at the same time, and compute at the same time while tensor cores idle.
-# Where tensor cores are the bottleneck that hardly ever happens, and waiting for a turn keeps them idle
-# (docs/cost-model.md has figures). The groups run the same code, so that they take and give turns equally often, and
-# the phase continues from loop to loop. The group that has the turn must not wait for all warps, because the others
-# wait for the turn. The barriers are mbarriers: with named barriers one group would have waited once more than the
+# Where tensor cores are the bottleneck that hardly ever happens, and waiting for the other group keeps them
+# idle (docs/cost-model.md has figures). The groups run the same code, so that they wait and signal equally often, and
+# the phase continues from loop to loop. The group that is not waiting must not wait for all warps, because the others
+# wait for its signal. The barriers are mbarriers: with named barriers one group would have waited once more than the
 # other, and racecheck then reports accesses ordered by a block-wide barrier as races
 # (benchmarks/results/sanitizer-h200.txt).
 
@@ -106,7 +106,7 @@ class Parts:
 
 
 def overlap(loop: Operation, readings: Sequence[Reading], ping_pong: bool) -> tuple[Operation | None, list[Reading]]:
-    """Rewrite `loop` if it has this form; return the new loop, and the readings whose rings the new code releases.
+    """Rewrite `loop` if it has this form; return the new loop, and the readings whose slots the new code releases.
 
     With `ping_pong` two groups of warps start their dots alternately.
     """

@@ -47,7 +47,7 @@ def _asm(_semantic: "Semantic", text: str, constraint: str, dtype: core.dtype, i
 
 @core.extern
 def globaltimer(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
-    """The time of the GPU's clock in nanoseconds, an int64; every call reads it anew.
+    """The time of the GPU's clock in nanoseconds, an int64; every call reads the clock again.
 
     Example:
         @tilework.jit
@@ -63,7 +63,7 @@ def globaltimer(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
 
 @core.extern
 def smid(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
-    """The id of the multiprocessor this program runs on, an int32.
+    """The id of the multiprocessor that this program runs on, an int32.
 
     Example:
         @tilework.jit
@@ -79,8 +79,7 @@ def smid(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
 
 @core.builtin
 def num_threads(_semantic: "Semantic" = SUPPLIED) -> core.constexpr:
-    """Return the number of threads that run this program, a constant: 32 for each warp of the launch option
-    `num_warps`.
+    """Return the number of threads that run this program, a constant: 32 times the launch option `num_warps`.
 
     Example:
         @tilework.jit
@@ -114,8 +113,8 @@ def num_warps(_semantic: "Semantic" = SUPPLIED) -> core.constexpr:
 def gdc_wait(_semantic: "Semantic" = SUPPLIED) -> None:
     """Wait until the kernels this one depends on have finished (programmatic dependent launch, sm_90).
 
-    A launch with ``launch_pdl=True`` may begin while the kernel before it still runs; what that one writes may be read
-    after this call.
+    A launch with ``launch_pdl=True`` may begin while the previous kernel is still running; after this call, the results
+    of that kernel may be read.
 
     Example:
         @tilework.jit
@@ -154,7 +153,7 @@ def convert_custom_float8_sm80(
     fp_downcast_rounding: str | core.constexpr | None = None,
     _semantic: "Semantic" = SUPPLIED,
 ) -> core.tensor:
-    """Convert to or from fp8e4b15, the format with exponent bias 15 that is computed in software. `tl.cast` does the
+    """Convert to or from fp8e4b15, a format with exponent bias 15 that is implemented in software. `tl.cast` does the
     same.
 
     Example:

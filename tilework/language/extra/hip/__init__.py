@@ -28,7 +28,7 @@ LATER_CLOCKS = {"gfx11": (MESSAGE, "s_waitcnt lgkmcnt(0)"), "gfx12": (MESSAGE, "
 
 @core.extern
 def memrealtime(_semantic: "Semantic" = SUPPLIED) -> core.tensor:
-    """The ticks of a clock of 100 MHz that all programs share, an int64; every call reads it anew.
+    """The ticks of a 100 MHz clock that all programs share, an int64; every call reads the clock again.
 
     Example:
         @tilework.jit

@@ -306,7 +306,7 @@ intrinsic("amdgcn.permlane64", collective=True)(
 
 @intrinsic("amdgcn.ds.permute", collective=True)
 def push(ins: Instruction, t: Translator) -> Compute:
-    """Each lane sends; of several that send to one lane the last one wins, and a lane that receives nothing has 0."""
+    """Send the value of each lane to another lane. The last of several senders wins; a lane without a sender gets 0."""
     group = t.group
 
     def computed(mask: Mask, *values: Scalar) -> Scalar:

@@ -123,7 +123,7 @@ def gathered(rows: Array, values: list[Array], threads: Array) -> Array:
     return rows if len(threads) == len(rows) else rows[threads]
 
 
-# parameters of calls are bytes per thread; those of kernels lie in the arena, like constants
+# parameters of calls are bytes per thread; those of kernels are in the arena, like constants
 
 
 def is_variable(address: Operand, t: Translator) -> bool:

@@ -289,7 +289,7 @@ def small_floats(
 
 GROUP = 4  # warps
 ROWS = 64
-PIECE = 16  # bytes that lie side by side in every layout
+PIECE = 16  # bytes that are contiguous in every layout
 STEP = 32  # bytes of k that one instruction takes
 SPANS = {0: 0, 1: 128, 2: 64, 3: 32}  # bytes of a swizzle, by its code in a descriptor
 RESERVED = ~(0x3FFF | 0x3FFF << 16 | 0x3FFF << 32 | 7 << 49 | 3 << 62) & 0xFFFF_FFFF_FFFF_FFFF

@@ -24,15 +24,15 @@ FILES = (f"<call {index}>" for index in count())  # names of the texts, for trac
 
 
 def call(fn: object, /, *args: object, **kwargs: object) -> Any:
-    """Call a function of the language on blocks with these values; the results as NumPy arrays.
+    """Call a function of the language on blocks with the given values, and return the results as NumPy arrays.
 
-    `fn` is a name of `tl` or a jit function. A NumPy array (or a tensor of torch) is passed as a block of its shape, a
-    NumPy scalar or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all
-    else (Python's scalars, shapes, dtypes, functions) is a constant of the kernel. A tuple of results gives a tuple of
-    arrays. NumPy has no bfloat16 and no float8: results of these types come back as float32, which holds all their
-    values.
+    `fn` is a function of `tl` or a jit function. A NumPy array (or a torch tensor) is passed as a block of its shape, a
+    NumPy scalar or an array of rank 0 as a run-time scalar, and a tuple of arrays as a tuple of blocks. All other
+    arguments (Python scalars, shapes, dtypes, functions) are constants of the kernel. A tuple of results gives a tuple
+    of arrays. NumPy has no bfloat16 and no float8: results of these types are returned as float32, which can represent
+    all their values.
 
-    The kernel runs as one program, where any kernel would run: compiled for the active device, or interpreted with
+    The kernel runs as one program, as any other kernel would: compiled for the active device, or interpreted with
     ``TRITON_INTERPRET=1``.
 
     Example:

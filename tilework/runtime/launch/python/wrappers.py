@@ -99,9 +99,10 @@ def address(tensor: Any) -> int:
 
 
 def reinterpret(tensor: Any, dtype: Any) -> Any:
-    """See the memory of `tensor` as elements of `dtype` (a tl dtype or the framework's own).
+    """View the memory of `tensor` as elements of `dtype` (a `tl` dtype or the framework's own).
 
-    For types that NumPy or an older torch does not have: bytes that are float8, 16-bit integers that are bfloat16.
+    It is for types that NumPy or an older torch does not have: bytes that hold float8, 16-bit integers that hold
+    bfloat16.
 
     Example:
         @tilework.jit

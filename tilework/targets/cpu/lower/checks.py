@@ -138,7 +138,7 @@ def lower_check(low: Lowering, op: Operation) -> Value:
 
 
 def emit_check(nest: OpenNest, op: Operation) -> None:
-    """In a nest: the addresses of all lanes."""
+    """Check the addresses of all lanes of a nest."""
     pointer, *rest = op.operands
     address = nest.kind(pointer)
     if isinstance(address, Linear) and address.sum is not None:

@@ -217,7 +217,7 @@ def lower_num_programs(low: Lowering, op: Operation) -> Value:
 
 @lowers(ttg.BarrierOp)
 def lower_barrier(low: Lowering, op: Operation) -> None:
-    """One thread runs a program, so it waits for no other; but other programs see the accesses before it first."""
+    """Lower a barrier to a fence. One thread runs a program, so there is no thread to wait for."""
     low.builder.fence("seq_cst")
 
 

@@ -125,7 +125,7 @@ def dot_pairs_generic(b: Builder, total: Value, x: Value, y: Value) -> Value:
 
 
 def matrix_instruction(name: str, factor: Type, overload: str) -> Accumulate:
-    """One that multiplies matrices of two rows by matrices of two columns, 16 bytes each."""
+    """Return a function that multiplies matrices of two rows by matrices of two columns, 16 bytes each."""
 
     def accumulate(b: Builder, total: Value, x: Value, y: Value) -> Value:
         x, y = (b.bitcast(value, vector(factor, 128 // factor.bits)) for value in (x, y))
@@ -250,7 +250,7 @@ def block_of(target: HostTarget, unit: Unit, sizes: Sizes) -> Block:
 
 
 def tile_sizes(unit: Unit, sizes: Sizes) -> Sizes:
-    """Of one tile each of C, A and B."""
+    """Return the sizes of one tile each of C, A and B."""
     deepest = TILE_BYTES * 8 // unit.element.bits
     return Sizes(min(sizes.rows, TILE_ROWS), min(sizes.columns, TILE_BYTES // 4), min(sizes.depth, deepest))
 

@@ -89,7 +89,7 @@ def minus(a: Stride, b: Stride) -> Stride:
 
 
 def times(a: Stride, factor: int | None) -> Stride:
-    """One step of a line multiplied by a constant, or by something else that does not change."""
+    """Return a stride multiplied by a constant, or by a loop-invariant value (None)."""
     if a == 0 or a is None:
         return a
     return a * factor if isinstance(a, int) and factor is not None else RUNTIME
@@ -194,7 +194,8 @@ def extended(value: SSAValue, own: Strides, shape: Sequence[int]) -> Strides:
 
 
 def vary(operands: list[Strides], rank: int) -> Strides:
-    """No line: along a dimension the result is still if all operands are."""
+    """Return the strides of a result that is no linear function of its operands: 0 along dimensions in which all
+    operands are constant, else unknown."""
     if not operands:
         return (0,) * rank
     return tuple(None if any(column) or None in column else 0 for column in zip(*operands, strict=True))

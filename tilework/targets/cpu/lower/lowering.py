@@ -184,7 +184,7 @@ class Lowering(OpLowering[Value]):
         return all(type(op) in self.elementwise for op in block.ops if op is not block.last_op)
 
     def program_id(self) -> Value:
-        """Of the program in the grid, x fastest."""
+        """Return the linear id of the program in the grid, x fastest."""
         b = self.builder
         (x, y, z), (width, height, _) = ([b.zext(one, i64) for one in ids] for ids in (self.program, self.grid))
         return b.add(b.mul(b.add(b.mul(z, height), y), width), x)

@@ -175,7 +175,8 @@ class Nest(OpenNest):
         return total if size >= 4 else total - 2.0 * (4 - size)
 
     def choose_lanes(self) -> int:
-        """As many as fill some machine vectors with the widest type; no more than the dimension has."""
+        """Return the number of lanes: as many as fill some machine vectors with the widest type, at most the
+        dimension's size."""
         if not self.shape or any(self.is_single(op) for op in self.ops):
             return 1
         if not all(self.low.is_elementwise(fold.combine) for fold in self.folds):
@@ -368,7 +369,7 @@ class Nest(OpenNest):
         return b.smin(high, size)
 
     def emit_op(self, op: Operation) -> None:
-        """One op, in the cheapest form that holds its value."""
+        """Emit one op, in the cheapest form that holds its value."""
         cls = type(op)
         if self.low.lines is not None:
             self.low.locate(op)

@@ -101,7 +101,7 @@ class Counter:
         self.write(ones, list(loop.results))
 
     def total(self) -> Row:
-        """All of them, once the last one has joined."""
+        """Return the combination of all values, after the last one was added."""
         left = [level for level in range(self.levels(self.count)) if self.count >> level & 1]
         values = self.read(constant(i64, left[0]))
         for level in left[1:]:

@@ -108,7 +108,7 @@ class Scan:
         return self.outer * self.length * self.inner * (len(list(self.block.ops)) + ACCESS_COST) // self.lanes
 
     def emit(self, first: Value, last: Value) -> None:
-        """Some of the `parts`."""
+        """Emit some of the `parts`."""
         size, step = self.parts()
         if self.inner > 1:
             self.columns(first, last)
@@ -263,7 +263,7 @@ class Scan:
         return values
 
     def flipped(self, values: Row) -> Row:
-        """From the order in memory to that of the scan, and back."""
+        """Convert between the order in memory and that of the scan."""
         if not self.reverse:
             return values
         return [self.b.shuffle(value, None, range(self.lanes - 1, -1, -1)) for value in values]
@@ -295,7 +295,7 @@ def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
 
 @lowers(ttc.ScanOp)
 def lower_scan(low: Lowering, op: Operation) -> None:
-    """In the order that is fastest (`scan.py`), or in the one that is promised; threads share large ones."""
+    """Lower a scan in the fastest order (`scan.py`), or in the one that the op requires; threads share large scans."""
     made = TreeScan if follows_tree(op) else Scan
     scan = made(low, op)
     size, step = scan.parts()

@@ -73,7 +73,8 @@ class HeldKeys:
         return sum((slot >> position & 1) << bit for position, bit in enumerate(self.order))
 
     def masks(self, given: Value | int | None) -> list[Value]:
-        """For each register -1 where an index has the bit `given`; or the value that all have; or none."""
+        """Return masks, one for each register: -1 in the lanes whose index has the bit `given`. A `given` value is the
+        mask of all registers; None gives 0."""
         if isinstance(given, Value):
             return [given] * len(self.values)
         size, type = 1 << self.lanes, self.values[0].type
@@ -269,7 +270,7 @@ class Network:
             self.portion(b, sorter.address(b, source, start), sorter.address(b, target, start), size, falls)
 
     def portion(self, b: Builder, source: Value, target: Value, size: int, falls: Value) -> None:
-        """All stages; `falls` is -1 where the result is to fall."""
+        """Emit all stages; `falls` is -1 for a descending result."""
         sorter, element = self.sorter, self.sorter.element
         none = constant(element, 0)
         first = self.bits if self.merges else 1

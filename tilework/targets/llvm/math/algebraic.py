@@ -167,7 +167,7 @@ def fmod(x: Lanes, y: Lanes) -> Lanes:
 
 
 def remainder_edges(x: Lanes, y: Lanes, result: Lanes) -> Lanes:
-    """By infinity it is x; by 0, and of infinity, there is none."""
+    """Return the remainder with its special cases: by infinity it is x; by 0, and of infinity, it is NaN."""
     a, d = abs(x), abs(y)
     result = where(d.equal(math.inf) & (a < math.inf), x, result)
     return where((a < math.inf) & y.differs(0.0) & ~y.is_nan(), result, where(x.is_nan() | y.is_nan(), x + y, math.nan))

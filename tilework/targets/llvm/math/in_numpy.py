@@ -50,7 +50,7 @@ def dtype_of(type: Type) -> np.dtype[Any]:
 
 
 def filled(type: Type, value: Any) -> Array:
-    """One lane that holds a value."""
+    """Return an array with one value."""
     if type.is_int and type is not i1:
         value = int(value) & type.mask
     return np.array([value], dtype_of(type))
@@ -64,7 +64,7 @@ def as_signed(type: Type, array: Array) -> Array:
 
 
 def as_unsigned(type: Type, array: Array) -> Array:
-    """Python's integers, or those of any type, modulo the width."""
+    """Return integers modulo the width of the type, as Python or NumPy integers."""
     if dtype_of(type) == OBJECT:
         return array.astype(OBJECT) & type.mask
     if type is i1:
@@ -90,7 +90,8 @@ def on_integers(compute: Compute, signed: bool = False) -> Callable[..., Held]:
 
 
 def shift(compute: Compute, signed: bool = False) -> Callable[..., Held]:
-    """By an amount below the width; what a lane that is not used shifts by does not matter."""
+    """Return the method of a shift. Amounts are taken modulo the width, because lanes that are not used may exceed
+    it."""
 
     def method(self: "ArrayBuilder", a: Any, b: Any) -> Held:
         type, x, y = self.both(a, b)
@@ -301,7 +302,7 @@ class ArrayBuilder:
         return whole[field]
 
     def lanes(self, a: Held) -> list[Held]:
-        """All of them at once."""
+        """Return the vector as the only element: NumPy computes all lanes at once."""
         return [a]
 
     # Ways that lanes take

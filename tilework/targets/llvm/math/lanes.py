@@ -223,7 +223,7 @@ def narrow(a: Lanes) -> Lanes:
 
 
 def polynomial(x: Lanes, coefficients: Sequence[float]) -> Lanes:
-    """By Horner's rule, constant term first."""
+    """Evaluate a polynomial by Horner's rule; the coefficients begin with the constant term."""
     total = x.const(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = fma(total, x, coefficient)
@@ -272,7 +272,8 @@ def pair_where(condition: Lanes, a: Pair, b: Pair) -> Pair:
 
 
 def polynomial_led(x: Lanes, leads: Sequence[Sequence[float]], rest: Sequence[float]) -> Pair:
-    """By Horner's rule as a pair in the last steps, whose coefficients have two parts: `leads`, then `rest`."""
+    """Evaluate a polynomial by Horner's rule. The last steps compute a pair from the coefficients `leads`, which have
+    two parts each; the steps before use the coefficients `rest`."""
     total = Pair(polynomial(x, rest), x.const(0.0))
     for lead in reversed(leads):
         product, product_low = two_product(total.hi, x)

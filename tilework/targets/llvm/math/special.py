@@ -177,7 +177,7 @@ def erfinv_single(y: Lanes) -> Lanes:
 
 
 def erfinv(y: Lanes) -> Lanes:
-    """By erfcinv(1 - |y|) above 1/2, where that difference is exact."""
+    """Return the inverse of erf; above 1/2 as erfcinv(1 - |y|), where that difference is exact."""
     if y.scalar is f32:
         return erfinv_single(y)
     a = abs(y)

@@ -63,7 +63,8 @@ CHUNK = 2
 
 
 def listed(name: str, formula: Formula, is_through_f64: bool) -> Function:
-    """By way of f64, f32 arguments are widened and the result is narrowed; integers are left unchanged."""
+    """Return the function of a formula. If it `is_through_f64`, f32 arguments are widened and the result is
+    narrowed."""
 
     def body(b: Builder, args: Sequence[Value]) -> Value:
         lanes = [Lanes(b, arg) for arg in args]

@@ -63,7 +63,7 @@ def atan_quotient(above: Lanes, below: Lanes) -> Pair:
 
 
 def atan_single(x: Lanes) -> Lanes:
-    """One polynomial up to 1, and beyond of the inverse."""
+    """Return the arc tangent of an f32: a polynomial of x up to 1, and of 1 / x beyond."""
     a = abs(x)
     swap = a > 1.0
     t = where(swap, 1.0 / a, a)

@@ -201,7 +201,7 @@ def convert_if(converter: "Converter", op: Operation) -> None:
 
 
 def passed_tiles(op: Operation) -> list[SSAValue | None]:
-    """For each tile that branches yield, the one from before them that a branch yields and only `op` uses, or None."""
+    """Return for each tile that branches yield the earlier tile that a branch yields and only `op` uses, or None."""
     yielded = [tiles(end_of(region.block).operands) for region in op.regions if region.blocks]
     inside = set(blocks_within(op))
     found: list[SSAValue | None] = []
